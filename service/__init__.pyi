@@ -137,9 +137,8 @@ from .stores import (
     pattern_draft,
     tag_of,
 )
-from .trials.broken import BrokenMatch
-from .trials.dry_runs import DryRun, DryRuns
-from .trials.traces import NextType, PatternInTrace, TraceReport, Traces
+from .trials.dry_runs import DryRuns
+from .trials.traces import Traces
 
 __all__ = [
     "ANYBODY",
@@ -169,7 +168,6 @@ __all__ = [
     "BacktestLibrary",
     "BacktestStatus",
     "BatchTooLarge",
-    "BrokenMatch",
     "Caller",
     "CaseFilter",
     "Condition",
@@ -177,7 +175,6 @@ __all__ = [
     "ConstraintReport",
     "DeadLetters",
     "Derived",
-    "DryRun",
     "DryRuns",
     "EmbeddedServer",
     "EmbeddedServerFailed",
@@ -210,7 +207,6 @@ __all__ = [
     "MeasuredLateness",
     "ModelTooLarge",
     "ModelUpload",
-    "NextType",
     "NoServerBinary",
     "NotFollowing",
     "NotFound",
@@ -222,7 +218,6 @@ __all__ = [
     "OperatorLibrary",
     "PatternChoice",
     "PatternCounts",
-    "PatternInTrace",
     "PatternInspection",
     "PatternOnOtherStream",
     "PatternReport",
@@ -271,7 +266,6 @@ __all__ = [
     "TooManyKeys",
     "TooManyListeners",
     "TooManyQuestions",
-    "TraceReport",
     "Traces",
     "TracingSettings",
     "UnknownAlert",

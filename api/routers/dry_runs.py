@@ -28,4 +28,4 @@ def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
     else:
         pattern = services.registration.read_pattern(wanted.text, wanted.definition)
     run = services.dry_runs.run(stream, pattern, is_guarded=is_guarded, most_events=wanted.events)
-    return DryRunModel.from_domain(run)
+    return DryRunModel(**run)

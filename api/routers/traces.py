@@ -107,4 +107,4 @@ def get_trace(
     pipeline may not be as far. Where `complete` is false, older parts of the log are gone or were not read, so that the
     beginning may be missing. The events of a derived stream are those of the list of derived events.
     """
-    return TraceModel.from_domain(services.traces.look(stream, key, by or ""))
+    return TraceModel(**services.traces.look(stream, key, by or ""))

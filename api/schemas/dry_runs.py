@@ -8,8 +8,6 @@ from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.patterns import Switch
 from api.wire import WireModel
-from service import DryRun
-from streams import format_time
 
 
 class NewDryRun(WireModel):
@@ -78,34 +76,3 @@ class DryRunModel(WireModel):
     partial_matches: int = Field(description="The number of events bound in partial matches at the end.")
     warnings: list[str]
     took_ms: float
-
-    @classmethod
-    def from_domain(cls, run: DryRun) -> Self:
-        """The wire form of a dry run."""
-        return cls(
-            pattern=run.pattern,
-            stream=run.stream,
-            events=run.events,
-            first_time=None if run.first_us is None else format_time(run.first_us),
-            last_time=None if run.last_us is None else format_time(run.last_us),
-            matched=run.matched,
-            matches=[
-                DryMatch(
-                    key=match["key"],
-                    start=match["start"],
-                    end=match["end"],
-                    bindings=match["bindings"],
-                    would_be_lost="would_be_lost" in match,
-                )
-                for match in run.matches
-            ],
-            ended=run.endings.total(),
-            endings=[
-                DryEnding(form=form, reason=reason, count=count) for (form, reason), count in run.endings.most_common()
-            ],
-            timeouts=run.timeouts,
-            dropped=run.dropped,
-            partial_matches=run.partial_matches,
-            warnings=list(run.warnings),
-            took_ms=round(run.took_ms, 1),
-        )

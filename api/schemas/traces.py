@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from api.wire import WireModel
-from service import BrokenMatch, NextType, OpenCaseReport, PatternInTrace, TraceReport
-from streams import Event, format_time
+from service import OpenCaseReport
+from streams import format_time
 
 
 class SeenEvent(WireModel):
@@ -18,11 +18,6 @@ class SeenEvent(WireModel):
     id: str
     type: str
     time: str
-
-    @classmethod
-    def from_domain(cls, event: Event) -> Self:
-        """The wire form of an event."""
-        return cls(id=event.id, type=event.type, time=format_time(event.time_us))
 
 
 class EndedModel(WireModel):
@@ -34,11 +29,6 @@ class EndedModel(WireModel):
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     reason: str
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
-        """The wire form of a row."""
-        return cls(**{name: row[name] for name in cls.model_fields})
-
 
 class BrokenModel(WireModel):
     """How the last partial match of a pattern ended without a match."""
@@ -48,18 +38,6 @@ class BrokenModel(WireModel):
     time: str | None
     bound: dict[str, list[str]] = Field(description="Event ids by alias, of the partial match.")
     reason: str
-
-    @classmethod
-    def from_domain(cls, found: BrokenMatch) -> Self:
-        """The wire form."""
-        event = found.event
-        return cls(
-            event=None if event is None else event.id,
-            event_type=None if event is None else event.type,
-            time=None if event is None else format_time(event.time_us),
-            bound={alias: list(ids) for alias, ids in found.bound.items()},
-            reason=found.reason,
-        )
 
 
 class TracePattern(WireModel):
@@ -88,22 +66,6 @@ class TracePattern(WireModel):
         "transaction is over; not examined in transactions of more than 300 events.",
     )
 
-    @classmethod
-    def from_domain(cls, found: PatternInTrace) -> Self:
-        """The wire form of how a pattern stands."""
-        return cls(
-            name=found.name,
-            version=found.version,
-            state=found.state,
-            by=found.by or None,
-            keys=list(found.keys),
-            matched=found.matched,
-            matches=[{alias: list(ids) for alias, ids in match.items()} for match in found.matches],
-            partial_matches=found.partial_matches,
-            ended=None if found.ended is None else EndedModel.of(found.ended),
-            broken=None if found.broken is None else BrokenModel.from_domain(found.broken),
-        )
-
 
 class BreachModel(WireModel):
     """The event by which a transaction broke the constraints."""
@@ -114,11 +76,6 @@ class BreachModel(WireModel):
     constraints: list[str]
     reason: str
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
-        """The wire form of a row."""
-        return cls(**{name: row[name] for name in cls.model_fields})
-
 
 class FollowingModel(WireModel):
     """What an event of a type would mean, by its type alone."""
@@ -127,13 +84,6 @@ class FollowingModel(WireModel):
     possible: bool = Field(description="Whether it may come without breaking the constraints.")
     breaks: str | None = Field(description="Why it must not come.")
     ends: dict[str, str] = Field(description="The patterns that it would end, each with the reason.")
-
-    @classmethod
-    def from_domain(cls, found: NextType) -> Self:
-        """The wire form of what a type would mean."""
-        return cls(
-            event_type=found.event_type, possible=found.breaks is None, breaks=found.breaks, ends=dict(found.ends)
-        )
 
 
 class TraceModel(WireModel):
@@ -158,25 +108,6 @@ class TraceModel(WireModel):
         description="For each type that the stream or its constraints name, at most 50, and fewer where it is long; "
         "none where the transaction is over or has broken the constraints, and none with a further key."
     )
-
-    @classmethod
-    def from_domain(cls, report: TraceReport) -> Self:
-        """The wire form of a report."""
-        return cls(
-            stream=report.stream,
-            key=report.key,
-            by=report.by or None,
-            positions=dict(report.positions),
-            complete=report.is_complete,
-            open=report.is_open,
-            constraints=report.constraints_version,
-            total_events=report.total,
-            earlier_events=report.earlier_events,
-            events=[SeenEvent.from_domain(event) for event in report.events],
-            patterns=[TracePattern.from_domain(pattern) for pattern in report.patterns],
-            deviation=None if report.deviation is None else BreachModel.of(report.deviation),
-            following=[FollowingModel.from_domain(found) for found in report.following],
-        )
 
 
 class BoundStepModel(WireModel):

@@ -282,7 +282,7 @@ def _print(report: StreamReport, lists: Sequence[str]) -> None:
     lines: list[str] = []
     say = lines.append
     _print_matches(say, report)
-    if "matches" in lists and not report.matches:
+    if "matches" in lists and not lines:
         say("no matches")
     _print_timeouts(say, report)
     if endings := report.bodies("endings"):
@@ -338,7 +338,7 @@ def _print_violations(say: Callable[[str], None], report: StreamReport, lists: S
 
 
 def _print_matches(say: Callable[[str], None], report: StreamReport) -> None:
-    for one in report.matches:
+    for one in report.each_match():
         detected = f", detected {one['detected_at']}" if one["detected_at"] != one["end"] else ""
         say(f"{one['pattern']}  {one['key']}  {one['start']} to {one['end']}{detected}{_remarks(one)}")
         say(f"    {shown_bindings(one['bindings'])}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -74,8 +74,12 @@ class StreamReport:
     @cached_property
     def matches(self) -> Sequence[dict[str, Any]]:
         """The matches as the document has them, sorted by end, start and bindings."""
-        found: list[dict[str, Any]] = orjson.loads(b"".join([b"[", *self._matches_text(), b"]"]))
-        return found
+        return list(self.each_match())
+
+    def each_match(self) -> Iterator[dict[str, Any]]:
+        """As ``matches``, one at a time."""
+        for part in self._matches_text():
+            yield from orjson.loads(b"".join([b"[", part.removesuffix(b","), b"]"]))
 
     def _matches_text(self) -> list[bytes]:
         return matches_text(self.lanes, self.with_returns)

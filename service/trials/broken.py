@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from nfa import CasePattern, Furthest
 from service.runs import RunPlan
 from service.runs.stream_run import StreamRun
-from streams import Event, EventBatch, StreamDeclaration, shown_time
+from streams import Event, EventBatch, StreamDeclaration, format_time, shown_time
 
 _MOST_EVENTS = 300
 _AT_ONCE = 20  # patterns that an answer about open traces shows
 
+Broken: TypeAlias = dict[str, Any]
+"""How a partial match ended, as ``GET /v1/traces/{stream}/{key}`` has it in ``broken``."""
 _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str]]
 """An event, the patterns that have partial matches after it, and the names of those that have matched there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokenMatch:
-    """How the last partial match of a pattern ended without a match.
-
-    Attributes:
-        event: The event that ended it; None where time passed or the transaction was idle.
-        bound: Event ids by alias.
-        reason: In words.
-    """
-
-    event: Event | None
-    bound: Mapping[str, tuple[str, ...]]
-    reason: str
-
-
-def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, BrokenMatch]:
-    """By pattern the last partial match, where it ended without a match and none has begun since.
+def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
+    """By pattern how its last partial match ended, where it ended without a match and none has begun since.
 
     Transactions of more than 300 events are not examined.
 
@@ -50,7 +37,7 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
     events, now_us = _in_order(events, declaration, now_us)
     declared = {stream: replace(declaration, lateness=None, late="dead_letter")}
     ends = frozenset(declaration.end_events).union(*(one.trace_ends for one in plan.sets.values()))
-    found: dict[str, BrokenMatch] = {}
+    found: dict[str, Broken] = {}
     for start in range(0, len(plan.patterns[stream]), _AT_ONCE):
         some = plan.patterns[stream][start : start + _AT_ONCE]
         states = _states(replace(plan, declarations=declared, patterns={stream: some}), events, first, now_us)
@@ -75,9 +62,9 @@ def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | No
         yield event, run.partial_matches(route), run.matched()
 
 
-def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) -> dict[str, BrokenMatch]:
+def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) -> dict[str, Broken]:
     last: dict[str, Furthest] = {}
-    broken: dict[str, BrokenMatch] = {}
+    broken: dict[str, Broken] = {}
     for event, alive, matched in states:
         for name in list(last):
             if name not in alive:
@@ -96,22 +83,24 @@ def _held(states: Mapping[str, CasePattern]) -> Iterator[tuple[str, Furthest]]:
     return ((name, one.furthest) for name, one in states.items() if one.furthest is not None)
 
 
-def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_us: int | None) -> BrokenMatch:
+def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_us: int | None) -> Broken:
     """How a partial match ended by an event, or by time where no event came."""
-    bound: dict[str, tuple[str, ...]] = {}
+    bound: dict[str, list[str]] = {}
     for step in furthest.bound:
-        bound[step.alias] = (*bound.get(step.alias, ()), step.event_id)
+        bound.setdefault(step.alias, []).append(step.event_id)
     words = " ".join(f"{alias}={','.join(ids)}" for alias, ids in bound.items())
     now_us = now_us if event is None else event.time_us
     due_us = furthest.expires_us
     if due_us is not None and now_us is not None and now_us >= due_us:
-        return BrokenMatch(
-            event=None, bound=bound, reason=f"WITHIN ended the partial match {words} at {shown_time(due_us)}"
-        )
-    if event is None:
-        return BrokenMatch(event=None, bound=bound, reason=f"the idle transaction ended with the partial match {words}")
-    how = "ended the transaction and" if event.type in ends else "ended"
-    return BrokenMatch(event=event, bound=bound, reason=f"{event.type} {event.id} {how} its partial match {words}")
+        reason = f"WITHIN ended the partial match {words} at {shown_time(due_us)}"
+    elif event is not None:
+        how = "ended the transaction and" if event.type in ends else "ended"
+        reason = f"{event.type} {event.id} {how} its partial match {words}"
+        ended_by = {"event": event.id, "event_type": event.type, "time": format_time(event.time_us)}
+        return {**ended_by, "bound": bound, "reason": reason}
+    else:
+        reason = f"the idle transaction ended with the partial match {words}"
+    return {"event": None, "event_type": None, "time": None, "bound": bound, "reason": reason}
 
 
 def _in_order(

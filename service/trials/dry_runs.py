@@ -6,7 +6,6 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from nfa import Pattern
@@ -17,45 +16,10 @@ from service.registering.strangers import strangers
 from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
 from service.stores import LogTail
-from streams import EventBatch, LogEntry, RecordKind, StreamDeclaration, position_order
+from streams import EventBatch, LogEntry, RecordKind, StreamDeclaration, format_time, position_order
 
 _SHOWN_MATCHES = 100
 _SHOWN_LOSSES = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DryRun:
-    """What a pattern would have found.
-
-    Attributes:
-        pattern: Its name.
-        stream: Where it was tried.
-        events: How many events it saw.
-        first_us: Time of the oldest of them; None where there are none.
-        last_us: Time of the newest of them.
-        matches: The first of them, as ``forestall match`` shows them.
-        matched: How many there are.
-        endings: In how many transactions it could no longer match, by form and reason.
-        timeouts: How many partial matches WITHIN ended, where the pattern tells them.
-        dropped: Matches beyond a limit, which are not among those counted.
-        partial_matches: (pattern, instance) pairs that are bound in partial matches at the end.
-        warnings: What can never match, and what is probably not meant, in words.
-        took_ms: How long matching took.
-    """
-
-    pattern: str
-    stream: str
-    events: int
-    first_us: int | None
-    last_us: int | None
-    matches: tuple[Mapping[str, Any], ...]
-    matched: int
-    endings: Counter[tuple[str, str]]
-    timeouts: int
-    dropped: int
-    partial_matches: int
-    warnings: tuple[str, ...]
-    took_ms: float
 
 
 class DryRuns:
@@ -71,8 +35,10 @@ class DryRuns:
         self._registration = registration
         self._tail = LogTail(stores.client)
 
-    def run(self, stream: str, pattern: Pattern, *, is_guarded: bool, most_events: int) -> DryRun:
-        """Match a pattern over the newest events of a stream, of which open transactions stay open.
+    def run(self, stream: str, pattern: Pattern, *, is_guarded: bool, most_events: int) -> dict[str, Any]:
+        """The answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
+
+        The pattern is matched over the newest events of a stream, of which open transactions stay open.
 
         Args:
             stream: Its name.
@@ -102,22 +68,23 @@ class DryRuns:
             "partial matches than the budget allows" + (", and suspended" if loss.suspends else "")
             for loss in given_up[:_SHOWN_LOSSES]
         )
-        times_us = events.time_us
-        return DryRun(
-            pattern=pattern.name,
-            stream=stream,
-            events=len(events),
-            first_us=int(times_us.min()) if len(events) else None,
-            last_us=int(times_us.max()) if len(events) else None,
-            matches=tuple(found.matches[:_SHOWN_MATCHES]),
-            matched=len(found.matches),
-            endings=Counter((body["form"], body["reason"]) for body in found.bodies("endings")),
-            timeouts=len(found.bodies("timeouts")),
-            dropped=sum(overflow.dropped for overflow in found.overflow),
-            partial_matches=found.stats.held,
-            warnings=warnings,
-            took_ms=(time.perf_counter() - begin_s) * 1_000,
-        )
+        times_us, reasons = events.time_us, Counter((body["form"], body["reason"]) for body in found.bodies("endings"))
+        return {
+            "pattern": pattern.name,
+            "stream": stream,
+            "events": len(events),
+            "first_time": format_time(int(times_us.min())) if len(events) else None,
+            "last_time": format_time(int(times_us.max())) if len(events) else None,
+            "matched": len(found.matches),
+            "matches": [_shown(match) for match in found.matches[:_SHOWN_MATCHES]],
+            "ended": reasons.total(),
+            "endings": [{"form": form, "reason": why, "count": count} for (form, why), count in reasons.most_common()],
+            "timeouts": len(found.bodies("timeouts")),
+            "dropped": sum(overflow.dropped for overflow in found.overflow),
+            "partial_matches": found.stats.held,
+            "warnings": warnings,
+            "took_ms": round((time.perf_counter() - begin_s) * 1_000, 1),
+        }
 
     def _events(self, declaration: StreamDeclaration, route: str, most: int) -> EventBatch:
         """The newest events of a stream over all shards, in the order in which they came."""
@@ -132,6 +99,12 @@ class DryRuns:
             if held >= most:
                 break
         return EventBatch.joined(found[::-1]).slice(max(held - most, 0)) if found else EventBatch.from_events([])
+
+
+def _shown(match: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: match[name] for name in ("key", "start", "end", "bindings")} | {
+        "would_be_lost": "would_be_lost" in match
+    }
 
 
 def _age(entry: LogEntry) -> tuple[int, int]:

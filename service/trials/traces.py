@@ -6,9 +6,9 @@ are read from the log and matched again, in this process, with the patterns and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from constraints import ConstraintSet
 from nfa import parse_pattern
@@ -21,11 +21,9 @@ from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
 from service.settings import Limits
 from service.stores import RegisteredPattern
-from service.trials.broken import BrokenMatch, broken_matches
+from service.trials.broken import broken_matches
 from service.trials.trace_log import SeenKey, TraceLog
-from streams import Event, EventBatch, StreamDeclaration
-
-TraceState: TypeAlias = Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other-key"]
+from streams import Event, EventBatch, StreamDeclaration, format_time
 
 _SHOWN_EVENTS = 200
 _SHOWN_MATCHES = 20
@@ -34,6 +32,12 @@ _MOST_EVENTS = 5_000
 _MOST_TYPES = 50
 _MOST_COPIED = 50_000
 _NEXT = "\x00next"  # no event has such an id
+_OF_DEVIATION = ("event", "event_type", "time", "constraints", "reason")
+_OF_ENDING = ("event", "event_type", "time", "form", "reason")
+
+
+Document: TypeAlias = dict[str, Any]
+"""A JSON object, as ``GET /v1/traces/{stream}/{key}`` has it; the schema of the API describes the members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,92 +46,6 @@ class OnStream:
 
     record: RegisteredPattern
     routed: RoutedPattern
-
-    @property
-    def is_guarded(self) -> bool:
-        """Whether the constraints terminate its partial matches early."""
-        return self.record.is_guarded
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatternInTrace:
-    """The state of a pattern in a transaction.
-
-    Attributes:
-        name: Of the pattern.
-        version: Of the pattern.
-        state: ``alive``: it holds partial matches; ``waiting``: it has bound nothing and may still match; ``ended``: it
-            can no longer match; ``closed``: the transaction is over; ``paused``, ``suspended``: it sees nothing;
-            ``other-key``: it is matched by a further key, on the transactions of its values.
-        matches: Event ids by alias, of the newest matches.
-        matched: How many matches there are.
-        partial_matches: How many (pattern, instance) pairs are bound in partial matches.
-        ended: The row of its early termination.
-        broken: How its last partial match ended without a match, where it holds none.
-        by: The further key that it is matched by; empty: the correlation key.
-        keys: With ``other-key``: the values of that key in the events of this transaction, at most 20.
-    """
-
-    name: str
-    version: int
-    state: TraceState
-    by: str = ""
-    keys: tuple[str, ...] = ()
-    matches: tuple[Mapping[str, Sequence[str]], ...] = ()
-    matched: int = 0
-    partial_matches: int = 0
-    ended: Mapping[str, Any] | None = None
-    broken: BrokenMatch | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextType:
-    """What an event of a type would mean for a transaction, by its type alone.
-
-    Attributes:
-        event_type: The type.
-        breaks: Why it would break the constraints; None where it may come.
-        ends: The patterns that it would end, each with the reason.
-    """
-
-    event_type: str
-    breaks: str | None
-    ends: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceReport:
-    """What is known of a transaction.
-
-    Attributes:
-        stream: Its stream.
-        key: Its correlation key, or its value of the further key.
-        by: Name of the further key; empty: it is a transaction of the correlation key.
-        positions: By shard, up to which entry of the log this holds; none of a derived stream.
-        is_complete: Whether all of the log is there to say so; else its beginning may be missing.
-        is_open: Whether the transaction is still open, according to the log.
-        earlier_events: Events of transactions of that key that were over before it.
-        total: How many events it has.
-        events: The newest of them, oldest first.
-        patterns: By name; of a further key those that are matched by it.
-        deviation: The row of its deviation.
-        following: What may come, by type; empty where it is over or has broken the constraints, and of a further key.
-        constraints_version: Of the set that it follows; None where there is none.
-    """
-
-    stream: str
-    key: str
-    by: str
-    positions: Mapping[int, str]
-    is_complete: bool
-    is_open: bool
-    earlier_events: int
-    total: int
-    events: tuple[Event, ...]
-    patterns: tuple[PatternInTrace, ...]
-    deviation: Mapping[str, Any] | None
-    following: tuple[NextType, ...]
-    constraints_version: int | None
 
 
 class Traces:
@@ -142,7 +60,7 @@ class Traces:
         self._stores = stores
         self._log = TraceLog(stores, limits)
 
-    def look(self, stream: str, key: str, by: str = "") -> TraceReport:
+    def look(self, stream: str, key: str, by: str = "") -> Document:
         """What is known of the last transaction of a key.
 
         Args:
@@ -172,24 +90,21 @@ class Traces:
                 limit=_MOST_EVENTS,
             )
         version, constraint_set = (None, None) if by else self._log.constraints(declaration, seen)
-        return _Look(declaration, seen, constraint_set, by).report(
-            patterns,
-            TraceReport(
-                stream=stream,
-                key=key,
-                by=by,
-                positions=seen.positions,
-                is_complete=seen.is_complete,
-                is_open=not seen.is_over,
-                earlier_events=seen.earlier,
-                total=len(seen.events),
-                events=tuple(seen.events[-_SHOWN_EVENTS:]),
-                patterns=(),
-                deviation=None,
-                following=(),
-                constraints_version=version,
-            ),
-        )
+        return {
+            "stream": stream,
+            "key": key,
+            "by": by or None,
+            "positions": seen.positions,
+            "complete": seen.is_complete,
+            "constraints": version,
+            "total_events": len(seen.events),
+            "earlier_events": seen.earlier,
+            "events": [
+                {"id": one.id, "type": one.type, "time": format_time(one.time_us)}
+                for one in seen.events[-_SHOWN_EVENTS:]
+            ],
+            **_Look(declaration, seen, constraint_set, by).members(patterns),
+        }
 
 
 def _unknown(stream: str, key: str, by: str, *, has_patterns: bool) -> str:
@@ -211,66 +126,65 @@ class _Look:
         self._route = route
         self._constraint_set = constraint_set
 
-    def report(self, records: Sequence[RegisteredPattern], report: TraceReport) -> TraceReport:
-        """The report with what the patterns and the constraints make of the events."""
+    def members(self, records: Sequence[RegisteredPattern]) -> Document:
+        """The members about what the patterns and the constraints make of the events."""
         patterns = [OnStream(one, routed(parse_pattern(one.text), self._declaration)) for one in records]
-        is_open, deviation = report.is_open, None
+        is_open, deviation = not self._seen.is_over, None
         if not self._route:
             plain = self._run([])
             deviation = next(iter(plain.bodies("deviations")), None)
             has_waiting = plain.stats.events < len(self._seen.events)  # for older ones, by the lateness of the stream
             is_open = is_open and (has_waiting or bool(plain.stats.open_traces))
-        report = replace(report, is_open=is_open, deviation=deviation)
-        found = self._with_broken([self._pattern(one, report) for one in patterns], patterns)
-        following: tuple[NextType, ...] = ()
+        found = self._with_broken([self._pattern(one, is_open=is_open) for one in patterns], patterns)
+        following: list[Document] = []
         if is_open and deviation is None and not self._route:
-            running = {one.name for one in found if one.state in ("alive", "waiting")}
-            following = self._following([one for one in patterns if one.record.name in running and one.is_guarded])
-        return replace(report, patterns=found, following=following)
+            running = {one["name"] for one in found if one["state"] in ("alive", "waiting")}
+            guarded = [one for one in patterns if one.record.name in running and one.record.is_guarded]
+            following = self._following(guarded)
+        shown = deviation and {name: deviation[name] for name in _OF_DEVIATION}
+        return {"open": is_open, "patterns": found, "deviation": shown, "following": following}
 
-    def _pattern(self, one: OnStream, report: TraceReport) -> PatternInTrace:
+    def _pattern(self, one: OnStream, *, is_open: bool) -> Document:
         record, route = one.record, one.routed.route
+        nothing = {"matched": 0, "matches": [], "partial_matches": 0, "ended": None, "broken": None}
+        document = {"name": record.name, "version": record.version, "by": route or None, **nothing}
         if record.state != "active":
-            state: TraceState = "suspended" if record.suspension else "paused"
-            return PatternInTrace(name=record.name, version=record.version, state=state, by=route)
+            return {**document, "state": "suspended" if record.suspension else "paused"}
         if route != self._route:
-            keys = self._keys(route)
-            return PatternInTrace(name=record.name, version=record.version, state="other-key", by=route, keys=keys)
+            return {**document, "state": "other-key", "keys": self._keys(route)}
         found = self._run([one], first=self._first(one))
         ended = next(reversed(found.bodies("endings")), None)
-        return PatternInTrace(
-            name=record.name,
-            version=record.version,
-            by=route,
-            state=_state(found, ended, report),
-            matches=tuple(match["bindings"] for match in found.matches[-_SHOWN_MATCHES:]),
-            matched=len(found.matches),
-            partial_matches=found.stats.held,
-            ended=ended,
-        )
+        return {
+            **document,
+            "state": _state(found, ended, is_open=is_open),
+            "matched": len(found.matches),
+            "matches": [match["bindings"] for match in found.matches[-_SHOWN_MATCHES:]],
+            "partial_matches": found.stats.held,
+            "ended": ended and {name: ended[name] for name in _OF_ENDING},
+        }
 
     def _first(self, one: OnStream) -> int:
         return self._seen.starts.get((one.record.name, one.record.version), 0)
 
-    def _keys(self, route: str) -> tuple[str, ...]:
+    def _keys(self, route: str) -> list[str]:
         """The values of a further key in the events, in their order."""
         keyed = EventBatch.from_events(self._seen.events).keyed_by(self._declaration.attribute_of(route))
-        return tuple(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
+        return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
-    def _with_broken(self, found: Sequence[PatternInTrace], patterns: Sequence[OnStream]) -> tuple[PatternInTrace, ...]:
+    def _with_broken(self, found: Sequence[Document], patterns: Sequence[OnStream]) -> list[Document]:
         """Patterns with how their last partial match ended, where they hold none; the events are matched one by one."""
         groups: dict[int, list[OnStream]] = {}
-        for state, one in zip(found, patterns, strict=True):
-            is_timed = state.state == "alive" and one.routed.pattern.within_us is not None
-            if state.state in ("waiting", "closed") or is_timed:
+        for document, one in zip(found, patterns, strict=True):
+            is_timed = document["state"] == "alive" and one.routed.pattern.within_us is not None
+            if document["state"] in ("waiting", "closed") or is_timed:
                 groups.setdefault(self._first(one), []).append(one)
-        broken: dict[str, BrokenMatch] = {}
+        broken: dict[str, Document] = {}
         for first, some in groups.items():
             plan = self._plan(some)
             broken |= broken_matches(plan, self._seen.events, first=first, now_us=self._seen.newest_us)
-        return tuple(_ended_by(one, broken.get(one.name)) for one in found)
+        return [_ended_by(one, broken.get(one["name"])) for one in found]
 
-    def _following(self, patterns: Sequence[OnStream]) -> tuple[NextType, ...]:
+    def _following(self, patterns: Sequence[OnStream]) -> list[Document]:
         """The effect of a next event of each known type, each on a copy of the transaction."""
         types = {*self._declaration.event_types, *self._declaration.end_events}
         if self._constraint_set is not None:
@@ -292,10 +206,10 @@ class _Look:
         for body in found.bodies("endings"):
             if body["event"] == _NEXT:
                 ends[body["key"]][body["pattern"]] = body["reason"]
-        return tuple(
-            NextType(event_type=event_type, breaks=breaks.get(str(number)), ends=ends[str(number)])
-            for number, event_type in enumerate(chosen)
-        )
+        return [
+            {"event_type": name, "possible": key not in breaks, "breaks": breaks.get(key), "ends": ends[key]}
+            for key, name in zip(ends, chosen, strict=True)
+        ]
 
     def _plan(self, patterns: Sequence[OnStream], declaration: StreamDeclaration | None = None) -> RunPlan:
         pairs = [(one.routed, one.record.is_guarded) for one in patterns]
@@ -314,17 +228,17 @@ class _Look:
         return run.report(is_open=True)
 
 
-def _ended_by(found: PatternInTrace, broken: BrokenMatch | None) -> PatternInTrace:
+def _ended_by(found: Document, broken: Document | None) -> Document:
     """A pattern with how its last partial match ended; one that WITHIN has ended may still be in memory."""
     if broken is None:
         return found
-    state: TraceState = "waiting" if found.state == "alive" else found.state
-    return replace(found, state=state, partial_matches=0, broken=broken)
+    state = "waiting" if found["state"] == "alive" else found["state"]
+    return {**found, "state": state, "partial_matches": 0, "broken": broken}
 
 
-def _state(found: StreamReport, ended: object, report: TraceReport) -> TraceState:
-    if found.stats.held and report.is_open:
+def _state(found: StreamReport, ended: object, *, is_open: bool) -> str:
+    if found.stats.held and is_open:
         return "alive"
     if ended is not None:
         return "ended"
-    return "waiting" if report.is_open else "closed"
+    return "waiting" if is_open else "closed"

@@ -193,8 +193,8 @@ def test_registration_and_dry_runs_warn_of_work_that_is_not_bounded(client, serv
     tried = DryRuns(service.stores, service.registration).run(
         "orders", parse_pattern(RISING), is_guarded=True, most_events=1_000
     )
-    assert tried.warnings[0] == warning
-    assert tried.warnings[-1].startswith("it was given up in the transaction 'k' at the event 'k")
+    assert tried["warnings"][0] == warning
+    assert tried["warnings"][-1].startswith("it was given up in the transaction 'k' at the event 'k")
 
 
 def test_other_settings_count_from_the_next_registration_on(client, server_url, clock):
