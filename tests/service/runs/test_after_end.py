@@ -12,12 +12,12 @@ from nfa import Prune, awaited_types, parse_pattern, parse_patterns
 from nfa.reference import reference_matches
 from service.registering.joining import Derived
 from service.runs.stream_report import StreamReport
-from service.runs.testing import report_on
 from service.stores import FollowMode
 from shards.inline import run_inline
 from shards.state import ShardState
 from shards.testing import bodies, log_of
 from streams import ConstraintsOn, Event, PatternOn, StreamDeclaration, StreamOn
+from tests.service.runs.reports import report_on
 from workflows import Conformance, check_trace, compile_workflow, count_violations, read_model
 
 MODEL = compile_workflow(read_model(b"name: m\ntree:\n  sequence: [A, B]\n"))

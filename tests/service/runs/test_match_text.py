@@ -12,8 +12,8 @@ from nfa import Prune, parse_patterns
 from service.runs.match_text import matches_text
 from service.runs.reference import match_documents
 from service.runs.stream_report import StreamReport
-from service.runs.testing import report_on
 from streams import LATEST_US, Event
+from tests.service.runs.reports import report_on
 
 PLAIN = "PATTERN p EVENT SEQ(A z, B y, A x) WITHIN 9 s"
 LOOP = "PATTERN p EVENT SEQ(A a, B+ b, C c) WITHIN 9 s"

@@ -12,8 +12,8 @@ from service.runs.errors import ProjectRefused
 from service.runs.reference import match_document, match_documents
 from service.runs.stream_report import LISTS
 from service.runs.stream_run import StreamRun, stream_plan
-from service.runs.testing import report_on, shown
 from streams import LATEST_US, AutoLateness, Event, EventBatch, Late, StreamDeclaration
+from tests.service.runs.reports import report_on, shown
 from workflows import (
     OrderSettings,
     OrderWorkload,

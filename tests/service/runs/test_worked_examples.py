@@ -8,7 +8,7 @@ from house import ROOT
 from house.documents import code_blocks
 from nfa import parse_pattern
 from nfa.worked_examples import Example, examples_in
-from service.runs.testing import report_on, shown
+from tests.service.runs.reports import report_on, shown
 
 BLOCKS = list(code_blocks((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")))
 EXAMPLES = [example for block in BLOCKS if block.language == "examples" for example in examples_in(block.text)]

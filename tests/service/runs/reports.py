@@ -1,4 +1,4 @@
-"""Test helpers: patterns over given events."""
+"""Reports on patterns over given events."""
 
 from __future__ import annotations
 
