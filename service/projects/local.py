@@ -138,7 +138,7 @@ class LocalProject:
         """A run that has been fed events and promises."""
         run = InlineRun(self.plan())
         for name, promise in promises:
-            run.promise(name, promise)
+            run.say(name, promise)
         for name, batch in events.items():
             run.feed(name, batch)
         return run

@@ -26,7 +26,7 @@ from shards import (
     rows_of,
 )
 from shards.kinds.joins import JoinKind
-from streams import AutoLateness, ControlRecord, EventBatch, PatternOn, Punctuation
+from streams import AutoLateness, ControlRecord, EventBatch, PatternOn
 
 if TYPE_CHECKING:
     from joins import WaitingInput
@@ -111,17 +111,13 @@ class InlineRun:
         self._rows += self._shards.settle()
 
     def say(self, stream: str, record: ControlRecord) -> None:
-        """Feed a control record."""
+        """Feed a control record; the promise that a range of keys is finished may be fed at any point of the run."""
         self._shards.say(stream, record)
 
     @property
     def state(self) -> ShardState:
         """The state of the shard, to be read only."""
         return self._shards.states[0]
-
-    def promise(self, stream: str, promise: Punctuation) -> None:
-        """Feed the promise that a range of keys is finished at its time; it may be fed at any point of the run."""
-        self._shards.say(stream, promise)
 
     @property
     def measured(self) -> dict[str, MeasuredRun]:
