@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from shards import RESULT_KINDS, STATS, OutputRow
+from shards import REKEYED, RESULT_KINDS, STATS, OutputRow
 
 _PLANNING = ("latestOffset", "getBatch", "queryPlanning")
 _COMMITTING = ("walCommit", "commitOffsets")
@@ -120,7 +120,7 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
         kind = RESULT_KINDS.get(row.kind)
         if kind is not None and kind.counts_for:
             counts[kind.counts_for] += orjson.loads(row.body)["count"]
-        elif kind is not STATS:
+        elif kind not in (STATS, REKEYED):
             counts[row.kind] += 1
     reports = [orjson.loads(row.body) for row in rows if row.kind == STATS.name]
     return SinkTime(reports=reports, rows=counts, sink_ms=sink_ms)

@@ -21,7 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from pipeline.held_shards import HeldOptions, held_shards
@@ -39,7 +41,7 @@ _OUTPUT = pa.schema(
         pa.field("body", pa.binary()),
     ]
 )
-_MOST_ROWS = 10_000  # rows that Spark takes at once
+_MOST_ROWS, _MOST_BYTES = 10_000, 4_000_000  # that Spark takes at once
 
 Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -58,9 +60,7 @@ def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator
     """Match the entries of one partition; runs in Spark's Python worker."""
     held = held_shards(options)
     for shard, after, entries in ranges(batches):
-        rows = to_batch(held.advance(shard, after, entries))
-        for first in range(0, len(rows), _MOST_ROWS):
-            yield rows.slice(first, _MOST_ROWS)
+        yield from portions(to_batch(held.advance(shard, after, entries)))
 
 
 def look_away(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -91,6 +91,17 @@ def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
     """The rows in columns of ``OUTPUT_DDL``."""
     columns = zip([pa.nulls(0, field.type) for field in _OUTPUT], *map(_columns, blocks), strict=True)
     return pa.RecordBatch.from_arrays([pa.concat_arrays(column) for column in columns], schema=_OUTPUT)
+
+
+def portions(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in portions for Spark: of ``_MOST_ROWS`` rows, fewer if their bodies exceed ``_MOST_BYTES``."""
+    ends = np.cumsum(pc.binary_length(rows.column("body")), dtype=np.int64)
+    first = 0
+    while first < len(rows):
+        fitting = int(np.searchsorted(ends, (ends[first - 1] if first else 0) + _MOST_BYTES, side="right")) - first
+        size = max(1, min(fitting, _MOST_ROWS))
+        yield rows.slice(first, size)
+        first += size
 
 
 def _columns(block: RowBlock) -> list[pa.Array]:

@@ -34,8 +34,8 @@ from .operators import (
     own_results,
 )
 from .place import Place
-from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
-from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
+from .results import ANSWER, DEAD_LETTER, DERIVED, REKEYED, STATS, ResultKind, ResultMetric
+from .rows import FoundRows, OutputRow, RowBlock, results_of, row_id, rows_of
 from .runs.comparing import Comparison, ComparisonCounts, identity_of
 from .runs.decisions import decisions_of, observed_streams
 from .runs.exercises import run_exercises
@@ -57,6 +57,7 @@ __all__ = [
     "KINDS",
     "KINDS_BY_NAME",
     "LATENESS",
+    "REKEYED",
     "RESULT_KINDS",
     "STATS",
     "WAIT",
@@ -116,6 +117,7 @@ __all__ = [
     "own_results",
     "quarantine_note",
     "result_table",
+    "results_of",
     "row_id",
     "rows_of",
     "run_exercises",

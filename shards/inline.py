@@ -13,14 +13,14 @@ from shards.deciding import Deciders
 from shards.entries import Entry, EventsEntry, StoredEntry
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
-from shards.rows import OutputRow, RowBlock, derived_event, has_rekeyed
+from shards.results import REKEYED
+from shards.rows import OutputRow, RowBlock, results_of
 from shards.state import ShardState
 from streams import (
     BLOCK_EVENTS,
     NEVER_US,
     AttributePath,
     ControlRecord,
-    Event,
     EventBatch,
     StreamOff,
     Tick,
@@ -148,7 +148,7 @@ class InlineShards:
         taken = [self._waiting[shard].popleft() for _ in range(min(entries, len(self._waiting[shard])))]
         rows = self.states[shard].advance(taken)
         self._forward(rows)
-        return rows
+        return results_of(rows)
 
     def settle(self) -> list[RowBlock]:
         """Match until no entry waits."""
@@ -211,7 +211,7 @@ class InlineShards:
             for state in self.states:
                 found = state.finish([stream])
                 self._forward(found)
-                rows += found
+                rows += results_of(found)
             rows += self.settle()
         return rows
 
@@ -221,14 +221,13 @@ class InlineShards:
 
     def _forward(self, rows: Sequence[RowBlock]) -> None:
         """Append derived events with keys of their own to the logs, then the time that all shards have reached."""
-        events: dict[str, list[Event]] = defaultdict(list)
-        for row in (row for block in rows if has_rekeyed(block) for row in block):
-            stream, event, is_rekeyed = derived_event(row)
-            if is_rekeyed and not self._is_over(stream, row.shard, row.position):
-                events[stream].append(event)
+        events: dict[str, list[EventBatch]] = defaultdict(list)
+        for row in (row for block in rows if block.found.kind is REKEYED for row in block):
+            if not self._is_over(row.subject, row.shard, row.position):
+                events[row.subject].append(EventBatch.from_bytes(row.body))
         for stream, some in events.items():
-            batch = EventBatch.from_events(sorted(some, key=lambda event: (event.time_us, event.id)))
-            self.feed(stream, batch)
+            batch = EventBatch.joined(some)
+            self.feed(stream, batch.take(batch.order_by_time()))
         for stream in {stream for state in self.states for stream in state.promises()}:
             there = [not self._is_over(stream, state.shard, state.position) for state in self.states]
             promises = [

@@ -110,6 +110,12 @@ DERIVED = ResultKind(
 ``rekeyed``: its key differs from the key of its source, so it reaches the derived stream through the log.
 """
 
+REKEYED = ResultKind(name="rekeyed")
+"""Events of a derived stream that have keys of their own, on their way to the log; for the sink only.
+
+The body is the wire form of an ``EventBatch``, the subject is the derived stream.
+"""
+
 STATS = ResultKind(name="stats")
 """Statistics of a shard for a micro-batch, for the driver only."""
 

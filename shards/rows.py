@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shards.entries import Entry
-from shards.results import DEAD_LETTER, DERIVED, ResultKind
-from streams import Event, ForestallError, column_of, parse_time, text_digests
+from shards.results import DEAD_LETTER, REKEYED, ResultKind
+from streams import EventBatch, ForestallError, column_of, text_digests
 
 ID_LENGTH = 32
+
+_ROW_EVENTS = 1_000  # so that no row is much larger than others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class OutputRow:
         kind: Name of its kind of result.
         stream: Name of the stream; may be empty in a dead letter.
         id: 32 hexadecimal digits, the same however often the row is computed.
-        body: JSON object in UTF-8, ``id`` and ``stream`` included.
+        body: JSON object in UTF-8, ``id`` and ``stream`` included; of the kind ``REKEYED`` an event batch.
         position: Position in the shard's log of the entry that caused it.
         shard: Number of the shard that computed it.
         subject: Name of its operator; empty if it has none.
@@ -107,6 +108,16 @@ class FoundRows:
         }
         return replace(self, **columns)
 
+    @classmethod
+    def rekeyed(cls, into: str, events: EventBatch) -> FoundRows:
+        """Events of a derived stream for the log, some to a row; the rows have no ids."""
+        parts = [
+            events.slice(first, min(_ROW_EVENTS, len(events) - first)) for first in range(0, len(events), _ROW_EVENTS)
+        ]
+        ids, subjects, counters = (pa.array([text] * len(parts), pa.string()) for text in ("", into, "[]"))
+        bodies = pa.array([part.to_bytes() for part in parts], pa.binary())
+        return cls(kind=REKEYED, ids=ids, bodies=bodies, subjects=subjects, counters=counters)
+
     def counts_by(self, member: str) -> Counter[str]:
         """The number of results for each value of a member of ``ResultKind.counted_by``."""
         counts: Counter[str] = Counter()
@@ -149,6 +160,11 @@ class RowBlock:
             )
 
 
+def results_of(blocks: Iterable[RowBlock]) -> list[RowBlock]:
+    """The blocks that are results, without events on their way to the log."""
+    return [block for block in blocks if block.found.kind is not REKEYED]
+
+
 def rows_of(blocks: Iterable[RowBlock]) -> list[OutputRow]:
     """The rows of some blocks, in order."""
     return [row for block in blocks for row in block]
@@ -188,22 +204,3 @@ def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: An
         "code": error.code,
         "reason": error.message,
     }
-
-
-def has_rekeyed(block: RowBlock) -> bool:
-    """Whether some rows of a block are derived events with keys of their own; none is read for that."""
-    if block.found.kind is not DERIVED:
-        return False
-    return not pc.all(pc.ends_with(block.found.bodies, '"rekeyed":false}')).as_py()
-
-
-def derived_event(row: OutputRow) -> tuple[str, Event, bool]:
-    """Read a row of the kind ``DERIVED``: derived stream, event, and whether the event has a key of its own."""
-    body = orjson.loads(row.body)
-    event = Event(id=row.id, type=body["type"], time_us=parse_time(body["time"]), key=body["key"], data=body["data"])
-    return body["into"], event, body["rekeyed"]
-
-
-def is_merged(block: RowBlock) -> bool:
-    """Whether a block has merged events of a join: they are on their way to its shards, and no results."""
-    return block.found.kind is DERIVED and len(block) > 0 and block.found.bodies[0].as_py().endswith(b'"merged":true}')

@@ -41,7 +41,7 @@ from shards.operators import (
     own_results,
 )
 from shards.place import Place, Step, known_kind
-from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
+from shards.rows import OutputRow, RowBlock, dead_letter, results_of, rows_of
 from shards.stops import STOPPED, Stops
 from streams import (
     Ask,
@@ -89,13 +89,9 @@ def _place_of(entry: Entry) -> _PlaceKey:
 class ShardState:
     """The state of one shard.
 
-    Args:
-        shard: Its number.
-        position: The last entry that was applied.
-        places: By stream and route; every declared stream has a place with the empty route, for its correlation key.
-        kinds: The kinds of operators, by name.
-        feeds: The derived streams that operators feed.
-        stops: The operators that are stopped before their pause is reached.
+    ``position`` is that of the last entry that was applied. ``places`` are by stream and route; every declared stream
+    has a place with the empty route, for its correlation key. ``stops`` are the operators that are stopped before their
+    pause is reached.
     """
 
     def __init__(
@@ -127,10 +123,7 @@ class ShardState:
     def limit_endings(self, most: int | None) -> None:
         """Report only the newest early terminations among events that are matched together, and count the others.
 
-        Not part of the saved state.
-
-        Args:
-            most: Limit per place and correlation key; None: all, the initial value.
+        The limit is per place and correlation key; None means all, the initial value. Not part of the saved state.
         """
         self._newest = most
 
@@ -194,10 +187,10 @@ class ShardState:
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
         """Apply entries of the log and return their rows in order; those at or before ``position`` are ignored."""
-        return rows_of(self.advance(entries))
+        return rows_of(results_of(self.advance(entries)))
 
     def advance(self, entries: Iterable[Entry]) -> list[RowBlock]:
-        """As ``apply``, with the rows as columns."""
+        """As ``apply``, as columns, with the events that go through the log (``REKEYED``)."""
         rows: list[RowBlock] = []
         group = EventGroup()
         reached = position_order(self._position)
@@ -256,10 +249,7 @@ class ShardState:
     def finish(self, streams: Collection[str] | None = None) -> list[RowBlock]:
         """Finish a finite input: end every trace and let all time pass.
 
-        No entries of these streams may come afterwards.
-
-        Args:
-            streams: The streams that end; a stream must follow the streams that feed it. None: all.
+        No entries of these streams may come afterwards. A stream must follow the streams that feed it; None means all.
         """
         rows: list[RowBlock] = []
         for name in self.streams if streams is None else streams:
@@ -278,9 +268,7 @@ class ShardState:
 
         The first keeps the number, the position and the counters; the others are at the beginning of their logs.
 
-        Args:
-            shards: The number of shards.
-            new_shards: The new number of shards, a multiple.
+        The new number of shards is a multiple of the present one.
         """
         body = self.dump()
         for shard in range(self._shard, new_shards, shards):

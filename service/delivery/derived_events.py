@@ -11,7 +11,7 @@ import orjson
 
 from service.stores import DerivedEventStore, DerivedPart
 from shards import OutputRow
-from streams import EventBatch, parse_time
+from streams import EventBatch
 
 
 class DerivedEvents:
@@ -26,8 +26,8 @@ class DerivedEvents:
     def __call__(self, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
         """Write the derived events of a micro-batch, given the reports (rows of the kind ``stats``) of its shards.
 
-        Events that keep their key are in their shard already and are skipped. Raises ``LogResharding`` also if the log
-        was resharded since this process read its layout.
+        The rows are of the kind ``rekeyed``, by shard and position. Raises ``LogResharding`` also if the log was
+        resharded since this process read its layout.
         """
         shards = {row.shard: orjson.loads(row.body) for row in reports}
         ends = {row.shard: row.position for row in reports}
@@ -39,28 +39,21 @@ class DerivedEvents:
             self._store.promise(stream, promises, ends)
 
 
-def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[dict[str, Any]]]]:
-    """The rekeyed events, by derived stream and by the shard that found them."""
-    found: defaultdict[str, defaultdict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]]]:
+    """The rows by derived stream and by the shard that found them."""
+    found: defaultdict[str, defaultdict[int, list[OutputRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        event = orjson.loads(row.body)
-        if event["rekeyed"]:
-            found[event["into"]][row.shard].append({**event, "position": row.position})
+        found[row.subject][row.shard].append(row)
     return {stream: dict(found[stream]) for stream in sorted(found)}
 
 
-def _part(shard: int, after: str, until: str, events: Sequence[Mapping[str, Any]]) -> DerivedPart:
+def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> DerivedPart:
     """The events in the order of time and id, which does not depend on how the range was matched."""
-    timed = sorted(((parse_time(event["time"]), event["id"], event) for event in events), key=lambda one: one[:2])
-    batch = EventBatch.from_columns(
-        [identity for _, identity, _ in timed],
-        [event["type"] for *_, event in timed],
-        np.array([time_us for time_us, *_ in timed], np.int64),
-        [event["key"] for *_, event in timed],
-        [orjson.dumps(event["data"]) for *_, event in timed],
-    )
-    positions = [event["position"] for *_, event in timed]
-    return DerivedPart(shard=shard, after=after, until=until, events=batch, positions=positions)
+    batches = [EventBatch.from_bytes(row.body) for row in rows]
+    events = EventBatch.joined(batches)
+    order = events.order_by_time()
+    positions = np.repeat([row.position for row in rows], [len(batch) for batch in batches])[order]
+    return DerivedPart(shard=shard, after=after, until=until, events=events.take(order), positions=positions.tolist())
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:

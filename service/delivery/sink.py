@@ -20,7 +20,7 @@ from service.delivery.decisions import Decisions
 from service.delivery.derived_events import DerivedEvents
 from service.runtime import Stores
 from service.stores import USUAL_SEVERITY, RegisteredWebhook
-from shards import ALERT, ANSWER, DEAD_LETTER, DERIVED, STATS, OutputRow, ResultKind
+from shards import ALERT, ANSWER, DEAD_LETTER, REKEYED, STATS, OutputRow, ResultKind
 from streams import Clock
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class AlertSink:
         is being resharded.
         """
         reports = [row for row in rows if row.kind == STATS.name]
-        self._store([row for row in rows if row.kind != STATS.name and not _is_merged(row)], epoch_id)
-        self._derived([row for row in rows if row.kind == DERIVED.name], reports)
+        self._store([row for row in rows if row.kind not in (STATS.name, REKEYED.name)], epoch_id)
+        self._derived([row for row in rows if row.kind == REKEYED.name], reports)
         self._decisions(reports)
         self._stores.pipeline_status.note(reports)  # last: the alerts of everything that counts as matched are written
 
@@ -114,11 +114,6 @@ class AlertSink:
         """Rows with the present severity of their operators, which the log does not know."""
         severities = self._stores.registry.severities()
         return [replace(row, severity=severities.get(row.subject, USUAL_SEVERITY)) for row in rows]
-
-
-def _is_merged(row: OutputRow) -> bool:
-    """Whether a row is an event between the inputs of a join and the join: it is appended to the log, and no result."""
-    return row.kind == DERIVED.name and bool(orjson.loads(row.body).get("merged"))
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:

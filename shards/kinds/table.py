@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from shards.kinds.joins import JoinInputKind, JoinKind
 from shards.kinds.patterns import PatternKind
 from shards.operators import LATENESS, DeciderKind, DocumentKind, Kind
-from shards.results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind
+from shards.results import ANSWER, DEAD_LETTER, DERIVED, REKEYED, STATS, ResultKind
 from streams import LatenessDecider
 
 KINDS: tuple[Kind, ...] = (PatternKind(), JoinInputKind(), JoinKind())
@@ -33,7 +33,7 @@ COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in DOCUMENT_KINDS)
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:
     """The kinds of results by name: those of some kinds of operators, then those of the platform."""
     of_operators = (result for kind in kinds for result in kind.result_kinds)
-    return {result.name: result for result in (*of_operators, DERIVED, DEAD_LETTER, STATS, ANSWER)}
+    return {result.name: result for result in (*of_operators, DERIVED, REKEYED, DEAD_LETTER, STATS, ANSWER)}
 
 
 RESULT_KINDS: Mapping[str, ResultKind] = result_table(KINDS)

@@ -10,15 +10,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from shards.entries import EventsEntry, StoredEntry
 from shards.kinds.patterns import ALERT
-from shards.results import DEAD_LETTER, DERIVED
-from shards.rows import RowBlock, derived_event, is_merged
+from shards.results import DEAD_LETTER, DERIVED, REKEYED
+from shards.rows import RowBlock, results_of
 from shards.runs.comparing import Comparison, ComparisonCounts
 from shards.runs.plan import Decision, RoundPlan
-from streams import ControlRecord, Event, EventBatch, Tick, encode_control
+from streams import ControlRecord, Event, EventBatch, Tick, encode_control, parse_time
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +107,7 @@ class ShardRound:
         """The derived events so far that a later round must read, each batch with its variant and stream."""
         for variant, one in enumerate(self._states):
             for stream, events in one.handed_on.items():
-                yield variant, stream, EventBatch.from_events(events)
+                yield variant, stream, EventBatch.joined(events)
 
     def begin(self) -> Iterator[RoundRows]:
         """The dead letters of the control records before the first event; those of later rounds are known.
@@ -187,7 +188,7 @@ class _VariantShard:
         self._state, begun = plan.begun(number, variant, shard)
         self._position = len(self._variant.records)
         self.counts = VariantCounts()
-        self.handed_on: dict[str, list[Event]] = {}
+        self.handed_on: dict[str, list[EventBatch]] = {}
         self.begun = self._noted(lambda: begun)
 
     def say(self, stream: str, record: ControlRecord) -> list[RowBlock]:
@@ -216,13 +217,13 @@ class _VariantShard:
         blocks = [one for block in action() if (one := self._news(block)) is not None]
         for block in blocks:
             self._hand_on(block)
-        found = [block for block in blocks if not is_merged(block)]
+        found = results_of(blocks)
         self._count(found, time.thread_time_ns() - begin_ns, is_end=is_end)
         return found
 
     def _news(self, block: RowBlock) -> RowBlock | None:
         """The rows of a block that no earlier round has found."""
-        if block.stream not in self._repeated:
+        if block.stream not in self._repeated or block.found.kind is REKEYED:
             return block
         known = {"", *self._repeated[block.stream].silent}
         fresh = [row for row, name in enumerate(block.found.subjects.to_pylist()) if name not in known]
@@ -230,12 +231,23 @@ class _VariantShard:
 
     def _hand_on(self, block: RowBlock) -> None:
         """Keep derived events for the rounds that read their streams."""
-        if not self._later or block.found.kind is not DERIVED:
-            return
-        for row in block:
-            stream, event, is_rekeyed = derived_event(row)
-            if stream in self._later and (is_rekeyed or stream not in self._own):
-                self.handed_on.setdefault(stream, []).append(event)
+        if self._later and block.found.kind is REKEYED:
+            for row in block:
+                if row.subject in self._later:
+                    self.handed_on.setdefault(row.subject, []).append(EventBatch.from_bytes(row.body))
+        elif self._later and block.found.kind is DERIVED:
+            for stream, events in self._listed(block).items():
+                self.handed_on.setdefault(stream, []).append(EventBatch.from_events(events))
+
+    def _listed(self, block: RowBlock) -> dict[str, list[Event]]:
+        """Events of later streams that have the key of their source, by stream."""
+        found: dict[str, list[Event]] = {}
+        for body in map(orjson.loads, block.found.bodies.to_pylist()):
+            stream = body["into"]
+            if not body["rekeyed"] and stream in self._later and stream not in self._own:
+                names = {name: body[name] for name in ("id", "type", "key", "data")}
+                found.setdefault(stream, []).append(Event(**names, time_us=parse_time(body["time"])))
+        return found
 
     def _count(self, blocks: Sequence[RowBlock], busy_ns: int, *, is_end: bool) -> None:
         counts = self.counts

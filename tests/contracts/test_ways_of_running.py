@@ -20,7 +20,6 @@ from service.registering.operators import OperatorLibrary
 from service.testing import HandClock, empty_client, private_server, settings_for
 from shards import InlineShards, RoundPlan, RowBlock
 from shards.kinds import KINDS
-from shards.rows import is_merged
 from streams import Event, EventBatch, StreamDeclaration, render_plain
 from streams.readers import reading_of
 from tests.service.test_derived_chain import Job, settled
@@ -141,9 +140,7 @@ def events_of(name: str, number: int = 240) -> dict[str, EventBatch]:
 
 
 def bodies(blocks: Iterable[RowBlock]) -> Iterator[tuple[str, bytes]]:
-    return (
-        (row.kind, row.body) for block in blocks if not is_merged(block) for row in block if row.kind != "ending-count"
-    )
+    return ((row.kind, row.body) for block in blocks for row in block if row.kind != "ending-count")
 
 
 def said(rows: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

@@ -1,6 +1,9 @@
-import pyarrow as pa
+from dataclasses import replace
 
-from pipeline.step import from_table, ranges, to_batch
+import pyarrow as pa
+import pytest
+
+from pipeline.step import from_table, portions, ranges, to_batch
 from shards.kinds.patterns import ALERT
 from shards.rows import FoundRows, RowBlock, rows_of
 
@@ -39,3 +42,21 @@ def test_rows_travel_through_spark_and_come_back_by_shard_and_position():
     assert [row.id for row in from_table(table)] == ["d", "b", "c", "a"]
     assert sorted(from_table(table), key=lambda row: row.id) == rows_of(blocks)
     assert [row.body for row in rows_of(blocks)] == [b'{"pattern":"%c"}' % name for name in b"abcd"]
+
+
+def sized(sizes):
+    found = FoundRows.of(ALERT, [("a", {})] * len(sizes))
+    bodies = pa.array([b"x" * size for size in sizes], pa.binary())
+    return to_batch([RowBlock(found=replace(found, bodies=bodies), stream="s", position="1-0", shard=0)])
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [([], []), ([3] * 10_001, [10_000, 1])])
+def test_spark_takes_a_bounded_number_of_rows_at_once(sizes, expected):
+    assert [len(portion) for portion in portions(sized(sizes))] == expected
+
+
+def test_spark_takes_large_rows_in_small_portions():
+    most = 4_000_000
+    rows = sized([most // 2, most // 2, 1, most + 1, 0, most, 5])
+    assert [len(portion) for portion in portions(rows)] == [2, 1, 1, 2, 1]
+    assert pa.Table.from_batches(list(portions(rows))) == pa.Table.from_batches([rows])

@@ -5,7 +5,8 @@ import structlog
 from service import AlertSink, WebhookDraft, WebhookLibrary
 from service.stores import RegisteredWebhook, pattern_draft
 from service.testing import as_old_as_the_log, sink_row, stats_row
-from streams import EventBatch, PatternOn, StreamDeclaration, decode_control
+from shards import FoundRows, RowBlock
+from streams import Event, EventBatch, PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
 
@@ -212,6 +213,16 @@ def derived(number, shard, *, rekeyed=True, into="hints"):
     )
 
 
+def rekeyed(shard, *numbers, into="hints"):
+    """The events of some derived rows, on their way to the log."""
+    events = [
+        Event(id=f"d{n}", type="T", time_us=1_767_225_600_000_000 + n * 1_000_000, key=f"k{n}", data={"n": n})
+        for n in numbers
+    ]
+    found = FoundRows.rekeyed(into, EventBatch.from_events(events))
+    return list(RowBlock(found=found, stream="s", position="1-0", shard=shard))
+
+
 def derived_log(stores):
     """Of each shard the events of the stream hints that it has, and its ticks, in their order."""
     found = []
@@ -232,6 +243,9 @@ DERIVED_BATCH = [
     derived(2, 0),
     derived(4, 1, rekeyed=False),
     derived(5, 1),
+    *rekeyed(0, 1, 3),
+    *rekeyed(0, 2),
+    *rekeyed(1, 5),
     stats_row(0, "5-0", after="2-0", promises={"hints": 7}),
     stats_row(1, "6-0", after="3-0", promises={"hints": 5}),
     stats_row(2, "6-0", after="3-0", promises={"hints": 9}),

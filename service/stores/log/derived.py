@@ -138,8 +138,8 @@ class DerivedEventStore:
             if len(events):
                 move = (_field(stream, part.shard), mark, f"{part.after} {done + len(events)}")
                 room -= len(events)
-                if any(is_old := [is_older(one, since) for one in part.positions[done : done + len(events)]]):
-                    events = events.take(np.flatnonzero(~np.array(is_old)))
+                if old := [one for one in set(part.positions) if is_older(one, since)]:
+                    events = events.take(np.flatnonzero(~np.isin(part.positions[done : done + len(events)], old)))
                 chunk.append((replace(part, events=events), move))
         return chunk
 

@@ -49,9 +49,7 @@ class JoinResults:
         """Result rows: derived events, dead letters and suspensions."""
         run, output = self.run, self.output
         if len(output.events):
-            sources = output.events.columns.column("key")
-            operator = run.name, run.version
-            yield derived_rows(output.events, sources, (self.stream, run.name), operator, is_merged=False)
+            yield derived_rows(output.events, self.stream, run.name, run.version)
         for broken in output.broken if run.body.late == "report" else ():
             yield _letter(run, broken, origin)
         for late in output.late_retractions if run.body.late != "drop" else ():

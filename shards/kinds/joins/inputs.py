@@ -30,10 +30,11 @@ from joins import (
 )
 from shards.hosts.trace_ends import TraceEnds
 from shards.kinds.joins.deciding import WAIT
-from shards.kinds.joins.rows import derived_rows, refused_letters
+from shards.kinds.joins.rows import refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import source_of
 from shards.operators import Host, KeyChoice, Observation, Origin, Result, SavedHost
+from shards.rows import FoundRows
 from streams import (
     EARLIEST_US,
     ENDED,
@@ -71,7 +72,6 @@ class Merged:
         into: The stream of merged events.
         is_rekeyed: Whether the events go through the log to the shards of their keys.
         events: The events.
-        sources: Strings: the keys of the events in their stream.
         refused: Events that are not handed on because their keys are no whole numbers.
     """
 
@@ -79,7 +79,6 @@ class Merged:
     into: str
     is_rekeyed: bool
     events: EventBatch
-    sources: pa.Array
     refused: EventBatch | None = None
 
 
@@ -100,13 +99,12 @@ class MergedOutput:
         return ((one.into, one.events) for one in self.found if not one.is_rekeyed and len(one.events))
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """A row for each re-keyed event, and a dead letter for each refused one."""
+        """The re-keyed events, and a dead letter for each refused one."""
         for one in self.found:
             if one.refused is not None:
                 yield from refused_letters(one.refused, one.operator, origin)
             if one.is_rekeyed and len(one.events):
-                streams = self.stream, one.into
-                yield derived_rows(one.events, one.sources, streams, one.operator, is_merged=True)
+                yield FoundRows.rekeyed(one.into, one.events)
 
 
 @dataclass(slots=True)
@@ -257,7 +255,6 @@ class JoinInputHost(Host):
                 into=body["into"],
                 is_rekeyed=False,
                 events=EventBatch.from_events([self._closing(name, body, key, when)]),
-                sources=texts_of([key]),
             )
             for name, (version, body) in self.running.items()
             if body["ends"] and body["path"] is None and (name not in self.monitors or whole_number(key) is not None)
@@ -282,7 +279,6 @@ class JoinInputHost(Host):
                 events=finished_range(
                     body["number"], body["alias"], promise.range, EARLIEST_US if when_us is None else when_us
                 ),
-                sources=texts_of([""]),
             )
             for name, (version, body) in self.running.items()
             if body["ends"] and body["path"] == path
@@ -384,18 +380,17 @@ class JoinInputHost(Host):
         marks = of_types[batch.type_codes[rows[order]]]
         marks[is_closing[order]] = _CLOSING
         chosen, is_closing = batch.take(rows[order]), is_closing[order]
-        sources, refused = chosen.columns.column("key"), None
+        refused = None
         if not is_here:
             is_event = ~np.isin(marks, (_CLOSING, _RETRACTING))
             chosen, rows, is_unkeyed = _keyed_by(body["path"], chosen, is_event, body["alias"])
-            sources, marks, is_closing = sources.take(column_of(rows)), marks[rows], is_closing[rows]
+            marks, is_closing = marks[rows], is_closing[rows]
             marks[is_unkeyed] = _UNKEYED
         if "keyless" in body:
             marks[:] = _UNKEYED
         if name in self.monitors:
             rows, refused = self._watched(name, chosen, ~np.isin(marks, (_CLOSING, _RETRACTING)))
-            chosen, sources = chosen.take(rows), sources.take(column_of(rows))
-            marks, is_closing = marks[rows], is_closing[rows]
+            chosen, marks, is_closing = chosen.take(rows), marks[rows], is_closing[rows]
         places = _places(chosen, marks)
         if is_here:
             places = self.counts[name] + 1 + np.arange(len(chosen), dtype=np.uint64)
@@ -416,7 +411,6 @@ class JoinInputHost(Host):
             into=body["into"],
             is_rekeyed=not is_here,
             events=events,
-            sources=sources,
             refused=refused,
         )
 
@@ -466,8 +460,6 @@ def _keyed_by(
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
     """Re-key rows by the value at a path; an event without a usable key gets a key of its own.
 
-    Data are formatted as in rows of results.
-
     Args:
         path: Path of the key.
         batch: The rows.
@@ -490,7 +482,7 @@ def _keyed_by(
         taken.column("type"),
         batch.time_us[rows],
         texts_of([key for key in keys if key is not None]),
-        pieces_of([orjson.dumps(found[row]) for row in rows.tolist()], pa.binary()),
+        taken.column("data"),
     )
     keyed = replace(keyed, arrivals=None if batch.arrivals is None else batch.arrivals[rows])
     return keyed, rows, is_unkeyed[rows]

@@ -26,40 +26,35 @@ from streams import (
 )
 
 
-def derived_rows(
-    events: EventBatch, sources: pa.Array, streams: tuple[str, str], operator: tuple[str, int], *, is_merged: bool
-) -> FoundRows:
-    """A row for each event of a derived stream.
+def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> FoundRows:
+    """A row for each event of a join, at least one; the derived stream has the join's name.
 
     Args:
-        events: At least one.
-        sources: Strings: the key of each event in the stream that it comes from.
-        streams: The stream that the events come from, and the derived stream.
-        operator: Name and version of the operator that made the events.
-        is_merged: Whether they are merged events, which go through the log to the shards of their keys.
+        events: The events, with the keys of the merged events that they come from.
+        stream: The stream of merged events.
+        name: Name of the join.
+        version: Its version.
     """
-    stream, into = streams
-    name, version = operator
     columns, types = events.columns, events.columns.column("type")
-    end = '"rekeyed":true,"merged":true}' if is_merged else '"rekeyed":false}'
+    keys = json_contents(columns.column("key"))
     bodies = joined_texts(
         [
             '{"id":"',
             json_contents(columns.column("id")),
-            f'","stream":{json_text(stream)},"into":{json_text(into)},"type":"',
+            f'","stream":{json_text(stream)},"into":{json_text(name)},"type":"',
             json_contents(types.dictionary).take(types.indices),
             '","time":"',
             time_texts(events.time_us),
             '","key":"',
-            json_contents(columns.column("key")),
+            keys,
             '","data":',
             columns.column("data").view(pa.string()),
             f',"pattern":{json_text(name)},"version":{version},"source_key":"',
-            json_contents(sources),
-            f'",{end}',
+            keys,
+            '","rekeyed":false}',
         ]
     )
-    about = {"stream": stream, "pattern": name, "into": into}
+    about = {"stream": stream, "pattern": name, "into": name}
     return FoundRows.about(DERIVED, columns.column("id"), bodies, [about], np.zeros(len(events), np.int32))
 
 

@@ -6,6 +6,7 @@ cut.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -91,12 +92,13 @@ class DerivedEvents:
 
     def batches(self) -> Iterator[tuple[str, EventBatch]]:
         """The events with the keys of their traces, by derived stream."""
-        return iter(()) if self._all is None else self._all.batches()
+        return iter(()) if self._all is None else self._all.batches(is_rekeyed=False)
 
     def rows(self) -> Iterator[FoundRows]:
-        """A row for each event."""
+        """A row for each event, and the events with keys of their own."""
         if self._all is not None:
             yield from self._all.rows(self._stream)
+            yield from itertools.starmap(FoundRows.rekeyed, self._all.batches(is_rekeyed=True))
 
     def dead_letters(self, origin: Origin) -> Iterator[Single]:
         """Dead letters of matches that cannot become events."""
@@ -238,15 +240,15 @@ class _Events:
             arrivals=None if self.arrivals is None else self.arrivals[rows],
         )
 
-    def batches(self) -> Iterator[tuple[str, EventBatch]]:
-        """The events with the keys of their traces, by derived stream."""
+    def batches(self, *, is_rekeyed: bool) -> Iterator[tuple[str, EventBatch]]:
+        """The events with the keys of their traces, or those with keys of their own, by derived stream."""
         intos = [_into(one) for one in self.patterns]
-        for stream in dict.fromkeys(into.stream for into in intos if into.key is None):
-            is_there = np.array([into.stream == stream and into.key is None for into in intos])
+        for stream in dict.fromkeys(into.stream for into in intos if (into.key is not None) is is_rekeyed):
+            is_there = np.array([into.stream == stream and (into.key is not None) is is_rekeyed for into in intos])
             part = self.chosen(is_there[self.pattern] & self.is_good)
             if len(part.pattern):
                 columns = part.ids, part.types().dictionary_encode(), part.times_us, part.keys, part.data
-                yield stream, replace(EventBatch.of_columns(*columns), arrivals=part.arrivals)
+                yield stream, replace(EventBatch.of_columns(*columns), arrivals=None if is_rekeyed else part.arrivals)
 
     def types(self) -> pa.Array:
         """The type of each event."""
