@@ -1,4 +1,4 @@
-"""The application: its routers under ``/v1``, its errors, and the resources that it opens and closes."""
+"""The FastAPI application: its routers under ``/v1``, its errors, and the resources that it opens and closes."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def create_app(
 ) -> FastAPI:
     """Create the application; without settings, those of the environment are read.
 
-    ``has_workers``: work that is not known to be small is done by worker processes within limits, as in the service;
-    tests of the work itself do not need them. Workers have the machine's clock in any case. Each kind of operators that
-    is registered as documents gets its operations.
+    ``has_workers``: worker processes with limits do work that is not known to be small, as in the service; tests of the
+    work itself do not need them. Workers have the machine's clock in any case. Each kind of operators that is
+    registered as documents gets its own operations.
     """
     settings = settings or load_settings()
     pool = WorkPool(create_worker, settings) if has_workers else None

@@ -91,7 +91,7 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
 
 
 def _table(name: str) -> dict[str, Any]:
-    """The entries of a file of this package, by operation."""
+    """The entries of a JSON file of this package, by operation."""
     found: dict[str, Any] = orjson.loads(files("api").joinpath(name).read_bytes())
     return found
 

@@ -108,8 +108,8 @@ _READING = {"GET"}
 def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
     """The problems that an operation may answer with, by one rule: its inputs determine its problems.
 
-    Every operation has those of authentication, form, rate and store. Parameters may be invalid, and may
-    name a missing resource; a change may conflict with stored resources; a body may be too large, or of the wrong type.
+    Every operation has the problems of authentication, form, rate and store. Parameters may be invalid, and may name a
+    missing resource; a change may conflict with stored resources; a body may be too large, or of the wrong type.
     """
     parameters = set(_parameters(route.dependant))
     wanted = set(_ALWAYS)

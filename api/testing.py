@@ -17,7 +17,7 @@ _START_S = 30.0
 
 
 class _Server(uvicorn.Server):
-    """A server with an event that is set once it listens."""
+    """A uvicorn server that sets an event once it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -53,7 +53,7 @@ Secret: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Annotation of a text: one of some names known when the program starts, like ``Literal`` for fixed names."""
+    """Annotation of a text that is one of some names; like ``Literal``, but for names known when the program starts."""
 
     names: tuple[str, ...]
 
@@ -69,7 +69,7 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _names_what_there_is(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Name the declared members in the fault of an undeclared one."""
+        """Add the names of the declared members to the message about an undeclared member."""
         try:
             return read(value)
         except ValidationError as error:

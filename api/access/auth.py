@@ -55,7 +55,7 @@ async def authorize(
 
 
 def require_scope(caller: Caller, scope: Scope) -> None:
-    """Check that a caller has a scope; else raises ``Forbidden``."""
+    """Check that a caller has a scope; raises ``Forbidden`` otherwise."""
     if not caller.may(scope):
         raise Forbidden(f"this operation needs the scope {scope}; {_described(caller)}", scope=scope)
 

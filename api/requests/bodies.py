@@ -30,10 +30,10 @@ _SLOWEST_BYTES_PER_S = 50_000
 class BodyLimit:
     """Middleware that holds bodies up to a limit; answers 413 to larger ones, and 408 to bodies that arrive too slowly.
 
-    Of a body that is too large a few times the limit is read and discarded, as a client that is still sending would not
-    see the answer otherwise; beyond that the connection is closed. It is also closed after a request that declares its
-    length in two ways, as two readers may disagree where the next one begins (RFC 9112, section 6.1). A body has
-    ``timeout_s``, and a second more for each 50 kB that have arrived.
+    A body that is too large is read and discarded up to a few times the limit, because a client that is still sending
+    would not see the answer otherwise; beyond that the connection is closed. The connection is also closed after a
+    request that declares its length in two ways, as two readers may disagree where the next request begins (RFC 9112,
+    section 6.1). A body may take ``timeout_s``, and a second more for each 50 kB that have arrived.
     """
 
     def __init__(self, app: ASGIApp, limit_bytes: int, timeout_s: float) -> None:
@@ -103,7 +103,7 @@ async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A source of messages that gives the body first."""
+    """An ASGI ``receive`` that returns the body first."""
     is_given = False
 
     async def replay() -> Message:

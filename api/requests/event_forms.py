@@ -1,4 +1,4 @@
-"""The forms in which events are sent: CloudEvents singly, in batches, in binary mode; plain objects; lines."""
+"""The forms in which events are sent: single CloudEvents, batches, binary mode; plain objects; JSON lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SentEvents:
 
     Attributes:
         objects: Decoded JSON, one per event, in their order; a line that is not JSON is ``Unreadable``.
-        lines: Of lines: the number of each object's, from 1.
+        lines: If the body is JSON lines: the number of the line of each object, from 1.
     """
 
     objects: Sequence[Any]
@@ -48,8 +48,8 @@ def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> Se
 
     A body whose media type is one of CloudEvents is in structured mode; otherwise ``ce-specversion`` indicates binary
     mode, where the attributes are header fields and the body is the data. ``BatchTooLarge`` for more than ``most``
-    lines; the length of an array is checked later, as it is read at once. ``MalformedBody`` if the body is not JSON; of
-    lines, each is checked by itself. ``EventForm`` if the body, or a header field, does not have the form of its media
+    lines; the length of an array is checked later, as it is read at once. ``MalformedBody`` if the body is not JSON;
+    JSON lines are checked one by one. ``EventForm`` if the body, or a header field, does not have the form of its media
     type.
     """
     if media_type in (ONE, BATCH):
@@ -79,7 +79,7 @@ def _structured(body: bytes, media_type: str) -> list[Any]:
 
 
 def _lines(body: bytes, most: int) -> SentEvents:
-    """The values of lines that are not empty; ``BatchTooLarge`` for more than ``most``."""
+    """The values of all lines that are not empty; ``BatchTooLarge`` for more than ``most``."""
     texts: list[bytes] = []
     numbers: list[int] = []
     counted, end, number = 0, 0, 1
@@ -122,7 +122,7 @@ def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
 
 
 def _attribute(name: str, value: str) -> str:
-    """The text of an attribute, without quotes and percent-encoding."""
+    """The value of an attribute in a header field, without quotes and percent-encoding."""
     if not _ATTRIBUTE.fullmatch(name):
         raise EventForm(
             f"header.ce-{name}: attributes of CloudEvents have names of small letters and digits, not 'data'"

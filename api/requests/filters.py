@@ -12,7 +12,7 @@ from service import AlertFilter, Caller
 
 
 class _OfStream(Protocol):
-    """A resource of a stream, or of none."""
+    """A resource that belongs to a stream, or to no stream."""
 
     @property
     def stream(self) -> str | None: ...
@@ -61,7 +61,7 @@ def shown(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_I
 
 
 def of_stream(stream: str | None) -> dict[str, str]:
-    """The fields of the counters of a list, which may be filtered by a stream."""
+    """The filter for the counters of a list: by stream if one is given."""
     return {} if stream is None else {"stream": stream}
 
 

@@ -1,7 +1,6 @@
 """The form of a request, checked for every operation alike, before its content is interpreted.
 
-Its query has only parameters that the operation declares, and its body is JSON, of values that all code here can read
-and write.
+The query has only parameters that the operation declares, and the body is JSON without integers beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def _require_known(request: Request, names: frozenset[str]) -> None:
 
 
 def _beyond(value: object, place: str) -> Iterator[str]:
-    """Places of integers beyond 64 bits."""
+    """Paths of the integers beyond 64 bits in a value."""
     waiting = [(place, value)]
     while waiting:
         at, found = waiting.pop()

@@ -30,7 +30,7 @@ _DIGEST_BYTES = 16
 
 
 class _AnsweredBefore(Exception):
-    """The request was answered before, by a stored answer."""
+    """A request that was answered before; the stored answer is sent again."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ def _settle(request: Request, response: Response | None, secrets: frozenset[str]
 
 
 def _without(secrets: frozenset[str], body: bytes) -> bytes:
-    """A body with null in place of secrets."""
+    """A body whose secrets are replaced by null."""
     return orjson.dumps(orjson.loads(body) | dict.fromkeys(secrets)) if secrets else body
 
 

@@ -50,8 +50,9 @@ def list_alerts(
 ) -> AlertList:
     """Alerts in the order in which they were found. A cursor stays valid for ever, so a poller misses nothing.
 
-    One that is older than all retained alerts continues with the oldest. A list by key, times or acknowledgement
-    may have pages with few alerts or none, as each examines some thousands: `next` says whether there is more.
+    A cursor before all retained alerts continues with the oldest. If alerts are selected by key, times or
+    acknowledgement, a page may have few alerts or none, because only some thousands are examined for it; `next` is set
+    if more may follow.
     """
     return AlertList.from_domain(services.stores.alerts.page(wanted, after=after, limit=limit))
 

@@ -1,4 +1,4 @@
-"""What is known of a stream's constraints and patterns before the first event."""
+"""Static analysis of a stream's constraints and patterns, before the first event."""
 
 from __future__ import annotations
 

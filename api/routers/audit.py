@@ -17,9 +17,9 @@ router = APIRouter(prefix="/audit", tags=["audit"])
 def list_changes(
     services: Served, after: OlderThan = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> AuditList:
-    """Who requested a change, when, of what, and the answer; newest first.
+    """Requested changes, newest first: the caller, the time, the resource and the answer.
 
-    Every request with the scope ``patterns`` or ``admin`` that is not a GET is here, including refused ones. Events,
-    punctuations and ends of transactions are not.
+    The log has every request with the scope ``patterns`` or ``admin`` that is not a GET, including refused ones. It
+    does not have events, punctuations and ends of transactions.
     """
     return AuditList.from_domain(services.stores.audit.page(limit, after=after))

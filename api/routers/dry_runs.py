@@ -1,4 +1,4 @@
-"""Dry runs: what a pattern would have found."""
+"""Dry runs: the matches that a pattern would have found."""
 
 from __future__ import annotations
 

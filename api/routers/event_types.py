@@ -37,7 +37,7 @@ def list_event_types(stream: str, services: Served, response: Response) -> Event
 def switch_checks(
     stream: str, wanted: SchemaSwitch, services: Served, response: Response, preconditions: Preconditions
 ) -> SchemaSwitch:
-    """Check the events of a stream against the schemas of their types, or do not, from the next request on.
+    """Turn the checks of a stream's events against the schemas of their types on or off, from the next request on.
 
     An event that violates the schema of its type is rejected: the answer names it, and it becomes a dead letter
     with the code `schema-broken`. Events of a type without a schema are not checked.
@@ -50,23 +50,23 @@ def switch_checks(
 
 @router.get("/{event_type:path}", summary="Look up the schema of a type")
 def get_event_type(stream: str, event_type: TypeName, services: Served, response: Response) -> EventTypeModel:
-    """The schema of a type of events."""
+    """The schema of an event type."""
     found = services.stores.registry.event_types.get(stream, event_type)
     give_tag(response, found)
     return EventTypeModel.from_domain(stream, found)
 
 
 def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
-    """Stream and type of a path."""
+    """Stream and event type in the path."""
     return stream, event_type
 
 
 def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
-    """The schema that is the body.
+    """The schema in the body.
 
     Raises:
-        UnsupportedMediaType: The body does not say that it is JSON.
-        SchemaRefused: It is not a supported schema.
+        UnsupportedMediaType: The body is not declared as JSON.
+        SchemaRefused: The body is not a supported schema.
     """
     if media_type not in _KINDS:
         raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {' or '.join(_KINDS)}")
@@ -92,7 +92,7 @@ def put_event_type(
 ) -> EventTypeModel:
     """Set the JSON Schema of an event type (draft 2020-12) for its `data`; the body is the schema.
 
-    It names no other documents, its references do not come back to themselves, and its regular expressions have no
+    The schema refers to no other documents, has no circular references, and its regular expressions have no
     look-around. It is used if the stream checks its events (`PUT /v1/streams/{stream}/event-types`).
     """
     types = services.stores.registry.event_types

@@ -25,8 +25,8 @@ _AT_ONCE = KeyRotation()
 def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     """Create an API key. Its token is shown only in this answer.
 
-    A service that demands no key yet demands one from then on, so the first one has the scope ``admin``. A key that is
-    restricted to streams says the stream in everything that it asks.
+    A service that required no key before requires one from then on, so the first key has the scope ``admin``. Every
+    request with a key that is restricted to streams must name a stream.
     """
     made, token = services.keys.create(key.to_domain())
     give_location(response, "keys", made.id)
@@ -36,7 +36,7 @@ def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
 
 @router.get("", summary="List the API keys")
 def list_keys(services: Served) -> KeyList:
-    """All API keys, the oldest first; revoked and expired ones too."""
+    """All API keys, the oldest first, including revoked and expired ones."""
     return KeyList(items=[KeyModel.from_domain(report) for report in services.keys.all()])
 
 
@@ -52,9 +52,9 @@ def get_key(key_id: str, services: Served, response: Response) -> KeyModel:
 def rotate_key(
     key_id: str, services: Served, response: Response, preconditions: Preconditions, rotation: KeyRotation = _AT_ONCE
 ) -> CreatedKey:
-    """Another secret under the same id, with the same rights; the token is shown only in this answer.
+    """Replace the secret of a key; id and rights stay. The new token is shown only in this answer.
 
-    With ``grace_s`` the former secret stays valid for that many seconds, so that clients can be changed one by one.
+    The former secret stays valid for ``grace_s`` seconds, so that clients can be changed one by one.
     """
     key, token = services.keys.rotate(key_id, rotation.grace_s, preconditions)
     give_tag(response, key)
@@ -63,5 +63,5 @@ def rotate_key(
 
 @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Revoke an API key")
 def revoke_key(key_id: str, services: Served, preconditions: Preconditions) -> None:
-    """Revoke an API key, for good; it stays in the list. Other processes of the API follow within a second."""
+    """Revoke an API key for good; it stays in the list. Other processes of the API refuse it within a second."""
     services.keys.revoke(key_id, preconditions)

@@ -20,10 +20,10 @@ RETRY_MS = 2_000
 
 
 async def seated(services: Served) -> AsyncIterator[None]:
-    """Count the caller as a listener until the answer is over.
+    """Count the caller as a listener until the answer ends.
 
     Raises:
-        TooManyListeners: As many listen as may.
+        TooManyListeners: The maximum number of clients listen already.
     """
     with services.live.seat():
         yield
@@ -38,10 +38,10 @@ def first_cursor(
         str | None, Query(description="Start after this cursor, as lists give it; `0`: all that are kept.")
     ] = None,
 ) -> str:
-    """Where a listener begins: behind what it has, or with what is found from now on.
+    """The cursor after which a listener begins: the one that it sent, or the end of the list.
 
     Raises:
-        InvalidCursor: It is none.
+        InvalidCursor: The text is not a cursor.
     """
     cursor = last_event_id or after
     if cursor is None:

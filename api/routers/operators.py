@@ -45,7 +45,7 @@ _ACTIONS: dict[Action, tuple[str, str]] = {
 
 
 def operator_router(kind: DocumentKind) -> APIRouter:
-    """Register, list, look up, change the state, delete, under ``/<plural>``."""
+    """The operations of a kind, under ``/<plural>``: register, list, look up, change the state, delete."""
     router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=IdempotentRoute)
     _add_register(router, kind)
     for result in kind.result_kinds:
@@ -75,7 +75,7 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
     def register(
         operator: NewOperator, services: Served, response: Response, preconditions: Preconditions
     ) -> OperatorModel:
-        """Let it run from this position of the log on; another document under the same name is its next version."""
+        """Run an operator from this position of the log on. Another document under the same name is a new version."""
         record, is_new = services.operators.put(
             kind.name,
             operator.document,
@@ -97,7 +97,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"All {kind.plural} that the caller may touch, by name.",
     )
     def list_all(services: Served, caller: Calling, stream: StreamFilter) -> OperatorList:
-        """All that the caller may touch, by name, drafts, paused and retired ones too."""
+        """All operators of the kind that the caller may touch, by name, including drafts, paused and retired ones."""
         operators = shown(services.operators.all(kind.name, stream), caller, stream)
         return OperatorList(items=[OperatorModel.from_domain(operator) for operator in operators])
 
@@ -108,7 +108,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         response_description="Every version, the oldest first.",
     )
     def list_versions(name: str, services: Served) -> OperatorList:
-        """Every version that it has had, the oldest first."""
+        """Every version of the operator, the oldest first."""
         versions = services.operators.versions(kind.name, name)
         return OperatorList(items=[OperatorModel.from_domain(version) for version in versions])
 
@@ -119,7 +119,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"The {kind.name} as it is.",
     )
     def get_one(name: str, services: Served, response: Response) -> OperatorModel:
-        """The operator as it is."""
+        """The current version of the operator, and its state."""
         return _answer(services.operators.get(kind.name, name), services, response)
 
 
@@ -131,7 +131,7 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"How the {kind.name} runs, and what it has counted.",
     )
     def explain(name: str, services: Served) -> OperatorExplanationModel:
-        """Which algorithm runs and why, what is kept and for how long, and counts."""
+        """The algorithm that runs and why, the events that are kept and for how long, and counts."""
         return OperatorExplanationModel.from_domain(services.operators.explain(kind.name, name))
 
 
@@ -145,7 +145,7 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
     def list_results(
         name: str, services: Served, after: OlderThan = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> OperatorResults:
-        """What all its versions have found, newest first, and how often."""
+        """Recent results of all versions of the operator, newest first, and counters."""
         stream = services.operators.get(kind.name, name).stream
         store = services.stores.results[result.name]
         page = store.page(limit, stream=stream, after=after, **{result.subject: name})
@@ -186,7 +186,7 @@ def _add_delete(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"The {kind.name} does not run any more; its results stay.",
     )
     def delete(name: str, services: Served, preconditions: Preconditions) -> None:
-        """Stop it from this position of the log on; what it found stays."""
+        """Stop the operator from this position of the log on; its results stay."""
         services.operators.remove(kind.name, name, preconditions)
 
 
@@ -200,7 +200,7 @@ def _answer(record: RegisteredOperator, services: Served, response: Response) ->
 
 
 def _described(kind: DocumentKind) -> dict[str, Any]:
-    """The form of a body: members of every kind, and those of this one."""
+    """The description of a body: the members that all kinds share, and those of this kind."""
     schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, dict(kind.schema)]}
     example = {"example": kind.schema["examples"][0]} if "examples" in kind.schema else {}
     return {"requestBody": {"content": {"application/json": {"schema": schema, **example}}}}

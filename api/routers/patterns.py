@@ -43,15 +43,15 @@ def register_pattern(
 ) -> CheckedPattern:
     """Match a pattern from this position of the log on; another text under the same name is its next version.
 
-    It is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the stream's
-    constraints make impossible is refused with the reason, a minimal clash; one that looks for what breaks them is
-    registered with ``constraints: off``. With ``start: migrate`` the former version continues for its
-    present partial matches, until its WITHIN has passed or another version is registered.
+    The pattern is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the
+    stream's constraints make impossible is refused with the reason, a minimal clash. Register a pattern that looks for
+    violations of the constraints with ``constraints: off``. With ``start: migrate`` the former version finishes its
+    partial matches, until its WITHIN has passed or another version is registered.
 
     Matches of a pattern with INTO become events of a derived stream, which the first such pattern declares.
 
-    With ``state: draft`` it is checked and written down, and matched once it is activated; a draft that is sent without
-    that is activated.
+    With ``state: draft`` the pattern is only checked and stored until it is activated. Sending a draft again without
+    this member activates it.
     """
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
     if parsed.into is not None and not caller.may_touch(parsed.into.stream):
@@ -66,14 +66,14 @@ def register_pattern(
 
 @router.get("", summary="List the patterns")
 def list_patterns(services: Served, caller: Calling, stream: StreamFilter) -> PatternList:
-    """All patterns that the caller may touch, by name, drafts, paused, suspended and retired ones too."""
+    """All patterns that the caller may touch, by name, including drafts, paused, suspended and retired ones."""
     patterns = shown(services.stores.registry.patterns(stream), caller, stream)
     return PatternList(items=[PatternModel.from_domain(pattern) for pattern in patterns])
 
 
 @router.get("/{name:path}/versions", summary="List the versions of a pattern")
 def list_versions(name: str, services: Served) -> PatternVersions:
-    """Every version that the pattern has had, the oldest first."""
+    """Every version of the pattern, the oldest first."""
     versions = services.stores.registry.pattern_operators.versions(name)
     last = versions[-1].version
     return PatternVersions(items=[PatternVersion.from_domain(version, last) for version in versions])
@@ -88,7 +88,7 @@ def get_statistics(name: str, services: Served) -> PatternStatistics:
 @router.get("/{name:path}", summary="Look up a pattern")
 @bounded
 def get_pattern(name: str, services: Served, response: Response) -> PatternDetail:
-    """The pattern, in words the events that end its partial matches under the constraints, and how often they did."""
+    """The pattern, the events that end its partial matches under the constraints, in words, and how often they did."""
     report, found = services.registration.pattern(name)
     give_tag(response, report.pattern)
     endings = services.stores.results["ending"].counts(stream=report.pattern.stream, pattern=report.pattern.name)

@@ -13,7 +13,7 @@ router = APIRouter(prefix="/pipeline", tags=["pipeline"])
 
 @router.get("", summary="Get the state of the pipeline")
 def get_pipeline(services: Served) -> PipelineModel:
-    """Since when it runs, where the time of its latest micro-batch went, its backlog, and totals.
+    """When the pipeline started, how its latest micro-batch spent its time, the backlog, and totals.
 
     Unknown values are null.
     """

@@ -1,4 +1,4 @@
-"""Projects: which resources each of them has made, so that one does not delete those of another."""
+"""Projects and the resources that each has made, so that no project deletes resources of another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def get_project(name: ProjectName, services: Served) -> ProjectModel:
 
 @router.put("/{name}", summary="Set the resources of a project")
 def put_project(name: ProjectName, wanted: ProjectResources, services: Served) -> ProjectModel:
-    """Note which resources a project has made; an empty list forgets the project.
+    """Record the resources that a project has made; an empty list removes the project.
 
     `forestall apply` writes the list, and with `--prune` deletes only resources of it that no other project lists.
     """

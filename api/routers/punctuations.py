@@ -16,11 +16,12 @@ router = APIRouter(prefix="/streams", tags=["streams"])
     summary="Announce events that will not come any more",
 )
 def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> AnnouncedModel:
-    """Promise that no event with an earlier time, none of a transaction, or none of a range of keys comes any more.
+    """Promise that certain events will not come any more: earlier ones, those of a transaction, or those of a range of
+    keys.
 
-    The promise is about events behind this position of the log. Results that wait for this are emitted: a NOT, a
-    timeout, the end of the transaction, absences and totals of joins. Events that break the promise are treated as late
-    ones; those of a key that a range has finished as the join's `late` says.
+    The promise is about events after this position of the log. Results that wait for it are emitted: matches that wait
+    for a NOT, timeouts, the end of the transaction, absences and totals of joins. Events that break the promise are
+    treated as late; the `late` of a join decides about events of a key that a range has finished.
     """
     warnings = services.announcing.punctuate(stream, punctuation.to_domain())
     return AnnouncedModel(**punctuation.model_dump(by_alias=True), warnings=list(warnings))

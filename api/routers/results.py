@@ -29,10 +29,10 @@ def _add_list(kind: str, model: _Model, called: str, description: str) -> None:
     """Add the endpoint that lists a kind of result.
 
     Args:
-        kind: Its name.
-        model: What is answered.
-        called: What people call several of them.
-        description: Of the endpoint.
+        kind: Name of the kind.
+        model: The wire model of the answer.
+        called: The plural for people.
+        description: Description of the endpoint.
     """
     plural = RESULT_KINDS[kind].plural
 

@@ -32,5 +32,5 @@ def get_pattern_schema() -> Response:
     responses={200: {"content": {_MEDIA_TYPE: {"schema": {"type": "object"}}}}},
 )
 def get_project_schema() -> Response:
-    """JSON Schema (2020-12) of a document of a project, which ``forestall apply`` reads; editors complete by it."""
+    """JSON Schema (2020-12) of the documents that ``forestall apply`` reads; editors can use it for completion."""
     return Response(orjson.dumps(document_schema()), media_type=_MEDIA_TYPE)

@@ -1,4 +1,4 @@
-"""The events of a stream: in pages, and as they come."""
+"""The events of a stream: listed in pages, or followed as they arrive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def wanted_events(
     """The filter of a stream's events.
 
     Raises:
-        UnknownStream: It is not declared.
+        UnknownStream: The stream is not declared.
     """
     since_ms = services.stores.registry.since_ms(name)
     return EventFilter(stream=name, key=key, event_type=event_type, since_ms=since_ms)
@@ -47,10 +47,10 @@ def first_cursor(
         str | None, Query(description="Start after this cursor, as lists give it; `0`: all that are kept.")
     ] = None,
 ) -> str:
-    """Where a listener begins: behind what it has, or with what comes from now on.
+    """The cursor after which a listener begins: the one that it sent, or the end of the log.
 
     Raises:
-        InvalidCursor: It is none.
+        InvalidCursor: The text is not a cursor.
     """
     cursor = last_event_id or after
     page = services.stores.event_pages(wanted, cursor, 1)
@@ -66,13 +66,13 @@ def list_events(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> StreamEventList:
-    """Events that the log holds, in the order in which they came. Without `after`, the newest.
+    """Events that the log holds, in the order of arrival. Without `after`, the newest ones.
 
-    Of derived streams the newest `FORESTALL_LIMITS__RECENT_KEPT` events of all of them together are kept.
+    Events of derived streams are kept in one list: the newest `FORESTALL_LIMITS__RECENT_KEPT` of all these streams.
 
-    A cursor stays valid for ever, so a poller misses nothing that the log still holds; `trimmed_until` says where it
-    holds no more. Each page examines a bounded part of the log, which holds all streams: it may have few events or
-    none, and `next` says whether there is more.
+    A cursor stays valid for ever, so a poller misses nothing that the log still holds; if entries after the cursor are
+    gone, `trimmed_until` is the time of the oldest one that it holds. Each page examines a bounded part of the log,
+    which holds all streams: it may have few events or none, and `next` says whether there is more.
     """
     return StreamEventList.from_domain(services.stores.event_pages(wanted, after, limit))
 
@@ -91,10 +91,10 @@ async def follow_events(
 ) -> AsyncIterable[ServerSentEvent]:
     """Each event as one server-sent event `event`, in the form of the list, soon after it was accepted, without end.
 
-    The `id` is the cursor behind it: a client that reconnects with it as `Last-Event-ID`, as browsers do automatically,
-    resumes exactly there. Without one only new events are sent. The first message has only an `id`. Where events behind
-    the cursor are no longer kept, a server-sent event `gap` comes first: `{"trimmed_until": TIME}`.
-    A comment is sent every 15 seconds when there are no events. The answer ends when the service stops.
+    The `id` is the cursor after the event: a client that reconnects with it as `Last-Event-ID`, as browsers do
+    automatically, resumes exactly there. Without one only new events are sent. The first message has only an `id`. If
+    events after the cursor are no longer kept, a server-sent event `gap` comes first: `{"trimmed_until": TIME}`. A
+    comment is sent every 15 seconds when there are no events. The answer ends when the service stops.
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
     async for cursor, event in services.live.follow_events(wanted, after, is_stopping):

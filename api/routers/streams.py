@@ -33,7 +33,7 @@ def declare_stream(
 ) -> StreamModel:
     """Declare a stream: its correlation key, event types, ends of transactions, and event time.
 
-    How its events are read cannot be changed later; what ends transactions, and event time, can (`PATCH`).
+    How the stream's events are read cannot be changed later; event time and the ends of transactions can (`PATCH`).
     """
     declaration = stream.to_domain()
     if not services.registration.declare_stream(declaration, preconditions):
@@ -52,10 +52,10 @@ def list_streams(services: Served, caller: Calling) -> StreamList:
 
 @router.get("/{name}", summary="Look up a stream")
 def get_stream(name: str, services: Served, response: Response) -> StreamDetail:
-    """The declaration of a stream, who makes its events if it is derived, and who listens to them.
+    """The declaration of a stream, the operators that produce its events if it is derived, and those that read them.
 
-    Events of a derived stream that come from several places wait until no older ones can come; ``waits_for`` says what
-    they wait for.
+    Events of a derived stream wait until no older ones can come from any shard or source; ``waits_for`` names what they
+    wait for.
     """
     declaration = services.stores.registry.stream(name)
     give_tag(response, declaration)
@@ -66,11 +66,11 @@ def get_stream(name: str, services: Served, response: Response) -> StreamDetail:
 def change_stream(
     name: str, changes: StreamChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> StreamModel:
-    """Change what may change of a declaration, from here in the log on; members that are left out stay as they are.
+    """Change the changeable members of a declaration, from this position of the log on; members that are left out stay.
 
-    Events that wait for older ones are matched under the changed declaration. The watermark does not go back. Another
-    idle timeout or other end events apply to open transactions, too; with other end events the constraint set of the
-    stream has its next version, which transactions that begin later keep.
+    Events that wait for older ones are matched under the changed declaration. The watermark does not go back. A new
+    idle timeout or new end events apply to open transactions, too. New end events give the stream's constraint set its
+    next version, which transactions that begin later follow.
     """
     declaration = services.streams.change(name, changes.to_domain(), preconditions)
     give_tag(response, declaration)
@@ -90,9 +90,9 @@ def delete_stream(
 ) -> StreamRemoval:
     """Delete a stream that nothing uses. The answer lists what was deleted with it.
 
-    Patterns and other operators that are not retired, constraints, a followed workflow, webhooks for the stream,
-    schemas of event types and feeds are in the way (409, which names them), unless `cascade` deletes them as well.
-    Alerts and other results stay. Events are refused at once, and the stream may be declared again, from nothing.
+    A stream is in use by its patterns and other operators that are not retired, constraints, a followed workflow, its
+    webhooks, schemas of event types and feeds. The answer 409 names these, unless `cascade` deletes them as well.
+    Alerts and other results stay. Events are refused at once, and the stream may be declared again, with empty state.
     """
     if dry_run:
         return StreamRemoval.of(name, services.streams.uses(name, preconditions), dry_run=True)

@@ -23,8 +23,8 @@ def end_trace(
 ) -> TraceEndModel:
     """End a transaction at this position of the log: waiting results are emitted, partial matches dropped.
 
-    A later event of the key begins another one. Nothing happens where none is open. Transactions by a further key of
-    the stream have no end.
+    A later event of the key begins another transaction. If none is open, nothing happens. Transactions by a further key
+    of the stream cannot be ended.
     """
     domain = end.to_domain(key)
     services.announcing.end_trace(stream, domain)

@@ -63,7 +63,7 @@ def checked_question(services: Served, wanted: Annotated[CaseFilter, Depends(wan
     """The filter as the question to the shards.
 
     Raises:
-        ServiceError: It names what is not there.
+        ServiceError: The filter names an unknown stream or pattern, or is not valid.
     """
     return services.open_cases.checked(wanted)
 
@@ -74,13 +74,13 @@ async def list_traces(
     wanted: Annotated[CaseFilter, Depends(wanted_cases)],
     question: Annotated[Mapping[str, Any], Depends(checked_question)],
 ) -> OpenCaseList:
-    """Open transactions, the oldest first: how far each pattern is in them, since when, and which types may come next.
+    """Open transactions, the oldest first: the progress of each pattern, since when, and which types may come next.
 
-    The question goes through the log, and each shard answers from its state at that place: `positions` says where. So
-    the answer takes a micro-batch, and longer while there is a backlog: 504 where not all shards have answered in time,
-    503 where the pipeline does not run. Asking changes nothing.
+    The question goes through the log, and each shard answers from its state at that position; `positions` lists these.
+    So the answer takes a micro-batch, and longer while there is a backlog: 504 if not all shards have answered in time,
+    503 if the pipeline does not run. Asking changes nothing.
 
-    Patterns that are matched by a further key of the stream are not listed, nor paused ones.
+    Paused patterns, and patterns that are matched by a further key of the stream, are not listed.
     """
     return OpenCaseList.from_domain(await services.open_cases.list(wanted, question))
 
@@ -100,11 +100,12 @@ def get_trace(
         ),
     ] = None,
 ) -> TraceModel:
-    """The last transaction of a key, as far as the log holds it: its events, the state of each pattern, possible types.
+    """The last transaction of a key, as far as the log holds it: its events, the state of each pattern, possible next
+    types.
 
-    The events are matched again with the stream's patterns, each from the place on at which it came, under the
-    constraints that were there when the transaction began. `positions` says up to where in the log that holds; the
-    pipeline may not be as far. Where `complete` is false, older parts of the log are gone or were not read, so that the
-    beginning may be missing. The events of a derived stream are those of the list of derived events.
+    The events are matched again with the stream's patterns, each from its registration on, under the constraints that
+    were current when the transaction began. `positions` are the positions of the log up to which events are read; the
+    pipeline may not have reached them yet. If `complete` is false, older parts of the log are gone or were not read, so
+    the beginning may be missing. The events of a derived stream are read from the list of derived events.
     """
     return TraceModel(**services.traces.look(stream, key, by or ""))

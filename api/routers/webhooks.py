@@ -1,4 +1,4 @@
-"""Webhooks: register, list, look up, change, delete; secrets, tests, what was sent, and sending again."""
+"""Webhooks: register, list, look up, change, delete; rotate secrets, test, list deliveries, send again."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def register_webhook(webhook: NewWebhook, services: Served, response: Response) 
     """Send new alerts to an address, signed by Standard Webhooks.
 
     A body is an alert, a correction or a deviation, in the form that ``/v1/alerts``, ``/v1/corrections`` and
-    ``/v1/deviations`` show; its ``type`` says which. A correction takes an early alert back and may arrive before it.
-    With a ``template``, bodies have its form instead. Delivery is at-least-once and in no promised order; the header
-    ``webhook-id`` is the id of what is sent, so a receiver can drop repetitions. The secret is shown only once.
+    ``/v1/deviations`` show; its ``type`` says which. A correction retracts an early alert, and may arrive before the
+    alert. With a ``template``, bodies have the template's form instead. Delivery is at least once and in no guaranteed
+    order; the header ``webhook-id`` is the id of the result, so a receiver can drop repetitions. The secret is shown
+    only once.
     """
     registered = services.webhooks.register(webhook.to_domain())
     give_location(response, "webhooks", registered.id)
@@ -53,7 +54,7 @@ def register_webhook(webhook: NewWebhook, services: Served, response: Response) 
 
 @router.get("", summary="List the webhooks")
 def list_webhooks(services: Served, caller: Calling, stream: StreamFilter) -> WebhookList:
-    """All webhooks that the caller may touch, the oldest first; of a stream, those that are for that stream only."""
+    """All webhooks that the caller may touch, the oldest first; with ``stream``, webhooks for this stream only."""
     found = shown(services.stores.webhooks.all(), caller, stream)
     return WebhookList(items=[WebhookModel.from_domain(webhook) for webhook in found])
 
@@ -70,10 +71,10 @@ def get_webhook(webhook_id: str, services: Served, response: Response) -> Webhoo
 def change_webhook(
     webhook_id: str, changes: WebhookChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> WebhookDetail:
-    """Change what is sent and where; members that are left out stay as they are.
+    """Change address, filters or form of a webhook; members that are left out stay as they are.
 
-    Queued deliveries go to the new address in the new form; filters apply to new alerts.
-    While a webhook is disabled nothing is queued for it, and queued deliveries wait until it is enabled again.
+    Queued deliveries are sent to the new address in the new form; filters apply to new alerts. While a webhook is
+    disabled nothing is queued for it, and queued deliveries wait until it is enabled again.
     """
     webhook = services.webhooks.change(webhook_id, changes.to_domain(), preconditions)
     give_tag(response, webhook)
@@ -90,10 +91,10 @@ def delete_webhook(webhook_id: str, services: Served, preconditions: Preconditio
 def rotate_secret(
     webhook_id: str, rotation: Rotation, services: Served, response: Response, preconditions: Preconditions
 ) -> CreatedWebhook:
-    """Sign with another secret from now on, which is shown only in this answer.
+    """Replace the signing secret; the new one is shown only in this answer.
 
-    For ``grace_s`` seconds the secret before signs as well: ``webhook-signature`` holds both signatures, separated by a
-    blank, of which receivers need one that they know.
+    For ``grace_s`` seconds messages are also signed with the former secret: ``webhook-signature`` has both signatures,
+    separated by a blank, and a receiver accepts the one that it can verify.
     """
     webhook = services.webhooks.rotate_secret(
         webhook_id, secret=rotation.secret, grace_s=rotation.grace_s, condition=preconditions
@@ -106,7 +107,8 @@ def rotate_secret(
 async def test_webhook(webhook_id: str, services: Served) -> PingResult:
     """Send one signed message of the type ``ping`` at once, even if the webhook is disabled; it is not retried.
 
-    With a template, that is filled from the ping: from ``type``, ``id``, ``webhook`` and ``sent_at``.
+    A webhook with a template gets the filled template; its places may name ``type``, ``id``, ``webhook`` and
+    ``sent_at``.
     """
     webhook = await asyncio.to_thread(services.stores.webhooks.get, webhook_id)
     return PingResult.from_domain(await services.webhooks.ping(webhook))

@@ -64,7 +64,7 @@ def upload_options(
         Query(alias="map", description="TASK=TYPE: a task, by name or id, emits that event type; TASK= is silent."),
     ] = None,
 ) -> ModelEnvelope:
-    """What is said about a model that is the body itself."""
+    """The options of an upload whose body is the model itself."""
     mapping: dict[str, str | None] = {}
     for pair in pairs or []:
         task, sign, event_type = pair.partition("=")
@@ -78,7 +78,7 @@ def upload_options(
 def read_upload(
     name: str, body: RawBody, media_type: MediaType, options: Annotated[ModelEnvelope, Depends(upload_options)]
 ) -> ModelUpload:
-    """The model that a request brings."""
+    """The model of a request, with its options."""
     return _upload(name, body, media_type, options)
 
 
@@ -99,9 +99,9 @@ def upload_workflow(
 ) -> WorkflowModel:
     """Register a model: BPMN 2.0, PNML, or a process tree in YAML or JSON; it is compiled before the answer.
 
-    The body is the file itself, with options in the query, or a JSON object that holds both. Another model under the
-    same name is the next version, and every stream that follows the workflow follows that one. A model that cannot be
-    read, or of which no trace completes, is refused with the elements that are wrong.
+    The body is the file itself, with options in the query, or a JSON object with both. Another model under the same
+    name is the next version, and streams that follow the workflow switch to it. A model that cannot be read, or that
+    has no complete trace, is refused; the answer names the faulty elements.
     """
     report = services.workflows.upload(replace(upload, condition=preconditions))
     if not report.is_new:
@@ -138,7 +138,7 @@ def list_workflow_versions(name: str, services: Served) -> WorkflowVersions:
 
 @router.get("/{name}/versions/{version}", summary="Look up a version of a workflow")
 def get_workflow_version(name: str, version: int, services: Served, response: Response) -> WorkflowVersion:
-    """The model of that version."""
+    """A version of the workflow."""
     record = services.workflows.workflow(name, version).record
     response.headers["ETag"] = _etag(record)
     return WorkflowVersion.from_record(record)
@@ -155,7 +155,7 @@ def get_workflow_version(name: str, version: int, services: Served, response: Re
     },
 )
 def get_workflow_source(name: str, version: int, services: Served) -> Response:
-    """The model, byte by byte as it was uploaded."""
+    """The model exactly as it was uploaded."""
     record, content = services.workflows.source(name, version)
     return Response(content, media_type=record.media_type, headers={**_SOURCE_HEADERS, "ETag": _etag(record)})
 
@@ -203,7 +203,7 @@ def draw_workflow(
     stream: Annotated[str | None, Query(description="The stream of that transaction, if several follow.")] = None,
     version: Version = None,
 ) -> Response:
-    """The model as SVG: as it was drawn, where it brings a drawing, and else laid out."""
+    """The model as SVG: its own drawing if it has one, otherwise a computed layout."""
     if trace is not None and highlight:
         raise WrongShape("query: give highlight or trace, not both")
     marks = Marks(highlighted=highlight or [])
@@ -214,12 +214,12 @@ def draw_workflow(
 
 
 def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> ModelUpload:
-    """What a request means.
+    """The upload that a request describes.
 
     Raises:
-        UnsupportedMediaType: The body is of a type that is not read here.
-        MalformedBody: It says that it is JSON, and is not.
-        WrongShape: It is JSON with a model inside, but not of the form for that, or with options in the query.
+        UnsupportedMediaType: The media type of the body is not supported.
+        MalformedBody: The body is declared as JSON and cannot be parsed.
+        WrongShape: The body is a JSON object with a model, but has another form, or the query has options too.
     """
     if media_type in _XML:
         return _said(name, body, media_type, options)

@@ -1,4 +1,4 @@
-"""What is known before the first event, on the wire."""
+"""The static analysis of constraints and patterns on the wire."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DeadAlternativeModel(WireModel):
 
 
 class RedundantStepModel(WireModel):
-    """A step that says nothing, as the constraints make it certain."""
+    """A redundant step: the constraints imply its event."""
 
     alternative: int = Field(description="Counts from 1.")
     atom: str
@@ -38,7 +38,7 @@ class LikelyEndingModel(WireModel):
 
 
 class StateModel(WireModel):
-    """What is to be expected of the partial matches that have bound some steps."""
+    """A forecast for the partial matches that have bound certain steps."""
 
     alternative: int = Field(description="Counts from 1.")
     bound: list[str]
@@ -50,7 +50,7 @@ class StateModel(WireModel):
 
 
 class CandidateModel(WireModel):
-    """Names that were weighed when the monitor could not tell all apart."""
+    """Names that were considered when the monitor could not distinguish all names."""
 
     names: list[str]
     benefit: float = Field(description="Estimated work and state that they save per transaction.")
@@ -75,7 +75,7 @@ class MonitorModel(WireModel):
 
 
 class PatternAnalysisModel(WireModel):
-    """What is known of one pattern."""
+    """The analysis of one pattern."""
 
     pattern: str
     can_match: bool
@@ -85,7 +85,7 @@ class PatternAnalysisModel(WireModel):
 
 
 class UnusedModel(WireModel):
-    """Constraints that end no partial match of any pattern any earlier. They may still find deviations."""
+    """Constraints that terminate no partial match of any pattern. They may still find deviations."""
 
     constraints: list[str]
     visited_states: int = Field(description="Monitor states that were examined.")

@@ -13,7 +13,7 @@ from streams import format_time
 
 
 class AuditModel(WireModel):
-    """A change that somebody asked for."""
+    """A requested change."""
 
     at: str = Field(description="When it was answered.")
     key: str | None = Field(

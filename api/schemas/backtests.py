@@ -27,12 +27,12 @@ class PatternReference(WireModel):
     version: int | None = Field(None, ge=1, description="The one that runs, when left out.")
 
     def to_domain(self) -> PatternChoice:
-        """What is meant."""
+        """The domain form of the request."""
         return PatternChoice(name=self.name, version=self.version)
 
 
 class BacktestSource(WireModel):
-    """Where the events are: a file or folder, or the log."""
+    """The source of the events: a file or folder, or the log."""
 
     path: str | None = Field(
         None, min_length=1, description="A file or folder below the one that the service is configured with."
@@ -61,7 +61,7 @@ class NewBacktest(WireModel):
     )
 
     def to_domain(self) -> BacktestDraft:
-        """What is meant."""
+        """The domain form of the request."""
         return BacktestDraft(
             stream=self.stream,
             pattern=_choice(self.pattern),
@@ -81,7 +81,7 @@ class BacktestPattern(WireModel):
 
 
 class VariantModel(WireModel):
-    """The results of one way to match, and their cost."""
+    """The results and the cost of one variant of matching."""
 
     name: Literal["pattern", "against", "no-prune", "no-constraints"] = Field(
         description="'pattern' is what was asked about."
@@ -102,7 +102,7 @@ class VariantModel(WireModel):
 
 
 class ComparisonModel(WireModel):
-    """How the alerts of what was asked about differ from those of another way to match; ratios are to that one."""
+    """How the alerts of the tested variant differ from those of another variant; ratios are relative to the other."""
 
     compared_with: str = Field(alias="with", description="Name of the other one.")
     added: int = Field(description="Alerts, or events of derived streams, that only 'pattern' has.")

@@ -14,7 +14,7 @@ from workflows import Conformance
 
 
 class TracedEvent(BaseModel):
-    """An event, of which only the type counts here."""
+    """An event of which only the type is used."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -40,14 +40,14 @@ class ConformanceRequest(WireModel):
     traces: list[Trace] = Field([], description="Several, answered in their order.")
 
     def to_domain(self, limit: int) -> list[list[str]]:
-        """The event types of each.
+        """The event types of each transaction.
 
         Args:
-            limit: Most events in all.
+            limit: The most events of all transactions together.
 
         Raises:
-            WrongShape: There is neither.
-            BatchTooLarge: There are more.
+            WrongShape: The request has neither ``trace`` nor ``traces``.
+            BatchTooLarge: The transactions have more events.
         """
         if not self.model_fields_set:
             raise WrongShape("body: give 'trace' or 'traces'")
@@ -79,7 +79,7 @@ class ConformanceModel(WireModel):
 
 
 class ConformanceList(WireModel):
-    """The answers, in the order of the transactions."""
+    """The conformance of each transaction, in their order."""
 
     workflow: str
     version: int

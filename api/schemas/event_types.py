@@ -24,7 +24,7 @@ BODY: dict[str, Any] = {
 
 
 class EventTypeModel(WireModel):
-    """The schema of a type of events."""
+    """The schema of an event type."""
 
     stream: str
     type: str
@@ -34,7 +34,7 @@ class EventTypeModel(WireModel):
 
     @classmethod
     def from_domain(cls, stream: str, found: EventType) -> Self:
-        """The wire form of a type."""
+        """The wire form of an event type."""
         return cls(
             stream=stream,
             type=found.name,
@@ -45,7 +45,7 @@ class EventTypeModel(WireModel):
 
 
 class SchemaSwitch(WireModel):
-    """Whether a stream checks its events against the schemas of their types."""
+    """The switch for checking a stream's events against the schemas of their types."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"schemas": "check"}]})
 
@@ -55,7 +55,7 @@ class SchemaSwitch(WireModel):
 
     @classmethod
     def from_use(cls, use: SchemaUse) -> Self:
-        """The wire form of a use."""
+        """The wire form of a stream's use of schemas."""
         return cls(schemas="check" if use.is_checked else "off")
 
 

@@ -1,4 +1,4 @@
-"""Which workflow a stream follows, on the wire."""
+"""The followed workflow of a stream on the wire."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service import ConstraintReport
 
 
 class FollowRequest(WireModel):
-    """A workflow that a stream is to follow."""
+    """The workflow that a stream should follow."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"workflow": "order", "mode": "auto"}]})
 

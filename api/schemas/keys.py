@@ -15,7 +15,7 @@ _STREAMS = "The only streams that it may touch; null for all."
 
 
 class NewKey(WireModel):
-    """A key to make."""
+    """A key to create."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "shop, production", "scopes": ["ingest"], "streams": ["orders"]}]}
@@ -33,7 +33,7 @@ class NewKey(WireModel):
 
 
 class KeyRotation(WireModel):
-    """How a key gets another secret; the body may be left out."""
+    """The rotation of a key's secret; the body may be left out."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"grace_s": 3600}]})
 

@@ -14,7 +14,7 @@ from streams import format_time
 
 
 class NewOperator(WireModel):
-    """An operator to register: the members here are those of every kind, the others are its kind's own."""
+    """An operator to register: these members are common to all kinds; the kind defines further ones."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -31,7 +31,7 @@ class NewOperator(WireModel):
 
     @property
     def document(self) -> dict[str, Any]:
-        """What its kind reads."""
+        """The document that the operator's kind reads."""
         named = {} if self.stream is None else {"stream": self.stream}
         return {"name": self.name, **named, **(self.model_extra or {})}
 
@@ -89,12 +89,12 @@ class OperatorModel(WireModel):
         )
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
-        """The same with what it skips."""
+        """The same answer with the skipped backlog."""
         return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
 
 
 class OperatorResults(WireModel):
-    """What operators of a kind have found, newest first, and the counters of one of them."""
+    """Recent results of an operator, newest first, and its counters."""
 
     items: list[dict[str, Any]]
     counts: list[dict[str, Any]]
@@ -102,7 +102,7 @@ class OperatorResults(WireModel):
 
 
 class OperatorExplanationModel(WireModel):
-    """How an operator runs, and what it has counted."""
+    """The explanation of an operator: how it runs, and its counts."""
 
     sentences: list[str] = Field(description="Which algorithm and why, what it keeps, and what it emits when.")
     statistics: dict[str, int] | None = Field(

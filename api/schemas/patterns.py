@@ -138,7 +138,7 @@ class PatternModel(WireModel):
 
 
 class SkippedModel(WireModel):
-    """The backlog that an operator skips which is paused before it (`now=true`)."""
+    """The backlog that is skipped by an operator that was paused before it (`now=true`)."""
 
     events: int = Field(
         description="Events of all streams that waited to be matched. The operator sees none of them but those of "
@@ -153,7 +153,7 @@ class SkippedModel(WireModel):
 
 
 class CheckedPattern(PatternModel):
-    """A registered pattern in both forms, and what of it can never match or is probably not meant."""
+    """A registered pattern in both forms, with warnings about parts that can never match or are probably mistakes."""
 
     skipped: SkippedModel | None = Field(
         default=None, description="What it skips, in the answer to `pause` with `now=true`; null elsewhere."
@@ -169,7 +169,7 @@ class CheckedPattern(PatternModel):
         return cls(**plain.model_dump(), definition=definition, warnings=list(report.warnings))
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
-        """The same with what it skips."""
+        """The same answer with the skipped backlog."""
         return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
 
 
@@ -199,7 +199,7 @@ class PatternDetail(CheckedPattern):
 
     @classmethod
     def of(cls, report: PatternReport, found: PatternInspection, endings: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of a pattern, what is known of it, and the counters of its endings."""
+        """The wire form of a pattern, its analysis, and the counters of its early terminations."""
         return cls.model_validate(
             {
                 **CheckedPattern.from_report(report).model_dump(),
@@ -245,14 +245,14 @@ class PatternVersions(WireModel):
 
 
 class MissingCount(WireModel):
-    """How many partial matches WITHIN ended that still lacked something."""
+    """The number of partial matches that WITHIN ended while the same steps were missing."""
 
     missing: str
     count: int
 
 
 class PatternStatistics(WireModel):
-    """How a pattern has fared since it was first registered, all versions together."""
+    """Counts of a pattern's results since it was first registered, over all versions."""
 
     name: str
     stream: str
@@ -268,7 +268,7 @@ class PatternStatistics(WireModel):
 
     @classmethod
     def from_domain(cls, counts: PatternCounts) -> Self:
-        """The wire form of what a pattern has found."""
+        """The wire form of a pattern's counts."""
         pattern = counts.pattern
         missing = [MissingCount(missing=count["missing"], count=count["count"]) for count in counts.timeouts]
         return cls(

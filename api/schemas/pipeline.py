@@ -13,7 +13,7 @@ from streams import format_time
 
 
 class VolumeModel(WireModel):
-    """Some part of the log."""
+    """An amount of the log."""
 
     entries: int = Field(description="Log entries that hold events.")
     events: int = Field(description="Events; one that is routed by several keys counts once for each.")
@@ -26,7 +26,7 @@ class VolumeModel(WireModel):
 
 
 class BacklogModel(WireModel):
-    """How far matching is behind."""
+    """The backlog: events that are accepted and not matched yet."""
 
     waiting: VolumeModel = Field(description="In the log and not matched yet.")
     appended: VolumeModel = Field(description="What the log has taken since it began.")

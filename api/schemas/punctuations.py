@@ -13,7 +13,7 @@ _Number = Annotated[StrictInt, Field(ge=LEAST_NUMBER, le=GREATEST_NUMBER)]
 
 
 class KeyRangeModel(WireModel):
-    """Keys that are whole numbers between two bounds, both included; a bound that is left out is none.
+    """Keys that are whole numbers between two bounds, both included; a bound may be left out.
 
     A key is a whole number if it is written like one: 7, -12, 0. Others, such as 007 and a7, are in no range.
     """
@@ -33,7 +33,7 @@ class KeyRangeModel(WireModel):
 
 
 class PunctuationModel(WireModel):
-    """A promise about the events that are still to come."""
+    """A promise about future events."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -78,7 +78,7 @@ class PunctuationModel(WireModel):
         return self
 
     def to_domain(self) -> Punctuation:
-        """The promise that is meant."""
+        """The control record of the promise."""
         return Punctuation(
             before_us=None if self.before is None else parse_time(self.before),
             key=self.key,
@@ -90,6 +90,6 @@ class PunctuationModel(WireModel):
 
 
 class AnnouncedModel(PunctuationModel):
-    """A promise that is in the log."""
+    """A promise that was appended to the log."""
 
     warnings: list[str] = Field([], description="What of it can do nothing, in words.")

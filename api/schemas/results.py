@@ -19,7 +19,7 @@ class ResultModel(WireModel):
 
     @classmethod
     def from_domain(cls, result: Mapping[str, Any]) -> Self:
-        """The wire form of a stored result; it may hold more than is shown."""
+        """The wire form of a stored result; members that are not declared are left out."""
         return cls.model_validate({name: result[name] for name in cls.model_fields if name in result})
 
 
@@ -162,7 +162,7 @@ SUSPENSION_EXAMPLE: dict[str, Any] = {
 
 
 class WorkBudgetModel(WireModel):
-    """How much work a pattern may cost, in partial matches that events meet, and in what conditions read."""
+    """The work limits of a pattern: partial matches that events meet, and values that conditions read."""
 
     per_event: int = Field(description="Partial matches that each event of a transaction may meet without counting.")
     per_trace: int = Field(
@@ -240,7 +240,7 @@ class SuspensionCount(WireModel):
 
 
 class SuspensionList(ResultList[SuspensionModel, SuspensionCount]):
-    """Recent suspensions, newest first, and all that there were, counted by pattern."""
+    """Recent suspensions, newest first, and the count of all by pattern."""
 
 
 class TimeoutModel(ResultModel):
@@ -261,7 +261,7 @@ class TimeoutModel(ResultModel):
 
 
 class TimeoutCount(WireModel):
-    """How many partial matches of a pattern timed out for want of the same steps."""
+    """The number of a pattern's partial matches that timed out with the same steps missing."""
 
     stream: str
     pattern: str
@@ -270,7 +270,7 @@ class TimeoutCount(WireModel):
 
 
 class TimeoutList(ResultList[TimeoutModel, TimeoutCount]):
-    """Recent timeouts, newest first, and all that there were, counted by what was missing."""
+    """Recent timeouts, newest first, and the count of all by missing steps."""
 
 
 class EndingModel(ResultModel):

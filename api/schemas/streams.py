@@ -55,7 +55,7 @@ AheadModel: TypeAlias = Annotated[float, Field(ge=0)] | Literal["none"] | None
 
 
 def _plain(lateness: LatenessModel) -> object:
-    """As plain JSON."""
+    """A value as plain JSON."""
     return lateness.model_dump() if isinstance(lateness, AutoLatenessModel) else lateness
 
 
@@ -67,7 +67,7 @@ def _lateness(declared: Lateness | None) -> LatenessModel:
 
 
 class MappingModel(WireModel):
-    """Where plain JSON events, and rows of files, keep what is needed: dotted paths; and how they are written."""
+    """The dotted paths of an event's members in plain JSON and in rows of files, and how these are written."""
 
     id: str | list[str] = Field("id", description="Path of the event's id; several make one id, joined by colons.")
     type: str = Field("type", description="Path of the event type.")
@@ -112,7 +112,7 @@ LatenessModel: TypeAlias = Annotated[float, Field(ge=0)] | Literal["auto"] | Aut
 
 
 class StreamModel(WireModel):
-    """A stream. What says how its events are read is declared once."""
+    """A stream. The members that determine how its events are read cannot be changed."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -155,7 +155,7 @@ class StreamModel(WireModel):
     description: str = Field("", max_length=4_000, description=_DESCRIPTION)
 
     def to_domain(self) -> StreamDeclaration:
-        """The declaration that is meant."""
+        """The declaration that the request describes."""
         return StreamDeclaration(
             name=self.name,
             key=self.key,
@@ -197,7 +197,7 @@ class StreamModel(WireModel):
 
 
 class LatenessSeen(WireModel):
-    """What was measured of the newest events of a stream."""
+    """The measured lags of the newest events of a stream."""
 
     events: int = Field(description="The number of events.")
     largest: float = Field(description="Seconds: the furthest that one of them was behind the newest before it.")
@@ -250,7 +250,7 @@ class MeasuredLatenessModel(WireModel):
 
 
 class StreamDetail(StreamModel):
-    """A stream, who makes its events, and who listens to them."""
+    """A stream, the operators that produce its events, and those that read them."""
 
     producers: list[str] = Field([], description="Of a derived stream, the patterns that make its events.")
     consumers: list[str] = Field([], description="The patterns and other operators that listen to it.")
@@ -264,7 +264,7 @@ class StreamDetail(StreamModel):
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, usage: StreamUsage) -> Self:
-        """The wire form of a declaration and of what is known besides."""
+        """The wire form of a declaration, its producers and consumers, and its measured lateness."""
         plain = StreamModel.from_domain(declaration)
         consumers = sorted({use.name for use in usage.uses if not use.feeds})
         producers = sorted({use.name for use in usage.uses if use.feeds})
@@ -284,7 +284,7 @@ class StreamList(WireModel):
 
 
 class StreamChanges(WireModel):
-    """What is to be different about a stream; what is left out stays as it is."""
+    """Changes of a stream; members that are left out stay as they are."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"lateness": 60, "late": "drop"}, {"idle_timeout": None}]}
@@ -324,7 +324,7 @@ class StreamChanges(WireModel):
 
 
 class StreamUseModel(WireModel):
-    """Something that is on a stream."""
+    """A resource that belongs to a stream."""
 
     kind: str = Field(
         description="`pattern` or another kind of operator, `constraints`, `workflow` (which is only no longer "
@@ -335,7 +335,7 @@ class StreamUseModel(WireModel):
 
 
 class StreamRemoval(WireModel):
-    """What is on a stream, and was or would be deleted with it."""
+    """The resources of a stream that were, or would be, deleted with it."""
 
     stream: str
     dry_run: bool

@@ -11,7 +11,7 @@ from streams import TraceEnd, format_time, parse_time
 
 
 class NewTraceEnd(WireModel):
-    """When a transaction ended; the body may be left out."""
+    """The time at which a transaction ended; the body may be left out."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"time": "2026-01-01T10:00:00Z"}]})
 
@@ -20,12 +20,12 @@ class NewTraceEnd(WireModel):
     )
 
     def to_domain(self, key: str) -> TraceEnd:
-        """The end that is meant."""
+        """The control record of the end."""
         return TraceEnd(key=key, time_us=None if self.time is None else parse_time(self.time))
 
 
 class TraceEndModel(WireModel):
-    """The end of a transaction, as it is in the log."""
+    """The end of a transaction, as appended to the log."""
 
     stream: str
     key: str

@@ -78,7 +78,7 @@ class BreachModel(WireModel):
 
 
 class FollowingModel(WireModel):
-    """What an event of a type would mean, by its type alone."""
+    """The effect that an event of a type would have, by its type alone."""
 
     event_type: str
     possible: bool = Field(description="Whether it may come without breaking the constraints.")
@@ -124,7 +124,7 @@ class BoundStepModel(WireModel):
 
 
 class FurthestModel(WireModel):
-    """The partial match of a pattern that has come furthest; of equally far ones the one with the newest events."""
+    """The furthest partial match of a pattern; for equal progress the one with the newest events."""
 
     since: str = Field(description="Time of its earliest event.")
     bound: list[BoundStepModel] = Field(description="The newest 50 of its events, the oldest of them first.")

@@ -83,13 +83,13 @@ class NewWebhook(WireModel):
     template: Template = None
 
     def to_domain(self) -> WebhookDraft:
-        """The webhook that is asked for."""
+        """The draft that registers the webhook."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return WebhookDraft(**{**fields, "name": self.name or "", "kinds": _once_each(self.kinds)})
 
 
 class WebhookChanges(WireModel):
-    """What is to be different about a webhook; what is left out stays as it is."""
+    """Changes of a webhook; members that are left out stay as they are."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"enabled": True}, {"pattern": None, "stream": "orders"}]}
@@ -218,7 +218,7 @@ class WebhookList(WireModel):
 
 
 class Rotation(WireModel):
-    """A secret that is to take the place of the one before."""
+    """The replacement of a webhook's secret."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"grace_s": 86400}]})
 
@@ -288,19 +288,19 @@ class AttemptList(WireModel):
 
 
 class RedeliveryResult(WireModel):
-    """How far sending again has come."""
+    """The progress of sending abandoned deliveries again."""
 
     queued: int = Field(description="Deliveries queued by this call; one that is being sent at this moment is not.")
     remaining: int = Field(description="Deliveries that were given up in that time and are left for another call.")
 
     @classmethod
     def from_domain(cls, found: Redelivery) -> Self:
-        """The wire form of the progress."""
+        """The wire form of the progress of a redelivery."""
         return cls(queued=found.queued, remaining=found.remaining)
 
 
 class RedeliveryRequest(WireModel):
-    """What shall be sent again."""
+    """The deliveries to send again."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"since": "2026-01-01T09:00:00Z", "limit": 1000}]})
 

@@ -44,7 +44,7 @@ BPMN_EXAMPLE = """\
 
 
 class ModelEnvelope(WireModel):
-    """A model with what is to be said about it."""
+    """A model with the options of its upload."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [JSON_EXAMPLE]})
 
@@ -62,7 +62,7 @@ class ModelEnvelope(WireModel):
         """Read a JSON body.
 
         Raises:
-            WrongShape: It is not of this form; every fault is named.
+            WrongShape: The body is not of this form; every fault is named.
         """
         try:
             return cls.model_validate(document)
@@ -137,7 +137,7 @@ class WorkflowVersion(WireModel):
 
 
 class WorkflowModel(WorkflowVersion):
-    """A workflow, and who follows it."""
+    """A workflow, and the streams that follow it."""
 
     streams: list[FollowerModel] = Field(description="The streams that follow it, by name.")
 
@@ -189,7 +189,7 @@ class DerivedConstraints(WireModel):
 
     @classmethod
     def from_domain(cls, derived: Derived, kinds: Collection[str], *, is_full: bool) -> Self:
-        """The wire form, of some kinds (none: of all), the cover only or all of them."""
+        """The wire form of the constraints of some kinds (empty: all kinds): all of them, or only the cover."""
         extraction, cover = derived.extraction, frozenset(derived.cover)
         chosen = [
             constraint
@@ -225,7 +225,7 @@ class KindChange(WireModel):
 
 
 class WorkflowDiff(WireModel):
-    """What changed from one version of a workflow to another."""
+    """The differences between two versions of a workflow."""
 
     workflow: str
     first: int

@@ -58,7 +58,7 @@ class WorkPool:
             self._seats.release()
 
     async def _sit_down(self) -> None:
-        """Wait for a free process."""
+        """Wait for a free worker process."""
         limits = self._limits
         if self._seats.locked() and self._waiting >= limits.max_waiting:
             raise TooBusy(
