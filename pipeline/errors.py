@@ -14,7 +14,7 @@ class JavaMissing(PipelineError, code="java-missing", fault="external"):
 
 
 class ClusterUnready(PipelineError, code="cluster-unready", fault="external", is_retryable=True):
-    """No machine of a cluster came, or a machine lacks packages that the job needs."""
+    """No machine of a cluster registered in time, or a machine lacks packages that the job needs."""
 
 
 class LogUnreachable(PipelineError, code="log-unreachable", fault="external", is_retryable=True):

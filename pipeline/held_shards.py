@@ -161,7 +161,7 @@ class HeldShards:
         return self._all(shard, after, entries)
 
     def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
-        """Match all entries together, or individually if that raises an unexpected error."""
+        """Match all entries together; if this raises an unexpected error, match them individually."""
         state, wanted = self._held_at(shard, after).state, self._screened(shard, entries)
         try:
             return state.advance(wanted)
@@ -176,7 +176,10 @@ class HeldShards:
     def _one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
     ) -> list[RowBlock]:
-        """Set aside the entries that raise, or that ended the process before, and match the others."""
+        """Match entries one by one.
+
+        Those that raise, or that ended the process in an earlier attempt, are set aside.
+        """
         done: list[StoredEntry] = []
         rows: list[RowBlock] = []
         for entry in entries:
@@ -292,7 +295,7 @@ class HeldShards:
         return _Held(ShardState.load(body, self._spilled.kinds(shard, may_be_lost=True)), size_bytes=len(body))
 
     def _loaded(self, shard: int, body: bytes, *, is_verified: bool = False) -> ShardState:
-        """Load a saved state; a missing or damaged file that it names raises ``StateLost``.
+        """Load a saved state; raises ``StateLost`` if a file that the state names is missing or damaged.
 
         ``is_verified``: compare the files' checksums as well; always done for a shard that has lost a file.
         """

@@ -1,4 +1,4 @@
-"""Measures of a shard's work in a micro-batch: a row among its rows, which the driver sums up."""
+"""Measures of a shard's work in a micro-batch: one of the shard's rows; the driver sums them up."""
 
 from __future__ import annotations
 

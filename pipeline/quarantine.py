@@ -1,4 +1,4 @@
-"""Quarantine: entries that break the matcher are set aside, on record, so that they break it only once.
+"""Quarantine: entries that break the matcher are recorded and skipped, so that each breaks it only once.
 
 An entry is set aside for one of two reasons. If matching it raises an unexpected error, it is set aside at once. If it
 ends the whole process (out of memory, a crash in native code), it is found by counting: attempts at a micro-batch are
@@ -44,7 +44,7 @@ class Quarantine:
         self._server.hdel(_TRIES_KEY, _field(shard, "", entry.position))
 
     def set_aside(self, shard: int, entry: StoredEntry, reason: str) -> None:
-        """Put an entry on record; the first reason stays."""
+        """Record an entry as quarantined; the first reason stays."""
         self._server.hsetnx(_QUARANTINE_KEY.format(shard=shard), entry.position, reason)
 
     def screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:

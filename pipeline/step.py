@@ -47,7 +47,7 @@ Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
-    """Rows of ``OUTPUT_DDL`` that the entries of the log, in the source's columns, cause; in no order."""
+    """The rows that entries of the log cause: ``OUTPUT_DDL`` from the source's columns, in no order."""
     return _mapped(entries, partial(advance, options=options))
 
 

@@ -90,7 +90,7 @@ class ForestallClient:
         return answer.content
 
     def change(self, method: str, path: str, tag: str | None, **options: Any) -> Any:
-        """The JSON answer to a change of a resource that must still be as it was read.
+        """The JSON answer to a change that is made only if the resource is still as it was read.
 
         ``tag`` is the ``ETag`` that was read; None: the resource did not exist. If the resource has changed,
         ``CallRefused`` has the status 412. The options are parameters and body, in the form of httpx.
@@ -251,7 +251,7 @@ def part(name: str) -> str:
 
 
 class Startable(Protocol):
-    """A service that can be waited for."""
+    """A service whose start can be awaited."""
 
     def missing(self) -> str | None: ...
 

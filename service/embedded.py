@@ -1,9 +1,9 @@
 """A private Redis-compatible server for one data folder.
 
-It listens on loopback only, and appends every write to a file that is synced before the write is answered. (Synced
-every second, a server that is killed during a sync loses writes that it has answered: it delays even
-passing them to the system.) It outlives the process that started it: after a crash the next ``start`` finds it and uses
-it. Its port is kept over restarts, so that clients find it again.
+It listens on loopback only, and appends every write to a file that is synced before the write is answered. (If the file
+were synced only once a second, a server that is killed during a sync would lose answered writes, because it delays even
+passing them to the operating system.) It outlives the process that started it: after a crash the next ``start`` finds
+it and uses it. Its port is kept over restarts, so that clients find it again.
 
 Two servers would destroy the append-only file. Each server inherits a lock on its folder and holds it until its last
 process ends, and its port is recorded before it is launched; so a starter that dies, or cannot write, leaves no server

@@ -23,7 +23,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asks the process to end at a place where nothing handles it.
+    """A signal to end the process that came while nothing handled it.
 
     Spark's bridge to Java and uvicorn clean up after this kind of exception only.
     """

@@ -37,7 +37,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRules:
-    """The permitted targets beside public ones: host names with any address (``*.name``: all below), networks."""
+    """The permitted targets besides public ones: host names with any address (``*.name``: all below), and networks."""
 
     allow_private: bool = False
     hosts: tuple[str, ...] = ()

@@ -52,7 +52,7 @@ def list_streams(services: Served, caller: Calling) -> StreamList:
 
 @router.get("/{name}", summary="Look up a stream")
 def get_stream(name: str, services: Served, response: Response) -> StreamDetail:
-    """The declaration of a stream, the operators that produce its events if it is derived, and those that read them.
+    """The declaration of a stream, the operators that produce its events (of a derived stream), and its readers.
 
     Events of a derived stream wait until no older ones can come from any shard or source; ``waits_for`` names what they
     wait for.

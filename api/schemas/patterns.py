@@ -138,7 +138,7 @@ class PatternModel(WireModel):
 
 
 class SkippedModel(WireModel):
-    """The backlog that is skipped by an operator that was paused before it (`now=true`)."""
+    """The backlog that a pause with `now=true` skips."""
 
     events: int = Field(
         description="Events of all streams that waited to be matched. The operator sees none of them but those of "

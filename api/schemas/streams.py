@@ -250,7 +250,7 @@ class MeasuredLatenessModel(WireModel):
 
 
 class StreamDetail(StreamModel):
-    """A stream, the operators that produce its events, and those that read them."""
+    """A stream, with the operators that produce or read its events."""
 
     producers: list[str] = Field([], description="Of a derived stream, the patterns that make its events.")
     consumers: list[str] = Field([], description="The patterns and other operators that listen to it.")

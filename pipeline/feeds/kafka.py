@@ -56,7 +56,7 @@ class KafkaOptions:
         begin: Where a new feed begins: at the first available record, or after the last.
         settings: Further settings of librdkafka, such as ``security.protocol``; may hold passwords, never logged.
         max_rows: The most records in one micro-batch, shared among the partitions.
-        max_row_bytes: Larger records have a fault.
+        max_row_bytes: The largest size of a record; larger ones have a fault.
         mapping: How plain JSON is read; CloudEvents are not affected. None: by the stream's mapping.
         key: With a mapping: where the stream has its correlation key, optionally by event type.
     """

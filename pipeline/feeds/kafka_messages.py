@@ -23,9 +23,9 @@ _SHOWN_BYTES = 4_000
 
 
 def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple[bytes, str | None]:
-    """The event of a record: an unchecked JSON object and None; or the beginning of a value and why it is no event.
+    """The event of a record, an unchecked JSON object, and None; or the beginning of the value, and its fault.
 
-    Of the headers, which are in order, the last one of a name counts. Values above ``max_bytes`` have a fault.
+    Of several headers with one name the last one counts. A value larger than ``max_bytes`` is a fault.
     """
     if value is not None and len(value) > max_bytes:
         return value[:_SHOWN_BYTES], f"the value has more than {max_bytes} bytes; send smaller events"
@@ -52,7 +52,7 @@ class StrangeOptions(Protocol):
 
     @property
     def max_row_bytes(self) -> int:
-        """Larger records have a fault."""
+        """The largest size of a record; larger ones have a fault."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The rows of a feed of any kind: one event as JSON, and its origin."""
+"""The rows of feeds of any kind; a row is one event as JSON, with its origin."""
 
 from __future__ import annotations
 

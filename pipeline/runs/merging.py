@@ -29,8 +29,8 @@ class Portion:
 def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
     """The events by time, ties by their places; about ``BATCH_ROWS`` at a time.
 
-    Portions that overlap in time, as those of an unordered file do, are held as far as they overlap. They are sorted by
-    ``first_us``; if ``is_ordered``, by place, and only the order of places counts.
+    Portions that overlap in time, such as those of an unordered file, are held as far as they overlap. They are sorted
+    by ``first_us``; if ``is_ordered``, by place, and only the order of places counts.
     """
     waiting: list[Portion] = []
     for portion in portions:

@@ -15,7 +15,7 @@ _GONE = ("java.io.EOFException", "java.net.SocketException", "java.net.SocketTim
 
 
 def lost_source(error: Exception) -> bool:
-    """Whether a Python process in which Spark plans micro-batches died, rather than reporting an error."""
+    """Whether a Python process in which Spark plans micro-batches died without reporting an error."""
     stacks = str(getattr(error, "_stackTrace", ""))  # of the exception and its causes in the JVM
     return any(name in stacks for name in _OF_SOURCE) and any(name in stacks for name in _GONE)
 

@@ -160,7 +160,7 @@ class ExecutorWatch:
         self._most: Counter[str] = Counter()  # by machine, the most at the same time
 
     def look(self) -> tuple[int, list[str]]:
-        """The number of executors, and the machine of each missing one."""
+        """The number of executors, and the machine of each missing executor."""
         now = Counter(_executors(self._session))
         self._most |= now
         return now.total(), sorted((self._most - now).elements())

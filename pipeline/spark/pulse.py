@@ -20,7 +20,7 @@ Heartbeat = Callable[[], None]
 
 
 class Pulse(StreamingQueryListener):
-    """Beats after each micro-batch, and about once a second while no entries arrive.
+    """The heartbeat: beats after each micro-batch, and about once a second while no entries arrive.
 
     Spark calls it from the thread that runs the query, so it is silent while this thread waits for anything.
     ``committed`` receives Spark's JSON about each micro-batch.

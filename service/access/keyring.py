@@ -1,9 +1,9 @@
 """The callers that tokens identify, and whether a key is required at all.
 
-A token is ``fs_<id>_<secret>``. The secret is 256 random bits, so SHA-256 is the right hash for it: a slow one makes
-guessing expensive where secrets are few, such as passwords, but no one can try 2^256 of these, at whatever price, and
-every request would pay. Digests are compared in constant time, always the same number of them: a token whose id is
-unknown is compared with digests of no secret.
+A token is ``fs_<id>_<secret>``. The secret is 256 random bits, so SHA-256 is the right hash: a slow hash protects
+secrets that can be guessed, such as passwords, but 2^256 secrets cannot be tried at any price, and a slow hash would
+delay every request. Digests are compared in constant time, always the same number of them: a token whose id is unknown
+is compared with digests of no secret.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Caller:
     """An authenticated caller and its rights.
 
     Attributes:
-        id: Of the key; ``environment`` for the key of the environment, None where no key is required.
+        id: Id of the key; ``environment`` for the key of the environment, None where no key is required.
         streams: The only streams that it may touch; None means all.
     """
 
@@ -136,7 +136,7 @@ class KeyRing:
             self._keys.note_use(caller.id, self._clock.now_us())
 
     def forget(self, key_id: str) -> None:
-        """Read a key, and whether any key was created, from Redis next time."""
+        """Drop what is remembered of a key, and whether any key was created: the next check reads Redis."""
         with self._lock:
             self._remembered.pop(key_id, None)
             self._looked_at = None

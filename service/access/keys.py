@@ -120,7 +120,7 @@ class KeyLibrary:
         self._ring.forget(key_id)
 
     def create_first(self) -> str | None:
-        """The token of a new key with all rights, if keys are required and no usable key can create one; else None."""
+        """The token of a new key with all rights; None unless keys are required and no usable key can create one."""
         if not self._ring.is_demanded() or self._has_admin(self._clock.now_us()):
             return None
         return self.create(KeyDraft(name="bootstrap", scopes=("admin",)))[1]

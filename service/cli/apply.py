@@ -40,12 +40,14 @@ _SIGNS = {"new": "+", "changed": "~", "gone": "-", "kept": " "}
 
 def apply(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the project.")],
-    plan: Annotated[bool, typer.Option("--plan", help="Show what would change, if anything (exit status 1).")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only show what would change. Exit status 1: something would.")
+    ] = False,
     against: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[STREAM=]FILE",
-            help="With --plan: what new and changed patterns add and lose in an event file. Repeatable.",
+            help="With --plan: show results that new and changed patterns add and lose in an event file. Repeatable.",
         ),
     ] = None,
     prune: Annotated[

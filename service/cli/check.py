@@ -139,7 +139,7 @@ class _Found:
 
 
 def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstraints:
-    """A document joined with the constraints of a model, whose reader is imported only here as it takes long."""
+    """A document joined with the constraints of a model; imports the slow model reader only when it is called."""
     from service.cli.processes import follow_model  # noqa: PLC0415
 
     return replace(parsed, constraint_set=follow_model(parsed.constraint_set, choice)[0])

@@ -33,7 +33,7 @@ class Unit(StrEnum):
 
 
 class Changed(StrEnum):
-    """How local times are read that exist twice, or not at all, where clocks are changed."""
+    """How to read local times that exist twice, or not at all, because clocks are changed."""
 
     EARLIER = "earlier"
     LATER = "later"
@@ -83,17 +83,19 @@ TimeFormat = Annotated[
 ]
 ChangedClocks = Annotated[
     Changed,
-    typer.Option("--local-times", help="Local times that exist twice or not at all, where clocks are changed."),
+    typer.Option(
+        "--local-times", help="How to read local times that exist twice or not at all, because clocks are changed."
+    ),
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
-        "--delimiter", metavar="CHARACTER", help="CSV: what separates columns, also 'tab' (default: detected)."
-    ),
+    typer.Option("--delimiter", metavar="CHARACTER", help="CSV: separator of columns, or 'tab' (default: detected)."),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option("--encoding", metavar="NAME", help="Encoding of the file (default: UTF-8, or UTF-16 with a mark)."),
+    typer.Option(
+        "--encoding", metavar="NAME", help="Encoding of the file (default: UTF-8, or UTF-16 with a byte order mark)."
+    ),
 ]
 Classifier = Annotated[
     str | None,

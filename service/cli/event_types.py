@@ -23,7 +23,7 @@ _TYPES = Table(("type", "version", "registered_at"))
 
 @event_types.command("list")
 def list_types(stream: Stream, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """List the types of a stream that have schemas, by name."""
+    """List the event types of a stream that have schemas, by name."""
     with calling(url, api_key) as client:
         found = client.get(_path(stream))
     _TYPES.show(found["items"], is_json=is_json)
@@ -34,7 +34,7 @@ def list_types(stream: Stream, url: Url = None, api_key: ApiKeyOption = None, is
 def show_type(
     stream: Stream, name: TypeName, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
 ) -> None:
-    """Show the schema of a type."""
+    """Show the schema of an event type."""
     with calling(url, api_key) as client:
         show(client.get(_path(stream, name)), is_json=is_json)
 

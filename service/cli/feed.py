@@ -76,7 +76,7 @@ class _Plan:
     """The feed that a command describes; ``source`` describes its input in words.
 
     ``make_source`` makes the source from the stream's declaration, the settings and the feed's own folder. ``is_once``:
-    it ends once the present input is read.
+    it ends once the current input is read.
     """
 
     name: str
@@ -139,7 +139,7 @@ ClientSettings = Annotated[
 ClientFile = Annotated[
     Path | None, typer.Option(help="File of such settings, one per line. Put passwords here, not in --option.")
 ]
-Patience = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time-out of requests to the brokers.")]
+Patience = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Timeout of requests to the brokers.")]
 
 
 @feed.command()

@@ -87,7 +87,7 @@ class Times(StrEnum):
 
 
 TimesOption = typer.Option(
-    help="Order of events. event: sorted by time. file: the order of the file, as events that arrive so. "
+    help="Order of events. event: sorted by time. file: in the order of the file, as if events arrived so. "
     "line: line numbers in place of times."
 )
 

@@ -1,4 +1,4 @@
-"""What the help shows as the value of an option: its meaning instead of its Python type; options given twice.
+"""Placeholders of options' values in the help, such as FILE in place of a Python type; refusal of options given twice.
 
 An option without a metavar of its own shows FILE for a path, N for a whole number, SHARE for a number from 0 to 1,
 nothing for a flag, and its name in capitals otherwise. Units and forms (SECONDS, NAME=PATH) are given with the option.

@@ -36,12 +36,12 @@ def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS
     add_moves(
         app,
         resource,
-        activate=f"Let a draft of a {one} see events from now on.",
-        pause=f"Let a {one} see nothing from now on; what it has in work goes.",
-        resume=f"Let a paused or suspended {one} see what comes from now on.",
-        retire=f"Stop a {one} for good; it stays listed with what it found.",
+        activate=f"Start a draft of a {one}, from now on.",
+        pause=f"Stop showing events to a {one} for now; its state is dropped.",
+        resume=f"Show events to a paused or suspended {one} again, from now on.",
+        retire=f"Stop a {one} for good; it stays listed with its results.",
     )
-    add_delete(app, resource, f"Delete a {one}; what it found stays.")
+    add_delete(app, resource, f"Delete a {one}; its results are kept.")
     return app
 
 
@@ -104,7 +104,9 @@ def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -
 
     def pause(
         name: str = named,
-        now: Annotated[bool, typer.Option("--now", help="Before the backlog: skip the events that wait.")] = False,
+        now: Annotated[
+            bool, typer.Option("--now", help="Pause before the backlog: skip events that are not matched yet.")
+        ] = False,
         url: Url = None,
         api_key: ApiKeyOption = None,
         is_json: IsJson = False,

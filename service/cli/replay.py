@@ -104,7 +104,10 @@ def declaration_in(client: ForestallClient, stream: str) -> StreamDeclaration:
 def _file(
     client: ForestallClient | None, named: tuple[str, Path], base: ReaderOptions, asked: Mapping[str, Any]
 ) -> EventFile:
-    """A file, read by the mapping of its stream and the options, which take precedence; no client: of a new stream."""
+    """A file, read by its stream's mapping and the options, which take precedence.
+
+    The stream is new without a client.
+    """
     name, path = named
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     usual = reading_of(declared)

@@ -30,7 +30,7 @@ def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """How a list is shown: members of ``shaped`` items as columns, under their names or headings after a colon."""
+    """The columns of a list: members of ``shaped`` items, under their names, or under a heading given after a colon."""
 
     columns: tuple[str, ...]
     shaped: Shaping = _as_it_is
@@ -51,12 +51,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A kind of resources of the running service: the path of its list, and what people call one of them.
+    """A kind of resources of the running service: the path of its list in the API, and the name of one resource for
+    people.
 
     Attributes:
-        listed: What its list is, with its order, in words.
-        detailed: What people are shown of one.
-        identified: The id, by which the API knows one, of what a user has named.
+        listed: Description of the list, with its order, such as ``the joins, by name``.
+        detailed: Shapes one resource for people.
+        identified: Finds the id in the API of a resource that a user has named.
     """
 
     path: str

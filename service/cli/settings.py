@@ -1,4 +1,4 @@
-"""``forestall settings``: all settings, with the values in force and where they come from."""
+"""``forestall settings``: all settings, with their current values and where they come from."""
 
 from __future__ import annotations
 

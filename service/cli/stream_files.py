@@ -28,9 +28,13 @@ STREAM_OPTIONS: Mapping[str, tuple[Any, Any]] = {
     "assume_zone": _option("--assume-zone", "ZONE", "Time zone of times without one: UTC, +02:00, Europe/Berlin."),
     "time_unit": _option("--time-unit", "UNIT", "Unit of times that are numbers: auto, s, ms, us or ns."),
     "time_format": _option("--time-format", "FORM", "Form of times: day-first, month-first, or as '%d.%m.%y %H:%M'."),
-    "local_times": _option("--local-times", "CHOICE", "Local times that exist twice or not: earlier, later or refuse."),
-    "delimiter": _option("--delimiter", "CHARACTER", "CSV: what separates columns, or tab (default: detected)."),
-    "encoding": _option("--encoding", "NAME", "Encoding of the file (default: UTF-8, or UTF-16 with a mark)."),
+    "local_times": _option(
+        "--local-times", "CHOICE", "How to read local times that exist twice or not at all: earlier, later or refuse."
+    ),
+    "delimiter": _option("--delimiter", "CHARACTER", "CSV: separator of columns, or tab (default: detected)."),
+    "encoding": _option(
+        "--encoding", "NAME", "Encoding of the file (default: UTF-8, or UTF-16 with a byte order mark)."
+    ),
 }
 """Options of commands that read a file for each stream, by parameter: what each is, and its default."""
 

@@ -95,7 +95,9 @@ def add_stream(
     ] = None,
     quiet_after: Quiet = None,
     max_ahead: Ahead = None,
-    derived: Annotated[bool | None, typer.Option("--derived", help="Patterns with INTO make its events.")] = None,
+    derived: Annotated[
+        bool | None, typer.Option("--derived", help="Its events come from patterns with INTO, not from posts.")
+    ] = None,
     description: Description = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
@@ -143,7 +145,9 @@ def change_stream(
     max_ahead: Ahead = None,
     end: Annotated[
         list[str] | None,
-        typer.Option(metavar="TYPE|none", help="Event type that ends a transaction, in place of all. Repeatable."),
+        typer.Option(
+            metavar="TYPE|none", help="Event type that ends a transaction; replaces the present ones. Repeatable."
+        ),
     ] = None,
     description: Description = None,
     url: Url = None,
@@ -209,7 +213,8 @@ def punctuate_stream(
 def remove_stream(
     name: Name,
     cascade: Annotated[
-        bool, typer.Option("--cascade", help="Also delete everything that is on it; needs a key with the scope admin.")
+        bool,
+        typer.Option("--cascade", help="Also delete everything that belongs to it; needs a key with the scope admin."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     url: Url = None,

@@ -65,7 +65,7 @@ def add_webhook(
         list[str] | None,
         typer.Option(metavar="KIND", callback=_known_kinds, help=_KINDS_HELP),
     ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the webhook, no two alike.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Unique name of the webhook.")] = None,
     description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
     header: Annotated[
         list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Header to send along, 'NAME: VALUE'. Repeatable.")

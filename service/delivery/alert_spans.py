@@ -65,7 +65,7 @@ def _events_of(alert: Mapping[str, Any]) -> list[str]:
 
 
 def _last(alert: Mapping[str, Any], known: Iterable[RequestContext]) -> RequestContext | None:
-    """The request of the event at which the match ends; of several at that time, the latest that the log took."""
+    """The request that brought the last event of the match; of events of equal time, the one that the log took last."""
     end_us = parse_time(alert["end"])
     ending = [one for one in known if one.time_us == end_us]
     return max(ending, key=lambda one: one.taken_us, default=None)

@@ -36,12 +36,12 @@ class Message:
     """The message of one attempt.
 
     Attributes:
-        id: Of the alert, correction or deviation.
-        secrets: It is signed with each: the current secret, and those that are being replaced.
+        id: Id of the alert, correction or deviation.
+        secrets: Secrets that sign the message: the current one, and those that are being replaced.
         body: JSON.
         sent_us: When it is sent, microseconds UTC.
         headers: The webhook's own headers.
-        traceparent: Of the span of the attempt, if it is traced; replaces a header of the webhook.
+        traceparent: Context of the attempt's span, if the attempt is traced; replaces a header of the webhook.
     """
 
     id: str

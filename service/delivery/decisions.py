@@ -1,4 +1,4 @@
-"""Decisions by the observations of all shards: made beside the sink, as it sees the rows of every shard."""
+"""Decisions from the observations of all shards; they are made next to the sink, which sees the rows of every shard."""
 
 from __future__ import annotations
 

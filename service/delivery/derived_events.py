@@ -1,4 +1,4 @@
-"""Derived events with other keys, on their way through the log to the shards of these keys."""
+"""Derived events with another key than their match: appended to the log, for the shards of these keys."""
 
 from __future__ import annotations
 

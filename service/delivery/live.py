@@ -1,4 +1,4 @@
-"""Alerts and events as they come: each listener gets each one soon after it was written, with a cursor.
+"""Alerts and events for listeners: each listener gets every new one soon after it was written, with a cursor.
 
 The stores are polled, so any process may serve listeners, and a listener that reconnects with its cursor
 misses nothing.

@@ -100,7 +100,7 @@ class AlertSink:
             span.end()
 
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Suspend operators in all shards where one shard has; if several shards suspend one, it is reported once."""
+        """Suspend operators that one shard has suspended in all shards; several reports on one operator count once."""
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         standing = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
         for row in standing:
@@ -111,13 +111,13 @@ class AlertSink:
         return standing
 
     def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Rows with the present severity of their operators, which the log does not know."""
+        """Rows with the current severity of their operators, which the log does not have."""
         severities = self._stores.registry.severities()
         return [replace(row, severity=severities.get(row.subject, USUAL_SEVERITY)) for row in rows]
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
-    """Log where a pattern was given up in a trace, so that missing matches are visible without reading dead letters."""
+    """Log that a pattern was given up in a trace, so that missing matches are visible without reading dead letters."""
     for row in dead_letters:
         letter = orjson.loads(row.body)
         if letter["code"] == "work-limit":

@@ -1,4 +1,4 @@
-"""All checks, in the order in which their findings are best fixed."""
+"""All checks, in the order in which a user should fix their findings."""
 
 from __future__ import annotations
 

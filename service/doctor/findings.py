@@ -1,4 +1,4 @@
-"""Findings: results of checks, each with its verdict."""
+"""The results of checks, each with its verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ORDER: tuple[Verdict, ...] = ("ok", "warning", "problem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of a check, with advice; empty if all is well.
+    """The result of a check, with advice; the advice is empty if nothing is wrong.
 
     A ``problem``: the service does not work, or loses data; a ``warning``: it may under some conditions.
     """
@@ -25,7 +25,7 @@ class Finding:
 
 
 def ok(subject: str, found: str) -> Finding:
-    """A finding that all is well."""
+    """A finding without a fault."""
     return Finding(subject=subject, verdict="ok", found=found)
 
 

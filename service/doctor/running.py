@@ -15,7 +15,7 @@ _TIMEOUT_S = 5.0
 
 
 def look_at_port(settings: Settings) -> Iterator[Finding]:
-    """Whether the API's port is free, or answered by a service of this project, which is then checked."""
+    """Check the API's port: it is free, or a running service answers, which is then checked too."""
     host, port = settings.api_host, settings.api_port
     if port == 0 or is_port_free(host, port):
         yield ok("port", f"port {port} on {host} is free; no service runs there")
@@ -41,7 +41,7 @@ def look_at_port(settings: Settings) -> Iterator[Finding]:
 
 
 def _ask(host: str, port: int) -> dict[str, Any] | None:
-    """The answer of ``/v1/ready``; None if the process that listens does not know this path."""
+    """The answer of ``/v1/ready``; None if the listening process does not have this path."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - such a server is queried here
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}/v1/ready"
     try:

@@ -71,7 +71,7 @@ class IntakeReport:
     """The result of a request.
 
     Attributes:
-        is_duplicate: Whether the batch had been taken before; the other fields are those of that time.
+        is_duplicate: Whether the batch had been taken before; the other fields are then those of the first time.
         duplicates: The number of events dropped because the stream had taken them before.
     """
 
@@ -95,7 +95,7 @@ class _Schemas:
     """The schemas of a stream, each with its version.
 
     Attributes:
-        version: Of the whole; the schemas may be newer, as they were read later.
+        version: Version of all schemas together; single schemas may be newer, as they are read later.
         most_steps: The steps that the checks of a request may take.
     """
 

@@ -1,7 +1,7 @@
 """Token buckets by name: a burst at once, and a rate per second in the long run.
 
 They live in the memory of one process, as the API is one process. The known libraries of limits count in windows; a
-bucket needs no more than a number and a time, and lets a burst through without letting two meet at a window's border.
+bucket needs only a number and a time, and allows one burst, but not two in a row at the border of two windows.
 """
 
 from __future__ import annotations

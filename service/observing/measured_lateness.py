@@ -1,4 +1,4 @@
-"""The measured bound of out-of-orderness of a stream: the bound in force, and the decisions that led to it."""
+"""The measured bound of out-of-orderness of a stream: the current bound, and the decisions that led to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MeasuredLateness:
     """The bound of out-of-orderness of a stream with ``lateness: auto``.
 
     Attributes:
-        bound_us: In force; the smallest if shards differ for a moment.
+        bound_us: The current bound; the smallest one while shards differ for a moment.
         seen: The observations since, as in ``LatenessDecision``; None before the first events.
         decisions: The newest, oldest first.
         total: The number of decisions.
@@ -61,6 +61,6 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
 
 
 def as_in_force(stores: Stores, declaration: StreamDeclaration) -> StreamDeclaration:
-    """A declaration with the bound in force in place of ``auto``: for matching again."""
+    """A declaration with the current bound in place of ``auto``, for matching events again."""
     measured = measured_lateness(stores, declaration)
     return declaration if measured is None else replace(declaration, lateness=measured.bound_us / _SECOND_US)

@@ -47,14 +47,14 @@ class PipelineOverview:
     """The state of the pipeline.
 
     Attributes:
-        running_since_us: When its process was last started; None if it never was.
-        alive_us: Its last heartbeat; None before the first since that start.
-        rate: Matched per second recently; None if unknown.
+        running_since_us: When the pipeline's process was last started; None if it never was.
+        alive_us: Time of the last heartbeat; None before the first heartbeat since the start.
+        rate: The volume matched per second recently; None if unknown.
         last_batch: The latest micro-batch, in the JSON form of ``pipeline.BatchProgress``; None before the first.
-        seconds: The time that they took, by part.
+        seconds: The time that all micro-batches took, by part.
         shards: Number of shards that have reported.
-        state_bytes: Bytes of their saved states; None if none reported it.
-        executors: Of a cluster; None where Spark is local, or the pipeline does not run.
+        state_bytes: Bytes of the shards' saved states; None if no shard reported them.
+        executors: The executors of a cluster; None where Spark is local, or the pipeline does not run.
     """
 
     running_since_us: int | None

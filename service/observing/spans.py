@@ -85,8 +85,8 @@ class Spans:
     ) -> OpenSpan:
         """Begin a span under a parent's ``traceparent``, linked with those in ``links``.
 
-        The name is short, and one of few. The kind is ``client`` for calls to another service. The span begins now, or
-        at ``start_us`` (microseconds UTC).
+        The name is one of a few short names. The kind is ``client`` for calls to another service. The span begins now,
+        or at ``start_us`` (microseconds UTC).
         """
         start_ns = None if start_us is None else min(start_us * 1_000, time.time_ns())  # clocks may differ
         span = self._tracer.start_span(

@@ -1,4 +1,4 @@
-"""The pipeline's reports about itself: its heartbeat, and what it is busy with while it has none."""
+"""The pipeline's reports about itself: its heartbeat, and its current task while it has no heartbeat."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ class Timekeeper:
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
     """Whether all shards need the time of a stream.
 
-    ``is_shared``: derived events are made of its events, or operators take them by a further key; events without that
-    key are not seen there.
+    ``is_shared``: the stream's events become derived events, or operators read them by a further key, where events
+    without this key are not seen.
     """
     if stream.derived:
         return False
@@ -116,9 +116,10 @@ def due_tick(
 ) -> Tick | None:
     """The tick that is due for a stream now, if any.
 
-    Without any event, time follows the clock at a distance of ``quiet_after``: how late the first event will be is not
-    known. Then ``times.appended_us`` is when that was seen first. ``now_us`` is of the same clock. ``made`` has the
-    times of the streams that are derived from it through the log; None: its events feed nothing.
+    Without any event, time follows the clock at a distance of ``quiet_after``, because the lag of the first event is
+    not known; ``times.appended_us`` is then when the stream was first seen to be empty. ``now_us`` is of the same
+    clock. ``made`` has the times of the streams that are derived from it through the log; None: its events feed
+    nothing.
     """
     newest_us, ticked_us = times.newest_us, times.ticked_us
     if newest_us is not None and (ticked_us is None or newest_us > ticked_us):

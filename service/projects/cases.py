@@ -31,7 +31,7 @@ _LATEST_S = 253_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test of a project.
+    """A test of a project: events, and the expected results.
 
     Attributes:
         events: By stream, in the order in which they come.
@@ -275,7 +275,7 @@ def _events(document: Document, project: LocalProject, stream: str, written: Any
 
 
 def _short(document: Document, word: str, key: str) -> Event:
-    """The event of a word."""
+    """The event of a word in the short form."""
     parts = _EVENT.fullmatch(word)
     if parts is None or int(parts[2]) > _LATEST_S:
         raise document.refuse(

@@ -45,5 +45,5 @@ class Operators(ResourceKind):
 
 
 def aimed_state(answer: dict[str, Any]) -> str:
-    """The state of an operator as a project has it; a suspended one counts as active."""
+    """The state that a project intends for an operator; a suspended operator counts as active."""
     return "active" if answer["state"] == "suspended" else str(answer["state"])

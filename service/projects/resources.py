@@ -25,7 +25,7 @@ class Wanted:
     Attributes:
         form: Compared with the service's.
         feeds: The derived stream that it feeds; empty: none.
-        is_implied: Whether it has no document, but another resource needs it.
+        is_implied: Whether the resource has no document, but another resource needs it.
     """
 
     kind: ResourceKind

@@ -10,7 +10,7 @@ class TooManyQuestions(ServiceError, code="too-many-questions", fault="external"
 
 
 class PipelineAway(ServiceError, code="pipeline-not-running", fault="external", is_retryable=True):
-    """Only the pipeline can answer, and it does not run."""
+    """The pipeline, which alone can answer, does not run."""
 
 
 class AnswersLate(ServiceError, code="answers-late", fault="external", is_retryable=True):

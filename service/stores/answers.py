@@ -13,7 +13,7 @@ _PENDING_MS = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request that is to be done once: its unique name, a fingerprint of its contents, a token of this attempt."""
+    """A request to be carried out only once: its unique name, a fingerprint of its content, a token of this attempt."""
 
     name: str
     fingerprint: str

@@ -20,7 +20,7 @@ class Heartbeat:
         self._client = client
 
     def beat(self, now_us: int) -> None:
-        """Note that the pipeline is well."""
+        """Note that the pipeline is healthy."""
         self._client.set(HEARTBEAT_KEY, now_us)
 
     def clear(self) -> None:
@@ -32,20 +32,20 @@ class Heartbeat:
         self._client.set(STARTING_KEY, doing.encode(), ex=_STARTING_S)
 
     def is_doing(self) -> str | None:
-        """What the pipeline is busy with while it has no heartbeat; None: unknown."""
+        """The pipeline's current task while it has no heartbeat; None: unknown."""
         value = cast("bytes | None", self._client.get(STARTING_KEY))
         return None if value is None else value.decode()
 
     def failed(self, reason: str) -> None:
-        """Store why the pipeline ended, until it is well again."""
+        """Store why the pipeline ended, until it is healthy again."""
         self._client.set(FAILURE_KEY, reason.encode())
 
     def recovered(self) -> None:
-        """Delete why the pipeline ended, and what it was busy with."""
+        """Delete the reason of the pipeline's last end, and its current task."""
         self._client.delete(FAILURE_KEY, STARTING_KEY)
 
     def failure(self) -> str | None:
-        """Why the pipeline last ended; None if it has been well since."""
+        """Why the pipeline last ended; None if it has recovered since."""
         value = cast("bytes | None", self._client.get(FAILURE_KEY))
         return None if value is None else value.decode()
 

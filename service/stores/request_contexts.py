@@ -1,4 +1,4 @@
-"""The traced requests that brought events, remembered for some time so that an alert continues the request's trace.
+"""The traced requests that brought events; they are remembered for some time, so that an alert continues the trace.
 
 The script that appends events writes them, and only where the request is traced. They are stored in a hash for each
 stream and period of time by the clock of Redis; a hash takes a limited number of events, and expires as a whole.
@@ -22,10 +22,10 @@ _ASKED_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextLimits:
-    """Retention of request contexts.
+    """How long the requests that brought events are remembered.
 
     Attributes:
-        life_s: At least this long, and at most twice as long.
+        life_s: A request is remembered at least this long, and at most twice as long.
         most: Largest number of a stream's events in this time.
     """
 

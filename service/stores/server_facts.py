@@ -20,13 +20,13 @@ class ServerFacts:
 
     Attributes:
         product: ``Redis`` or ``Valkey``.
-        is_replica: Whether it copies another server and takes no writes.
-        fsync: When that file is synced: ``always``, ``everysec`` or ``no``.
+        is_replica: Whether the server copies another server and takes no writes.
+        fsync: When the append-only file is synced: ``always``, ``everysec`` or ``no``.
         save: When snapshots are saved; empty for never.
-        failures: Its last failures to write, in words.
+        failures: The server's last failures to write, in words.
         eviction: What happens when memory is used up; ``noeviction``: writes are refused.
-        memory_limit: Bytes that it may use; 0 for no limit.
-        memory_used: Bytes that it uses.
+        memory_limit: Bytes that the server may use; 0 for no limit.
+        memory_used: Bytes that the server uses.
     """
 
     product: str

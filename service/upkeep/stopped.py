@@ -11,7 +11,7 @@ _SECOND_US = 1_000_000
 
 
 def require_stopped(settings: Settings, stores: Stores, clock: Clock, refusal: type[ServiceError]) -> None:
-    """Check that the pipeline does not run, and did not a moment ago; else raises an error of the class ``refusal``."""
+    """Check that the pipeline neither runs nor ran a moment ago; raises an error of the class ``refusal`` otherwise."""
     last_us = stores.heartbeat.last_us()
     silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
     if silent_s is not None and silent_s <= settings.heartbeat_stale_s:

@@ -97,7 +97,7 @@ class Deliverable:
 
 
 def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_us: int) -> list[dict[str, str]]:
-    """Id and record of a new delivery for each webhook that wants the item; a script of another store writes them."""
+    """Id and record of a new delivery for each webhook that wants the result; a script of another store writes them."""
     return [
         {
             "id": f"{webhook.id}:{item.id}",

@@ -166,7 +166,7 @@ class WebhookStore:
 
 
 def belongings_of(webhook_id: str) -> list[str]:
-    """Redis keys of a webhook's data beside its record."""
+    """The Redis keys of a webhook's data other than its record."""
     return [key + webhook_id for key in _OF_EACH]
 
 

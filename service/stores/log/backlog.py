@@ -32,7 +32,7 @@ class BacklogStore:
         self._read_marks = register(client, "log/read_drain")
 
     def read(self) -> Backlog:
-        """The volumes appended and matched; their difference is the backlog."""
+        """The appended and the matched volume; their difference is the backlog."""
         appended, matched = self._read(appended=APPENDED_KEY, matched=MATCHED_KEY)
         return Backlog(appended=_volume(appended), matched=_volume(matched))
 

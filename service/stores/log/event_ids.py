@@ -23,11 +23,11 @@ DIGEST_BYTES: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdLimits:
-    """Retention of event ids.
+    """How long event ids are remembered.
 
     Attributes:
-        kept: At least this number of a stream's ids, unless they are older than ``life_s``.
-        life_s: At least this long, unless more than ``kept`` ids came since.
+        kept: At least this number of a stream's ids is remembered, unless they are older than ``life_s``.
+        life_s: An id is remembered at least this long, unless more than ``kept`` ids came since.
     """
 
     kept: int = 1_000_000

@@ -103,7 +103,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """The events of a batch for a shard, by one key; ``seen`` is what a traced request remembers of them."""
+    """The events of a batch for a shard, by one key; ``seen`` are their ids and times if the request is traced."""
 
     shard: int
     route: str

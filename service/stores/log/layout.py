@@ -34,7 +34,8 @@ class Layout:
 
     Attributes:
         identity: Distinguishes this log from all others; chosen when the log was first opened.
-        generation: 0 for the shards that the log was opened with; else the number of shards that it was divided into.
+        generation: 0 for the shards that the log was opened with; otherwise the number of shards after the last
+            resharding.
         former: The former numbers of shards, oldest first.
     """
 

@@ -56,7 +56,7 @@ class StreamTimesStore:
         return int(seconds) * 1_000_000 + int(micros), found
 
     def sinces(self) -> dict[str, str]:
-        """When each stream was declared; to be read before its times."""
+        """The time of declaration of each stream; read it before the times of the streams."""
         return sinces(self._client)
 
     def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, token: str = "", since: str = ANY_LIFE) -> bool:

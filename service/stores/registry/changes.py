@@ -49,8 +49,8 @@ class Change:
     Attributes:
         record: In stored form.
         control: The control record for the log; None: the log need not know.
-        route: Of an operator, the route of its events from here on; empty for the correlation key, and for a
-            stream that is declared. None elsewhere.
+        route: The route of an operator's events from here on; empty for the correlation key, and for the declaration of
+            a stream. None for other changes.
         parts: The changes of the operator's parts; their control records follow the operator's own.
         stops: Whether the pause takes effect before the backlog.
         spared: The shard that has suspended the operator by itself; None: no shard has.

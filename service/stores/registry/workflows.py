@@ -29,10 +29,10 @@ class WorkflowSummary:
     Attributes:
         title: The model's own name; may be empty.
         format: ``bpmn``, ``pnml`` or ``tree``.
-        end: Those that nothing follows, sorted.
-        counts: Constraints by kind, all that hold.
-        states: States of its automaton; None where it has none.
-        without_automaton: Why it has none, in words.
+        end: Event types that nothing follows, sorted.
+        counts: Number of all constraints that hold, by kind.
+        states: Number of states of its automaton; None without an automaton.
+        without_automaton: Why it has no automaton, in words.
         notices: (element id or '', message) about elements that were left out.
     """
 

@@ -21,7 +21,7 @@ MOST_NOTES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
-    """The statement that a person, named by the caller, has seen an alert; ``at_us`` is the first time."""
+    """The acknowledgement of an alert by a person whom the caller names; ``at_us`` is the time of the first one."""
 
     at_us: int
     by: str | None = None

@@ -49,8 +49,8 @@ class RecentList:
     ) -> RecentPage:
         """The latest records, newest first, or the older ones after ``next`` of an earlier page.
 
-        Only records whose fields have the chosen values; None: any. Records that are added in the meantime, or removed
-        because the list is full, move no cursor.
+        Only records whose fields have the chosen values are listed; None: any value. A cursor stays valid while records
+        are added, or removed because the list is full.
         """
         if after is not None:
             require_cursor(after, PLACE)
