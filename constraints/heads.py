@@ -1,4 +1,4 @@
-"""Requirements by clauses with a head; sets of names are masks, so that many requirements cost little."""
+"""The requirements that clauses with a head express; sets of names are masks, so that many requirements cost little."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Heads:
         self.certain = frozenset(certain)
 
     def closure(self, names: frozenset[str]) -> frozenset[str]:
-        """The least superset of some names with all required names; names that every trace has are left aside."""
+        """The least superset of some names with all names that they require; names that every trace has are ignored."""
         closed = waiting = sum(self._bits[name] for name in names if name in self._bits)
         before = closed
         while waiting:

@@ -1,9 +1,9 @@
-"""Decides whether one condition on an event implies another, where that is certain.
+"""Decides whether one condition on an event certainly implies another.
 
 Conditions that compare an attribute with constants distinguish only finitely many *cells* of its values: null, true,
 false, each constant, and the gaps between neighbouring constants (numbers and texts each have their own). Every
 combination of cells is tried. All other subexpressions count as free truth values, equal if they are written equally.
-So the answer yes is always right, and no means no or unknown.
+So the answer "yes" is always right, and "no" means no or unknown.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Test:
 
     @property
     def ordered(self) -> tuple[_Ordered, ...]:
-        """The values that make cells; null, true and false are cells anyway."""
+        """The numbers and texts among the constants; null, true and false are cells in any case."""
         return tuple(value for value in self.values if value is not None and not isinstance(value, bool))
 
 
@@ -299,7 +299,10 @@ def _with_constants(attribute: Attribute, operator: str, expressions: Sequence[E
 
 
 def _constant(expression: Expression) -> tuple[_Constant, ...]:
-    """The value of a constant; empty for other expressions, and for numbers too large to be compared exactly."""
+    """A list with the value of a constant.
+
+    Empty for other expressions, and for numbers too large to compare exactly.
+    """
     match expression:
         case Literal():
             is_large = isinstance(expression.value, int | float) and abs(expression.value) >= _EXACT

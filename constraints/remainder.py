@@ -24,7 +24,7 @@ class Gap:
 
     @property
     def edges(self) -> frozenset[int]:
-        """The atoms that open and close it; they may be of its type."""
+        """The atoms that open or close the gap; they may have its type."""
         return self.until | (self.since or frozenset())
 
 

@@ -389,7 +389,7 @@ def random_query(random: Random, types: Sequence[str], atoms: int, *, has_absenc
 
 
 def keeping(constraint_set: ConstraintSet, events: list[Event]) -> list[Event]:
-    """The events except those at which their trace would deviate."""
+    """The given events without those at which their trace would deviate."""
     monitor = Monitor(constraint_set)
     states: dict[str, MonitorState] = {}
     kept = []

@@ -31,7 +31,7 @@ def listed_types(names: Sequence[str]) -> str:
 
 
 def with_workflow(workflow: str, parts: Sequence[Part]) -> str:
-    """A workflow, with constraints beside it, as the subject of a sentence about what they allow."""
+    """The beginning of a sentence: that a workflow, perhaps with constraints, allows something."""
     beside = f" with {listed_parts(parts)}" if parts else ""
     return f"the workflow {workflow}{beside} allows"
 

@@ -48,7 +48,7 @@ class PatternAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """The analysis of all patterns of a stream under a constraint set, and constraints that no pattern profits from."""
+    """The analysis of a stream's patterns under a constraint set, with the constraints that no pattern profits from."""
 
     patterns: tuple[PatternAnalysis, ...]
     idle: IdleParts

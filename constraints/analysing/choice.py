@@ -145,7 +145,10 @@ def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
 
 
 def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple[ConstraintSet, tuple[Part, ...]]:
-    """The set in use, and the constraints left out of it: none, unless the settings allow it."""
+    """The constraint set for the monitor, and the constraints left out of it.
+
+    Nothing is left out unless the settings allow it.
+    """
     if constraint_set.settings.beyond_cap != "leave_out":
         return constraint_set, ()
     choice = choose(constraint_set, queries)
@@ -174,7 +177,8 @@ def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
 
 
 def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies) -> float:
-    """P(the explanation becomes true while the state is occupied), times the state held and the share of work left.
+    """The benefit of an explanation: the probability that it becomes true in the state, times the held state and the
+    work left.
 
     The state held is an instance for each bound atom and the pattern's own place in the trace; the work left is the
     share of the atoms that are still to come.
@@ -187,7 +191,7 @@ def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies
 
 
 def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> tuple[Clause, ...]:
-    """The longer clauses by benefit per name that has to be counted."""
+    """The longer clauses, sorted by their benefit for each name that has to be counted."""
     saved = dict.fromkeys(long, 0.0)
     for saving in savings:
         for clause in saving.clauses:

@@ -13,8 +13,8 @@ class Frequencies:
     """The share of the traces that show a name; names are assumed to be independent unless constraints relate them.
 
     Observed frequencies are taken as given. Of the other names, those that every trace must show have 1 and those that
-    none can show 0. Otherwise the estimate is ``UNKNOWN``, but at most what names excluding it leave, and at least the
-    frequency of any name that requires it.
+    none can show 0. Otherwise the estimate is ``UNKNOWN``, bounded from above by the share that the excluding names
+    leave, and from below by the frequency of each name that requires it.
     """
 
     def __init__(self, constraint_set: ConstraintSet) -> None:

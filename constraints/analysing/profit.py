@@ -36,7 +36,7 @@ class IdleParts:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """A pattern state that cannot complete in some monitor state.
+    """The death of a pattern state: a monitor state in which it can no longer complete.
 
     ``by`` has the names of the event that caused this; None if the cause need not be a single event.
     """
@@ -77,7 +77,10 @@ class _Walk:
         self.is_complete = True
 
     def deaths(self, queries: Sequence[Query]) -> Iterator[_Death]:
-        """The newly dead pattern states per monitor state; for queries with NOTs, where death can pass, all dead."""
+        """The newly dead pattern states of each monitor state.
+
+        For queries with NOTs, whose dead states may revive, all dead states are given.
+        """
         events = _events(self._set, queries)
         met = set(self.states)
         lasting = [not any(term.absences for term in query.terms) for query in queries]
@@ -143,7 +146,10 @@ class _Search:
             self._by_name.setdefault(name, []).append(clash.constraints)
 
     def _citing(self, names: frozenset[str]) -> Iterator[tuple[Part, ...]]:
-        """The cores that contain some names; an event can cause a death only by cores that contain its names."""
+        """The cores that contain some of the names.
+
+        An event causes deaths only through cores that contain one of its names.
+        """
         for name in sorted(names):
             yield from self._by_name.get(name, ())
 
@@ -194,7 +200,7 @@ def _replayed(monitor: Monitor, word: Sequence[EventClass]) -> MonitorState:
 
 
 def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remainder) -> ConstraintSet:
-    """The parts with names that were seen, are needed, or follow; other parts are irrelevant here."""
+    """The relevant parts of a set: their names were seen, are needed by the remainder, or follow from such names."""
     needed = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in remainder.atoms))
     names = constraint_set.horn_closure(seen | needed)
     return constraint_set.of_parts(
@@ -205,7 +211,7 @@ def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remai
 
 
 def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
-    """Event classes to try: for each type one without symbols, one per symbol, one with all; and another type."""
+    """Event classes to try: each type without symbols, with each symbol, and with all symbols; and an unnamed type."""
     types = constraint_set.types.union(*(query.types for query in queries))
     found = [EventClass(type=name) for name in sorted(types)]
     by_type: dict[str, frozenset[str]] = {}

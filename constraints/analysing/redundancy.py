@@ -80,7 +80,7 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
 
 
 def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
-    """The term's atoms with the atom at ``index`` unordered, except for the order in ``after``."""
+    """The term's atoms, where the atom at ``index`` has no order but that in ``after``."""
     before = [
         (frozenset[int]() if other == index else needed - {index}) | after.get(other, frozenset())
         for other, needed in enumerate(term.before)

@@ -109,7 +109,7 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why no trace completes a remainder: a minimal part of it, minimal constraints, and possibly a workflow."""
+    """The reason why no trace completes a remainder: a minimal part, minimal constraints, and possibly a workflow."""
 
     remainder: Remainder
     constraints: tuple[Part, ...]

@@ -288,7 +288,7 @@ def _read_entry(entry: object, names: NameReader) -> _Entry:
 
 
 def _count(value: object) -> int | None:
-    """A number in JSON, YAML or the text form; None for anything else, quoted texts included."""
+    """A number in JSON, YAML or the text form; None for other values, including quoted texts."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if abs(value) < 10**9 else None
     written = value.written if isinstance(value, Bare) else ""

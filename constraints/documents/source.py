@@ -93,7 +93,7 @@ def _has_half_character(value: object) -> bool:
 
 
 def _composed(text: str) -> yaml.Node | None:
-    """The YAML nodes of a text that was read as JSON; None where YAML cannot read it, for instance because of tabs."""
+    """The YAML nodes of a text that was read as JSON; None if it is not YAML, for example because of tabs."""
     try:
         return _compose(text)
     except (yaml.YAMLError, RecursionError, _NestedTooDeeply):

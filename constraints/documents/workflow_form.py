@@ -2,7 +2,7 @@
 
 ``{"name": "order", "version": 3, "constraints": [..], "end": [..], "automaton": {"letters": [..], "states": n, "table":
 .., "accepting": ..}}``. The arrays are base64 of zlib: the table as int32, little endian, one row for each state, and
-one byte for each state in ``accepting``. Nothing longer than ``states`` and ``letters`` announce is unpacked.
+one byte for each state in ``accepting``. At most the size that ``states`` and ``letters`` imply is unpacked.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class JointSearch:
         self._answers: dict[tuple[int, MonitorState, Remainder, int], bool] = {}
 
     def is_possible(self, place: int, beside: MonitorState, remainder: Remainder, bound: int = 0) -> bool:
-        """Whether some word completes a remainder, of whose atoms ``bound`` (as bits) have come already.
+        """Whether some word completes a remainder whose atoms ``bound`` (as bits) have come already.
 
         The process is in the state ``place``; the hand-written constraints are in the state ``beside``.
         """
@@ -149,7 +149,7 @@ class _Walkers:
         return self._completions.has(state, bound) and self._is_hopeful(seen, bound)
 
     def distance(self, place: _Place, bound: int) -> int:
-        """Number of events until the process binds the next atom, or may end."""
+        """A lower bound of the number of events until the process binds the next atom, or may end."""
         return self._completions.distance(place[0], bound)
 
     def _is_hopeful(self, seen: int, bound: int) -> bool:

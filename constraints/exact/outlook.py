@@ -92,7 +92,7 @@ class ExactOutlook:
         return replace(after, places=(place, *after.places))
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Whether some conforming trace begins like this, provided that each event of it was possible."""
+        """Whether some conforming trace begins with these events, each of which was possible."""
         return self.can_complete(state, NOTHING)
 
     def can_complete(self, state: MonitorState, remainder: Remainder) -> bool:
@@ -111,7 +111,7 @@ class ExactOutlook:
     def is_jointly_possible(
         self, state: MonitorState, remainder: Remainder, bound: frozenset[int] = frozenset()
     ) -> bool:
-        """``can_complete``, provided that the process and the hand-written constraints each allow it by itself.
+        """``can_complete``, for a remainder that the process alone and the hand-written constraints alone allow.
 
         ``bound`` are the remainder's atoms that have come already.
         """
@@ -123,12 +123,15 @@ class ExactOutlook:
         return self._joint.is_possible(place, own, self._by_word(remainder), mask)
 
     def is_jointly_live(self, state: MonitorState, query: Query, index: int) -> bool:
-        """``live`` for one of ``query.states``, if the process and the hand-written constraints each allow it alone."""
+        """``live``, for a state that the process alone and the hand-written constraints alone allow."""
         one = query.states[index]
         return self.is_jointly_possible(state, whole_of(query, one.term), one.bound)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Which of ``query.states`` the process alone allows to complete; shared, so read-only."""
+        """The mask of the ``query.states`` that the process alone allows to complete.
+
+        Read-only, because it is shared.
+        """
         place = state.places[0]
         if self.own.is_over(state):
             is_accepted = bool(self._language.accepting[place])
@@ -141,7 +144,7 @@ class ExactOutlook:
         return row
 
     def _table(self, query: Query) -> NDArray[np.bool_]:
-        """(states of the automaton, states of the query) bool."""
+        """For each state of the automaton (rows), the mask of the query's states that can complete."""
         if query not in self._tables:
             size = len(query.states) * len(self.automaton)
             if size + sum(table.size for table in self._tables.values()) > MEMORY_LIMIT:
@@ -157,12 +160,12 @@ class ExactOutlook:
         return self._language.completions(self._by_word(whole_of(query, term)))
 
     def _by_word(self, remainder: Remainder) -> Remainder:
-        """The remainder for the word; without NOTs if events with equal timestamps are unordered."""
+        """The remainder as a word has to complete it: without NOTs if events with equal timestamps are unordered."""
         return remainder if self.ties == "log" else remainder.positives
 
 
 def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> ConstraintSet:
-    """The hand-written constraints; their settings know the types of the process and of all constraints."""
+    """The hand-written constraints, whose settings name the types of the process and of all constraints too."""
     settings = constraint_set.settings
     types = settings.types | constraint_set.types | frozenset(automaton.letters)
     return replace(constraint_set.own, settings=replace(settings, types=types))

@@ -1,4 +1,4 @@
-"""Why a workflow, together with hand-written constraints, leaves no place for a remainder."""
+"""The reasons why a workflow, together with hand-written constraints, leaves no place for a remainder."""
 
 from __future__ import annotations
 

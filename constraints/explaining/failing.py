@@ -160,14 +160,14 @@ class _Search:
         return explanation
 
     def _event(self, name: str) -> int:
-        """The names shown by an event that shows a name."""
+        """All names of an event that shows a given name."""
         shown = self._set.shown_with({name})
         event = self.reasoner.mask(shown)
         self._events[event] = EventClass(type=self._set.type_of(name), symbols=shown & self._set.symbols.keys())
         return event
 
     def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
-        """The known steps at which ``state`` can be occupied, those with the fewest names seen first."""
+        """The known steps at which ``state`` can be occupied; steps after fewer names come first."""
         bound = self._held(state).types
         return [
             (self.reasoner.mask(seen), self._event(event))
@@ -176,7 +176,7 @@ class _Search:
         ]
 
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
-        """For each group and each of its events as the last: the least consistent prefix with the others.
+        """Each event of a group, with the least consistent prefix that has the group's other events.
 
         The prefix also contains the bound events.
         """
@@ -196,10 +196,10 @@ class _Search:
         return Remainder(term.atoms, term.before).only(state.bound)
 
     def _least_prefix(self, seen: int, event: int, needed: int) -> int:
-        """The names seen, plus all names that must have come by now.
+        """The seen names, and all names that must have come before an event.
 
-        These are the names that the seen ones, or the event, require and block, and the names that the needed ones
-        require and the seen ones block.
+        A name must have come before if it is required and can no longer come: the seen names and the event both require
+        and block it, or the needed names require it and the seen names block it.
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
         while True:
@@ -221,10 +221,10 @@ class _Search:
 
 
 def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) -> list[tuple[str, ...]]:
-    """Single events, then pairs with a possible joint effect that neither has alone, unless there are too many pairs.
+    """Single events, then pairs of events that may have an effect only together, unless there are too many pairs.
 
-    In such a pair one event leads into the body of a long clause, or both have obligations. Those that show least come
-    first.
+    In such a pair one event leads into the body of a long clause, or both have obligations. Events that show the fewest
+    names come first.
     """
     shown = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
     names = sorted(shown, key=lambda name: (len(shown[name]), name))

@@ -98,7 +98,7 @@ class _Walk:
 
 
 def _events(query: Query, constraint_set: ConstraintSet) -> list[EventClass]:
-    """Event classes to try: for each type one with no symbol, one for each symbol, and one of another type."""
+    """Event classes to try: each type without symbols and with each symbol, and an unnamed type."""
     plain = [EventClass(type=name) for name in sorted(constraint_set.types | query.types)]
     showing = [
         EventClass(type=symbol.type, symbols=constraint_set.shown_with({name}) - {symbol.type})

@@ -2,8 +2,8 @@
 
 The fallback for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). States that it
 calls dead are dead. Without longer clauses and symbols it misses no dead state, except for cycles of more than
-``most_in_circle`` names outside the goal. It ignores, which leaves more states alive: rules, NOTs of patterns, and
-joint consequences of several longer clauses.
+``most_in_circle`` names outside the goal. It ignores rules, NOTs of patterns, and joint consequences of several longer
+clauses, and so leaves more states alive.
 
 There are no bit tables under ``ties: simultaneous``: there an order constraint takes effect only from the next
 timestamp on, and blocking at once would lose matches.
@@ -39,7 +39,7 @@ class BitState(NamedTuple):
 
     @property
     def gone(self) -> int:
-        """Names that are in no conforming continuation."""
+        """The names that occur in no conforming continuation."""
         return self.excluded | (self.blocked & ~self.seen)
 
 

@@ -23,8 +23,8 @@ from streams import Ties
 class _Plan:
     """The prepared states of one query, each with its remainder and the reasoner's form of it.
 
-    ``extensions`` are the states that bind one atom more, if they are alive whenever it is; a monotone state stays dead
-    once it is dead.
+    ``extensions`` are the states that bind one atom more, if they are alive whenever this state is; a monotone state
+    stays dead once it is dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -140,7 +140,10 @@ class Monitor:
         return state if self._exact is None else self._exact.own_state(state)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Which of ``query.states`` some conforming continuation completes; read-only, because it is shared."""
+        """The mask of the ``query.states`` that some conforming continuation completes.
+
+        Read-only, because it is shared.
+        """
         row = self._rows.get((query, state))
         if row is None:
             if len(self._rows) >= self._memory_limit:
@@ -185,7 +188,8 @@ class Monitor:
         return self._plans[query]
 
     def _is_monotone(self, query: Query, term: int) -> bool:
-        """Whether a state stays dead as the trace continues, and states that bind less are then dead too.
+        """Whether death is monotone: a dead state stays dead as the trace continues, and states that bind less are dead
+        too.
 
         Not if the term has NOTs, whose gaps may close or open later, nor if dead states may be missed.
         """

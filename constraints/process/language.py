@@ -80,7 +80,7 @@ class Language:
         return bool(self.accepting[state]) and bound == (1 << len(remainder.atoms)) - 1
 
     def has_free(self, event_type: str) -> bool:
-        """Whether events of a type may come at any time."""
+        """Whether events of a type may come at any time, because the process does not emit it."""
         return self.automaton.code(event_type) is None and (self._known is None or event_type in self._known)
 
     def free_types(self, atom: Atom, stopping: frozenset[str]) -> list[str]:
@@ -123,7 +123,7 @@ class Language:
         return self.automaton.predecessors.distances(wanted, letters)
 
     def codes_but(self, types: frozenset[str]) -> frozenset[int]:
-        """Columns of all types except some."""
+        """The columns of all types except the given ones."""
         return self._all - self._codes(types)
 
     def only_after(self, event_type: str) -> Vector:
@@ -174,11 +174,14 @@ class Completions:
         return max(1, len(self._found)) * len(self._language.automaton)
 
     def of(self, bound: int) -> Vector:
-        """(states,) bool; ``bound`` is closed under predecessors in the pattern."""
+        """The mask of the states from which the remainder can complete.
+
+        ``bound`` is closed under predecessors in the pattern.
+        """
         return self._found[bound] >= 0 if self._is_whole else self._apart(bound)
 
     def has(self, state: int, bound: int) -> bool:
-        """``of``, for one state of the automaton."""
+        """Whether the remainder can complete from one state; see ``of``."""
         if self._is_whole:
             return bool(self._found[bound][state] >= 0)
         return bool(self._language.completable[state]) and all(
@@ -208,7 +211,7 @@ class Completions:
                 yield atom
 
     def _solved(self, mask: int) -> Distances:
-        """Distances over events that bind nothing and are not forbidden, up to a binding event or the end."""
+        """The number of events to a binding event or the end, over events that bind nothing and are not forbidden."""
         language = self._language
         gaps = [gap for gap in self._remainder.gaps if _is_open(gap, mask)]
         forbidden = frozenset(gap.type for gap in gaps)
@@ -240,7 +243,7 @@ class Completions:
         return good
 
     def _apart(self, bound: int) -> Vector:
-        """The states from which each unbound atom, by itself, can come."""
+        """The states from which every unbound atom can still come, if each is considered alone."""
         good = self._language.completable.copy()
         for index, one in enumerate(self._single):
             if not bound >> index & 1:

@@ -68,7 +68,7 @@ def find_clash(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Repeated decisions about some parts of a set."""
+    """A question that is decided repeatedly, under different parts of a set."""
 
     reasoner: Reasoner
     constraint_set: ConstraintSet
@@ -76,7 +76,7 @@ class _Question:
     settled: frozenset[str] | None
 
     def is_alive(self, parts: Iterable[Part] | None, remainder: Remainder) -> bool:
-        """``alive``, by some parts or by all."""
+        """``alive`` under some parts of the set (None: all parts)."""
         reasoner = self.reasoner if parts is None else self.reasoner.with_only(parts)
         settled = None if self.settled is None else reasoner.mask(self.settled)
         return reasoner.is_alive(reasoner.mask(self.seen), reasoner.goal(remainder), settled)

@@ -74,7 +74,7 @@ class Outlook:
         return bool((state.seen if state.settled is None else state.settled) & self.constraint_set.closing_ends)
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Whether some conforming trace begins like this, provided that no event of it was too late."""
+        """Whether some conforming trace begins with these events, none of which was too late."""
         return self.can_complete(state, NOTHING, self._nothing)
 
     def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
@@ -84,7 +84,7 @@ class Outlook:
         )
 
     def keeps_constraints(self, state: MonitorState, goal: Goal) -> bool:
-        """``can_complete``, by order and occurrence alone."""
+        """``can_complete`` under order and occurrence constraints alone."""
         seen, settled = self.masks(state)
         return self.reasoner.is_alive(seen, goal, settled)
 
@@ -94,7 +94,7 @@ class Outlook:
         return reasoner.mask(state.seen), None if state.settled is None else reasoner.mask(state.settled)
 
     def keeps_rules(self, state: MonitorState, remainder: Remainder) -> bool:
-        """``can_complete`` by the rules, given what order and occurrence allow and require."""
+        """``can_complete`` under the rules, given the names that order and occurrence allow and require."""
         return not self.rules.rules or (
             self._keeps_rules(state, remainder)
             and all(self._keeps_rules(state, more) for more in self._with_required(state, remainder))
@@ -108,7 +108,7 @@ class Outlook:
         return self.rules.can_complete(state.places, in_order, impossible, assumes_completion=self.assumes_completion)
 
     def _incompatible(self, state: MonitorState, remainder: Remainder) -> frozenset[str]:
-        """The names of rules that no coming event shows if the remainder is to complete."""
+        """The names of rules that no event may show any more if the remainder is to complete."""
         needed = (
             self.constraint_set.names
             if not remainder.atoms
@@ -123,7 +123,7 @@ class Outlook:
         return frozenset(found)
 
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
-        """The remainder with its and the trace's open requirements, if these are few and are types that come alone."""
+        """The remainder with the open requirements of its atoms and of the trace, if these are few and come alone."""
         known, needed = self.constraint_set, remainder.types
         required = sorted(known.horn_closure(state.seen | needed) - state.seen - needed)
         size = len(remainder.atoms)

@@ -223,7 +223,7 @@ class Reasoner:
         return self._fit(nodes, goal.gaps, is_log)
 
     def _fit(self, nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> bool:
-        """``can_be_ordered`` for nodes; from here on masks are of nodes, with the same bits for atoms."""
+        """``can_be_ordered`` for nodes; here masks are sets of nodes, in which atoms have the same bits."""
         strict = [node.before for node in nodes]
         ordered = self._orders(nodes)
         choices = list(_choices(nodes, gaps, is_log))
@@ -238,7 +238,7 @@ class Reasoner:
         return False
 
     def _orders(self, nodes: Sequence[_Node]) -> list[int]:
-        """For each node, the nodes that constraints order before it; nodes that may be one event are unordered."""
+        """For each node, the nodes that constraints order before it; nodes that may be the same event are unordered."""
         showing: dict[int, int] = {}
         of_type: dict[int, int] = {}
         present = served = 0

@@ -50,7 +50,7 @@ class Event:
     atom: int | None = None
 
     def may_be(self, other: Event) -> bool:
-        """Whether both may be the same event; two events of the match are always distinct."""
+        """Whether two required events may be the same event; two events of the match are always distinct."""
         return self.type == other.type and (self.atom is None or other.atom is None)
 
 

@@ -1,4 +1,4 @@
-"""How each rule reads a trace: one place, one step per event, and where it may stop.
+"""The machine of each rule: its places, its step for each event, and the places in which a trace may stop.
 
 An event shows the first name of the rule, the second, both or none: bit 0 and bit 1 of a *letter*. A template that is
 the conjunction of others runs all of them in parallel. Source of the templates: M. Pesic, H. Schonenberg, W. M. P. van

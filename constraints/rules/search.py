@@ -117,7 +117,7 @@ class _Search:
         return missing, 0 if self._company is None else self._company.distance(beside, bound)
 
     def successors(self, state: _State) -> Iterator[tuple[_State, bool]]:
-        """Hopeful states after one more event, each with whether the trace ends there."""
+        """Hopeful states after one more event; each with a flag that the trace ends there."""
         places, beside, bound = state
         self.steps += len(self._moves) * (len(places) + 1)
         for letters, kind in self._moves:
