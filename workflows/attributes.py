@@ -72,8 +72,9 @@ class TextAttribute:
 class ThresholdAttribute:
     """A whole number, the same under all names, that stays at or below a threshold with a set probability.
 
-    With probability ``fail_ratio`` uniform over 1 to ``threshold``, otherwise over ``threshold + 1`` to ``highest``: so
-    the condition ``[name > threshold]`` passes with probability ``1 - fail_ratio``, independently for each event.
+    The number is uniform over 1 to ``threshold`` with probability ``fail_ratio``, otherwise over ``threshold + 1`` to
+    ``highest``. So the condition ``[name > threshold]`` passes with probability ``1 - fail_ratio``, independently for
+    each event.
     """
 
     names: tuple[str, ...]

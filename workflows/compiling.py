@@ -43,9 +43,9 @@ def compile_workflow(
     and then with a number that grows: states, or markings, so far.
 
     Raises:
-        WorkflowTooLarge: It has more event types or elements than the limits allow.
+        WorkflowTooLarge: The model has more event types or elements than the limits allow.
         UnsoundWorkflow: No trace of the model completes, or a place of it is unbounded.
-        ModelRefused: It has elements that no net can express; every problem is named with its element.
+        ModelRefused: The model has elements that no net can express; every problem is named with its element.
     """
     chosen = limits if limits is not None else CompileLimits()
     check_model_size(model.source, chosen)
@@ -118,7 +118,7 @@ def _from_net(
 
 
 def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
-    """The error with the elements of a drawing that have no way out; silent elements are no longer part of the net."""
+    """The error, with the elements of a drawing from which no way leads to an end; the net has lost the silent ones."""
     trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
     if not trapped:
         return error

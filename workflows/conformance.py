@@ -38,7 +38,7 @@ class Conformance:
     Attributes:
         conforms: Whether no event leaves the model: the trace is the beginning of a complete one.
         at: Place of the first event that leaves the model, from 0; None if none does.
-        kind: Its kind of deviation: ``after-end`` if the trace was over before it; None if no event leaves the model.
+        kind: The kind of the deviation: ``after-end`` if the trace was over before the event; None without a deviation.
         allowed: The types that may come at that place instead, sorted.
         still_allowed: If no event leaves the model, the types that may come after the last one, sorted.
         broken: The constraints that the event breaks, if the model has no automaton.

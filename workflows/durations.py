@@ -83,7 +83,7 @@ def parse_duration_us(text: str) -> int:
     """The microseconds of a text such as ``5 min``, ``5m``, ``1.5 h``, ``200 ms``.
 
     Raises:
-        InvalidWorkflow: The text is not a duration, or more than ten years.
+        InvalidWorkflow: The text is not a duration, or is longer than ten years.
     """
     parts = _WRITTEN.fullmatch(text.strip())
     unit = parts.group(2) if parts else ""

@@ -9,8 +9,9 @@
          XOR( CancelOrder END | FinishOrder END ) )
 
 Twenty events on every path that is not rejected. Each event carries ``quantity``, ``weight``, ``priority`` (integers),
-``customer`` and ``region`` (texts); an invoice also ``price`` and ``amount``, a quote ``totalPrice`` and ``price``, two
-names of one number that is above 200 unless it fails.
+``customer`` and ``region`` (texts); an invoice also carries ``price`` and ``amount``, a quote ``totalPrice`` and
+``price``: two names of one number, which is above 200 unless the event is one of the failing share (``quote_fail``,
+``invoice_fail``).
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def _concatenate(languages: Iterable[frozenset[Word]], max_length: int | None = 
 
 
 def _short(words: frozenset[Word], others: frozenset[Word], max_length: int | None) -> Iterator[tuple[Word, Word]]:
-    """Pairs of a word of each whose total length is at most ``max_length``; None: all pairs."""
+    """The pairs of a word of each set that have at most ``max_length`` events together; None: all pairs."""
     pairs = product(words, others)
     return (pair for pair in pairs if max_length is None or len(pair[0]) + len(pair[1]) <= max_length)
 

@@ -72,7 +72,7 @@ def bound_language(tree: ProcessTree, most_rounds: int = MOST_ROUNDS) -> tuple[i
 
 
 def is_bounded(tree: ProcessTree) -> bool:
-    """Whether nothing in a tree can happen any number of times, so that enumeration gives its whole language."""
+    """Whether a tree has no unbounded repetition, so that enumeration gives its whole language."""
     match tree:
         case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
             return all(map(is_bounded, parts))

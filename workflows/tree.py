@@ -92,8 +92,8 @@ class Parallel:
 class InclusiveChoice:
     """Any branches, at least one, interleaved in any way.
 
-    ``probabilities`` are those of each branch to be taken, independently; if none is taken, the choice is repeated.
-    Empty: 1/2 for each.
+    ``probabilities`` has the probability of each branch, taken independently; if no branch is taken, the choice is
+    repeated. Empty: 1/2 for each.
     """
 
     branches: tuple[ProcessTree, ...]

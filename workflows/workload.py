@@ -19,7 +19,8 @@ class OrderWorkload:
 
 
 def generate_events(workload: OrderWorkload, seed: int, noise: Noise | None = None) -> Iterator[Event]:
-    """Events of the workload in the order of time, or with noise of arrival; the same seed gives the same events.
+    """Events of the workload in the order of time, or of arrival if there is noise; the same seed gives the same
+    events.
 
     Raises:
         InvalidWorkflow: The settings contradict themselves.

@@ -77,7 +77,10 @@ def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
 def _per_first(
     seen: Occurrences, weights: Counts, holds: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]]
 ) -> Counts:
-    """The number of traces that satisfy ``holds``, for each type (over the variants with it) and each other."""
+    """For each type and each second type, the number of traces that satisfy ``holds``.
+
+    Only variants with the first type are examined.
+    """
     found = np.zeros((seen.counts.shape[1],) * 2, np.int64)
     for own in range(len(found)):
         rows = np.flatnonzero(seen.counts[:, own])
@@ -86,7 +89,10 @@ def _per_first(
 
 
 def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
-    """The number of traces in which the first type comes after the second; a type with itself, if repeated."""
+    """For each pair of types, the number of traces in which the first type comes after the second.
+
+    For a type with itself, this is the number of traces that repeat it.
+    """
     return _per_first(seen, log.weights, lambda own, rows: seen.last[rows, own, None] > seen.first[rows])
 
 
@@ -99,7 +105,7 @@ def _precedences(log: EncodedLog, seen: Occurrences) -> Counts:
 
 
 def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
-    """The number of traces in which every event of the one type is next to one of the other type."""
+    """For two types, the number of traces in which every event of the one type is next to one of the other type."""
     width = len(log.types)
     follows = np.flatnonzero(seen.place[1:] > 0)  # events that have a next event in their variant
     pairs, often = np.unique(
@@ -113,7 +119,7 @@ def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
 
 
 def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
-    """The number of traces with the other type between every event of the one type and its next (or previous) event."""
+    """For two types, the number of traces in which every gap (``_gaps``) of the one type has an event of the other."""
     width = len(log.types)
     groups, group, often = np.unique(seen.variant * width + log.codes, return_inverse=True, return_counts=True)
     opens, closes = _gaps(log, seen, group, is_response=is_response)
@@ -128,7 +134,7 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
 
 
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
-    """Begin and end of the gap after (or before) each event, up to the next (or previous) event of its type."""
+    """The begin and the end of the gap between each event and the next (or previous) event of its type."""
     events = np.arange(len(log.codes))
     order = np.argsort(group, kind="stable")
     is_alike = group[order][1:] == group[order][:-1]

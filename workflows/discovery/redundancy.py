@@ -1,8 +1,8 @@
 """Selects the mined constraints that do not follow from the others.
 
 Constraints are examined one after the other, and one that follows from the remaining ones is dropped; so every dropped
-constraint follows from the remaining ones. These have to be as reliable: the violations of all constraints that it
-follows from sum to no more than its own.
+constraint follows from the remaining ones. The remaining constraints that imply a dropped one must be as reliable:
+their violations sum to no more than its own.
 """
 
 from __future__ import annotations
@@ -88,7 +88,10 @@ def _reduce_rules(found: Mapping[str, Found], closure: _Closure) -> None:
 
 
 def _reduce_exclusive(found: Mapping[str, Found], require: Violations) -> None:
-    """Two end events exclude each other; a type that requires one of two exclusive types excludes the other."""
+    """Leave out exclusions that follow: two end events exclude each other.
+
+    A type that requires one of two exclusive types excludes the other.
+    """
     exclusive, ends = found["exclusive"], found["end"].violations
     exclusive.leave_out(ends[:, None] + ends[None, :])
     both = _symmetric(exclusive)
@@ -103,7 +106,7 @@ def _reduce_exclusive(found: Mapping[str, Found], require: Violations) -> None:
 
 
 def _reduce_require(found: Mapping[str, Found]) -> None:
-    """Types that always occur need not be required; requirement is transitive; responses and precedences require."""
+    """Leave out requirements that follow from types that always occur, other requirements, responses or precedences."""
     require = found["require"]
     require.leave_out(np.broadcast_to(found["existence"].violations[None, :], require.violations.shape))
     for kind in ("init", "last"):
@@ -126,7 +129,10 @@ def _reduce_require(found: Mapping[str, Found]) -> None:
 
 
 def _reduce_prior(found: Mapping[str, Found], require: Violations) -> None:
-    """Nothing comes after an end; types that never meet are in order; order is transitive over required types."""
+    """Leave out orders that follow: nothing comes after an end; types that never meet are in order.
+
+    Order is transitive over required types.
+    """
     prior, ends = found["prior"], found["end"].violations
     derived = np.minimum(np.broadcast_to(ends[None, :], prior.violations.shape), _symmetric(found["exclusive"]))
     prior.leave_out(derived)

@@ -70,7 +70,7 @@ def _may_be_chance(kind: str, traces: Sequence[Trace], names: Name, violations: 
 
 
 def _responds(trace: Trace, first: str, second: str, *, is_alternate: bool = False) -> bool:
-    """Whether a ``second`` comes after every ``first``; if alternate, before the next ``first``."""
+    """Whether every ``first`` is followed by a ``second``; if ``alternate``, before the next ``first``."""
     for place, name in enumerate(trace):
         if name == first:
             rest = list(trace[place + 1 :])

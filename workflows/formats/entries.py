@@ -30,8 +30,8 @@ _NULL = "tag:yaml.org,2002:null"
 class Scalar:
     """A value as written, without quotes; its line counts from 1, 0 if unknown.
 
-    A quoted value can only be a text. It ``is_text`` if it is a text, quoted or not; ``No`` and ``1.0`` are none. It
-    ``is_null`` if the scalar is null or empty.
+    A quoted value can only be a text. ``is_text``: the scalar is a text, quoted or not; ``No`` and ``1.0`` are not.
+    ``is_null``: the scalar is null or empty.
     """
 
     text: str

@@ -102,10 +102,10 @@ def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
     """One or more words of the body, interleaved.
 
-    This language is regular if it equals the sequential repetition of the body: if interleaving one more word adds
-    nothing. So it is for words of at most one event, for a single letter, and for all sequences over some letters.
-    Otherwise instances count each other's events, which no finite automaton can do, and ``AutomatonTooLarge`` is
-    raised.
+    This language is regular if it equals the sequential repetition of the body, that is, if interleaving one more word
+    adds nothing. This is so for words of at most one event, for a single letter, and for all sequences over some
+    letters. Otherwise instances count each other's events, which no finite automaton can do, and ``AutomatonTooLarge``
+    is raised.
     """
     repeated = again_and_again(body, NOTHING, most)
     if len(body.letters) <= 1 or _has_short_words(body):
@@ -138,7 +138,7 @@ def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
 
 
 def _check_length(events: int, most: int) -> None:
-    """Reject a language with too long words: along a shortest word, all states are different."""
+    """Reject a language whose shortest word is too long: the states along this word are all different."""
     if events >= most:
         raise AutomatonTooLarge(
             f"every trace has {events} events or more, and there are more states than that; "

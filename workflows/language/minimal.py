@@ -56,7 +56,7 @@ def _table(moves: Moves) -> NDArray[np.int64]:
 
 
 def _led(classes: Numbers, table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A table with the classes of states in place of the states."""
+    """The transition table with classes in place of states."""
     return np.append(classes, NOWHERE)[table]
 
 

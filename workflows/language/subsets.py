@@ -33,7 +33,7 @@ _Key: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sets:
-    """Some sets of states: their numbers, and their members one set after the other."""
+    """Numbered sets of states; their members are in one array, set after set."""
 
     numbers: Numbers
     offsets: Numbers
@@ -71,7 +71,7 @@ def check_size(states: int, max_states: int) -> None:
 
 
 def _plain(moves: Moves) -> ProcessAutomaton | None:
-    """The automaton without silent moves if it is then deterministic; None if not, or if closures are too large."""
+    """The automaton without silent moves; None if it is still nondeterministic, or if the closures are too large."""
     states, width = len(moves), max(1, len(moves.letters))
     if len(moves.initial) != 1:
         return None

@@ -78,7 +78,7 @@ class Adjacency:
         return distance
 
     def _distances_from(self, frontier: NDArray[np.integer], distance: Numbers) -> Numbers:
-        """The rest of ``distances``, node by node: with many narrow levels, arrays do not pay off."""
+        """The rest of ``distances``, node by node, because arrays do not pay off for many narrow levels."""
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
         known, queue = distance.tolist(), frontier.tolist()
         for node in queue:

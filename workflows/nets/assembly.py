@@ -99,7 +99,7 @@ class _Fusion:
         return self._renumbered()
 
     def _push_on(self, name: int, step: Transition) -> set[int] | None:
-        """Let the steps that fill this step's only input fill its outputs directly."""
+        """Fuse a silent step with the steps before it: the steps that fill its only input fill its outputs directly."""
         if len(step.inputs) != 1:
             return None
         place = step.inputs[0]
@@ -115,7 +115,7 @@ class _Fusion:
         return makers | {taker for other in step.outputs for taker in self._takers[other]}
 
     def _pull_back(self, name: int, step: Transition) -> set[int] | None:
-        """Let the steps that take this step's only output take its inputs directly."""
+        """Fuse a silent step with the steps after it: the steps that take its only output take its inputs directly."""
         if len(step.outputs) != 1:
             return None
         place = step.outputs[0]

@@ -44,10 +44,10 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
 
 
 def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
-    """Whether no other transition is affected by these silent steps coming at once or later.
+    """Whether it makes no difference to other transitions if these silent steps fire now or later.
 
-    Of the ``others``, one that empties some of their places has to empty all, and one that waits for their outputs to
-    be empty has to wait for their inputs too.
+    A transition of ``others`` that empties some of the steps' places must empty all of them, and one that waits for
+    their outputs to be empty must wait for their inputs too.
     """
     if any(member.label is not None or member.resets or member.waits for member in members):
         return False

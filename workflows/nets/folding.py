@@ -191,7 +191,7 @@ class _Drawing:
     ) -> bool:
         """Add a block that is left while it runs: its steps, if it has one token at a time.
 
-        At any time it can be left with that token, unless a step does several things.
+        The block can be left with this token at any time, unless a step does several things.
         """
         anytime = [leaves for leaves in leaving if not leaves.is_thrown]
         if block.repeat or (anytime and any(within.block for within in block.graph.nodes)):
@@ -275,7 +275,7 @@ class _Runs:
         return Loop(body=self.body, origin=self.origin)
 
     def exactly(self, count: int, more: ProcessTree = normal_forms.NOTHING) -> ProcessTree:
-        """A fixed number of runs, and a part beside or after them."""
+        """A fixed number of runs of the block, with a part concurrent to them or after them."""
         if self.is_parallel:
             return normal_forms.parallel((*((self.body,) * count), more), self.origin)
         runs = self.body if count == 1 else normal_forms.NOTHING

@@ -31,7 +31,7 @@ class Markings:
     """Markings of a net, enough of them for its language and its soundness.
 
     If silent steps may come first (``eager_groups``), other orders are left out. Then some reachable markings are
-    missing, but the complete traces are the same, and if some way cannot reach an end, one is here.
+    missing, but the complete traces are the same; and if some way cannot reach an end, the markings contain such a way.
 
     Attributes:
         rows: (markings, words), in breadth-first order from the initial one, number 0.
@@ -73,7 +73,7 @@ class Markings:
 
 
 def way_to(marking: int, found_by: Numbers, offsets: Numbers, transitions: NDArray[np.int32]) -> list[int]:
-    """The transitions of the steps that found a marking, in order; arguments as in ``Markings``."""
+    """The transitions along the path by which a marking was found; arguments as in ``Markings``."""
     way: list[int] = []
     while found_by[marking] != _ROOT:
         step = int(found_by[marking])
@@ -254,7 +254,10 @@ class _Growth:
         self._totals[targets] = self._totals[sources] + self._gains[transitions]
 
     def largest(self, count: int) -> int | None:
-        """The marking with most tokens of the first ``count``; None if that proves nothing."""
+        """The marking with the most tokens among the first ``count``.
+
+        None if this proves nothing about unboundedness.
+        """
         return int(self._totals[:count].argmax()) if self._is_monotone else None
 
     def grown(self, begin: int, is_passing: Flags) -> int | None:

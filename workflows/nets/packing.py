@@ -38,7 +38,7 @@ class Packing:
         return max(1, -(-self.places * self.bits // 64))
 
     def fields(self, values: Iterable[tuple[int, int]]) -> Words:
-        """(words,): the value of each (place, value) in the field of its place."""
+        """The words of a marking with each value in the field of its place."""
         words = [0] * self.words
         per_word = 64 // self.bits
         for place, value in values:
@@ -46,15 +46,15 @@ class Packing:
         return np.array(words, np.uint64)
 
     def pack(self, places: Places) -> Words:
-        """(words,): one token per mention of a place; at most ``most`` each, more are cut off."""
+        """The words of a marking with one token for each mention of a place, at most ``most`` on a place."""
         return self.fields((place, min(places.count(place), self.most)) for place in set(places))
 
     def guards(self) -> Words:
-        """(words,): the guard of each field."""
+        """The words with the guard bit of each field set."""
         return self.fields((place, 1 << (self.bits - 1)) for place in range(self.places))
 
     def mask(self, places: Places) -> Words:
-        """(words,): all bits of the fields of some places."""
+        """The words with all bits set in the fields of some places."""
         return self.fields((place, (1 << self.bits) - 1) for place in set(places))
 
     def tokens(self, marking: Words) -> dict[int, int]:
@@ -95,7 +95,7 @@ class PackedTransitions:
         )
 
     def enabled(self, markings: Words) -> NDArray[np.bool_]:
-        """(markings, transitions): which transition may fire in which marking."""
+        """A mask (markings, transitions) of the transitions that may fire in each marking."""
         is_enabled = np.broadcast_to(self.can_fire, (len(markings), len(self.can_fire))).copy()
         for word, guard in enumerate(self.guards):
             tokens = markings[:, word]

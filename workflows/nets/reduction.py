@@ -30,9 +30,9 @@ class Step:
         inputs: Places from each of which it takes a token.
         outputs: Places on each of which it puts a token.
         tree: Performed in between.
-        is_open_join: It takes tokens from those of its inputs that have one, once no others can come.
-        is_open_split: It puts tokens on any of its outputs, at least one.
-        signal: Not empty: it ends more than itself, in a way that the caller knows.
+        is_open_join: The step takes tokens from those inputs that have one, once the other inputs can get none.
+        is_open_split: The step puts tokens on any of its outputs, at least one.
+        signal: Not empty: the step ends more than itself, in a way that the caller knows.
         splits: The element that splits, in words.
     """
 
@@ -503,7 +503,7 @@ class TreeNet:
         self._wake(step.outputs)
 
     def _wake(self, places: Iterable[int]) -> None:
-        """Queue places whose neighbourhood changed for another examination."""
+        """Queue places for another examination, because their neighbourhood has changed."""
         for place in places:
             if place not in self._is_waiting:
                 self._is_waiting.add(place)

@@ -118,7 +118,7 @@ class NodePlay:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A possible step of a run: its event if any, the run after it, and an exit that it throws outwards."""
+    """A possible step of a run: its event, the run after it, and the exit that it throws to outer blocks, if any."""
 
     label: str | None
     after: RunPlay

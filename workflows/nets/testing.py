@@ -30,7 +30,7 @@ _GATEWAYS = {
 
 
 def tree_to_net(tree: ProcessTree) -> WorkflowNet:
-    """A net with the same complete traces, which end with one token in its only sink.
+    """A net with the same complete traces as a tree; they end with one token in the net's only sink.
 
     A tree in which any number of parts of more than one event run at once has no such net with bounded places.
     """

@@ -106,10 +106,10 @@ class _Way:
     """The surroundings of a run.
 
     Attributes:
-        done: Tokens that the end of each of its tokens leaves.
+        done: Tokens that remain when a token of the run ends.
         frames: The blocks around it, outermost first.
         running: A place that is filled while it runs, if its end is waited for.
-        after: Tokens that a terminate leaves, in that case.
+        after: In that case, the tokens that remain after a terminate.
     """
 
     done: Places = ()
@@ -119,7 +119,7 @@ class _Way:
 
     @property
     def is_left_anywhere(self) -> bool:
-        """Whether a surrounding block can be left at any time, so that each place in the run matters."""
+        """Whether a surrounding block can be left at any time; then every place of the run matters."""
         blocks = [frame.node.block for frame in self.frames if frame.node.block]
         return any(not leaves.is_thrown for block in blocks for leaves in block.exits)
 
@@ -179,7 +179,7 @@ class _Translator:
         return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
 
     def _one_by_one(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add copies in sequence, the last first; if the number is open, the last may begin again."""
+        """Add copies in sequence, beginning with the last; if their number is open, the last copy may begin again."""
         begins: _Begins = []
         for count in range(repeat.least or 1 if repeat.most is None else repeat.most, 0, -1):
             gate = self.assembly.place(f"after run {count} of {node}", is_bookkeeping=True)
@@ -210,7 +210,10 @@ class _Translator:
         return [("", tuple(starts))]
 
     def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add any number of concurrent runs: a net cannot distinguish them. If one is required, it is added exactly."""
+        """Add any number of concurrent runs approximately, as a net cannot distinguish them.
+
+        A required run is added exactly.
+        """
         message = "runs any number of times at once; read as any of its activities, any number of times, in any order"
         self.notices.append((node.id, message if not repeat.least else f"{message}, beside one run"))
         running = self.assembly.place(f"while {node} runs")
@@ -279,7 +282,7 @@ class _Scope:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
     def _out(self, node: Node, leaves: str | None = None) -> Places:
-        """The tokens that a node puts on its outgoing flows, or on those of an exit."""
+        """The tokens that a node puts on its outgoing flows, or on the flows of an exit."""
         flows = self._ways.out_of(node, leaves or "")
         return tuple(map(self._place_of, flows)) or (self._done if leaves is None else ())
 

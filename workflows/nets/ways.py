@@ -64,7 +64,7 @@ class Ways:
         return tuple(node for node in self.nodes.values() if node.id in seen)
 
     def arrivals(self, flows: tuple[Flow, ...], gateway: Node) -> frozenset[str]:
-        """Ids of the gateway's incoming flows that a token on one of these flows can reach around the gateway."""
+        """Ids of the gateway's incoming flows that a token on one of the given flows can reach around the gateway."""
         reached: set[str] = set()
         seen: set[str] = set()
         waiting = list(flows)
@@ -80,7 +80,7 @@ class Ways:
         return frozenset(reached)
 
     def heading_for(self, gateway: Node) -> dict[str, frozenset[str]]:
-        """By flow, the result of ``arrivals`` for a token on it. Flows with an empty result are left out."""
+        """The result of ``arrivals`` for a token on each flow; flows with an empty result are left out."""
         heading: dict[str, set[str]] = defaultdict(set)
         for incoming in self.into(gateway):
             waiting = [incoming]

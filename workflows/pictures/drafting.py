@@ -49,7 +49,7 @@ def draft_of(source: Source) -> Draft:
 
 
 def size_of(source: Source) -> int:
-    """The number of boxes and arrows, including those inside others; of a tree, roughly the number of boxes."""
+    """The number of boxes and arrows, including nested ones; for a tree, roughly the number of boxes."""
     match source:
         case FlowGraph():
             inner = sum(size_of(node.block.graph) for node in source.nodes if node.block is not None)

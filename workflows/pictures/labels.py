@@ -140,7 +140,7 @@ def _lines(diagram: Diagram) -> Iterator[Rectangle]:
 
 
 def extent(diagram: Diagram, labels: Iterable[Label] | None = None) -> Rectangle:
-    """The least rectangle with all shapes, lines and labels; a default one for an empty drawing.
+    """The smallest rectangle that contains all shapes, lines and labels; a default rectangle for an empty drawing.
 
     Without ``labels``, all outside labels are assumed to be below their shapes.
     """

@@ -84,7 +84,7 @@ def _hop(draft: Draft, layers: Layered, middle: Sequence[float], arrow: Arrow, l
 
 
 def _port_offset(draft: Draft, arrow: Arrow) -> float:
-    """How far below the middle of its box an arrow leaves; ports are below the flow of the box itself."""
+    """How far below the middle of its box an arrow leaves the box; ports are below the box's own flow."""
     return port_height(draft.boxes[arrow.source].height, arrow.port) if arrow.port else 0.0
 
 

@@ -44,7 +44,7 @@ def heights(draft: Draft, layers: Layered) -> list[float]:
 
 
 def extents(draft: Draft, count: int) -> tuple[list[float], list[float]]:
-    """How far each number reaches above and below its middle, with its text and half of the space to the next."""
+    """How far each box or place reaches above and below its middle, with its text and half of the space to the next."""
     above, below = [_ARROW_SPACE] * count, [_ARROW_SPACE] * count
     for number, box in enumerate(draft.boxes):
         above[number] = (box.height + _BETWEEN_BOXES) / 2

@@ -17,7 +17,7 @@ _BETWEEN_LANES = 14.0
 class Hop:
     """A piece of an arrow through one channel, from number ``first`` on its left to number ``second`` on its right.
 
-    It goes from the height ``rise`` to the height ``fall``; ``channel`` is the layer on its left.
+    The piece leads from the height ``rise`` to the height ``fall``; ``channel`` is the layer on its left.
     """
 
     first: int

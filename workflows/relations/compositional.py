@@ -78,7 +78,8 @@ def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
 def _long_clauses(outline: Outline, events: tuple[str, ...]) -> Iterator[Clause]:
     """Clauses over three types, none of which follows from a shorter clause.
 
-    Either three types never meet, though any two do; or two types that meet require the third, and neither does alone.
+    Either three types never meet, though any two of them do; or two types that meet require the third together, and
+    neither requires it alone.
     """
     triples = GroupFamilies(outline, events, 3)
     apart = ~_has(triples, _ALL)

@@ -14,9 +14,9 @@ from workflows.nets.net import Places, Transition
 
 
 def concurrency(places: int, initial: Places, transitions: Sequence[Transition]) -> list[int]:
-    """For each place, the set of places that may have a token beside one of its own; itself, if it may have two.
+    """For each place, the places that may be marked at the same time; the place itself, if it may have two tokens.
 
-    Reset and inhibitor arcs are ignored; without them, only more could happen. Impossible transitions may be left out.
+    Reset and inhibitor arcs are ignored, which only allows more. Impossible transitions may be left out.
     """
     return _Concurrency(places, initial, transitions).beside
 
@@ -39,7 +39,7 @@ class _Concurrency:
             self._fire(transitions[number])
 
     def _fire(self, transition: Transition) -> None:
-        """Whatever may be beside all inputs of a step may be beside all its outputs."""
+        """Add the pairs of a step: places that may be marked beside all its inputs may be marked beside its outputs."""
         if not self._can_happen(transition):
             return
         others = common(self.beside, transition.inputs, (1 << len(self.beside)) - 1)
@@ -85,7 +85,7 @@ class _Concurrency:
 
 
 def common(beside: Sequence[int], places: Places, everything: int) -> int:
-    """The places that may have a token beside each of several places; all places if there are none."""
+    """The places that may be marked together with each of the given places; all places if none are given."""
     for place in set(places):
         everything &= beside[place]
     return everything

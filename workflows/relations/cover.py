@@ -86,7 +86,10 @@ class _Occurrence:
         return any(ban & ~types == 0 and ban != without for ban in self._bans)
 
     def _reduce_requires(self, extraction: Extraction) -> None:
-        """Keep existence clauses; types that require each other form a ring, and rings lead to the nearest rings."""
+        """Reduce requirements: existence clauses stay.
+
+        Types that require each other form a ring, and each ring requires the nearest rings.
+        """
         for part in self._parts:
             if isinstance(part, Clause) and not part.body:
                 self._kept[part] = None
@@ -100,7 +103,10 @@ class _Occurrence:
                     self._require(ring[0], rings[other][0])
 
     def _rings(self, extraction: Extraction) -> dict[int, list[int]]:
-        """Types with the same requirements, themselves included, by these; without types that always occur."""
+        """The rings: types with the same requirements (each type requires itself), by these.
+
+        Types that always occur are left out.
+        """
         needs = [1 << place for place in range(len(self.places))]
         for one, other in extraction.require:
             needs[self.places[one]] |= 1 << self.places[other]
@@ -163,7 +169,7 @@ class _Occurrence:
 
 
 def _by_order(extraction: Extraction) -> list[str]:
-    """The event types, those first that precede many others."""
+    """The event types; types that precede many others come first."""
     before = Counter(one for one, _ in extraction.prior)
     return sorted(extraction.events, key=lambda name: -before[name])
 

@@ -1,4 +1,4 @@
-"""Origins of constraints in a model that is not made of blocks: the ways in its drawing.
+"""Origins of constraints in a model that is not made of blocks, explained by ways in the model's drawing.
 
 The statements are true of the drawing: a gateway at which two tasks part, a task that every way passes. If ways alone
 do not show why a constraint holds, the origin names the elements and the method of extraction.
@@ -87,7 +87,7 @@ class Drawing:
                 return ""
 
     def restate(self, constraint: Constraint, found: str) -> str:
-        """The elements that emit a constraint's types, with how the constraint was found, unless ways explain it."""
+        """The origin of a constraint: ways that show it, or the elements that emit its types and how it was found."""
         if not all(name in self._labels for name in constraint.names):
             return ""
         listed = [self._emitted_by(name) for name in constraint.names]
@@ -105,7 +105,10 @@ class Drawing:
         return f"{statement}: {found}"
 
     def _emitted_by(self, name: str) -> str:
-        """A type by the element that emits it; if there are several, the first and the number of others."""
+        """A type in words, by the element that emits it.
+
+        If several do, by the first one and the number of the others.
+        """
         nodes = self._labels[name]
         more = f" (and {len(nodes) - 1} more)" if len(nodes) > 1 else ""
         return f"{self._words[nodes[0]] or name}{more}"
@@ -120,7 +123,7 @@ class Drawing:
         return self._parting(earlier, later)
 
     def _parting(self, first: str, second: str) -> str:
-        """The nearest node from which ways lead to both."""
+        """The nearest node at which the ways to two types part, in words; empty if there is none."""
         if self._leads(first, second) or self._leads(second, first):
             return ""
         one = self._distances(self._labels[first], self._before)

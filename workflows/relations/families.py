@@ -91,7 +91,7 @@ class GroupFamilies:
                 return self._looped(body, redo, again, is_open=count is None)
 
     def _together(self, parts: Iterable[_Found]) -> _Found:
-        """All parts, whose choices are independent."""
+        """The families of all parts together, whose choices are independent."""
         whole, touched = self._blank()
         for part in parts:
             whole[part.groups] = unions(self._size)[whole[part.groups], part.families]
@@ -100,7 +100,7 @@ class GroupFamilies:
         return _Found(groups, whole[groups])
 
     def _either(self, parts: list[_Found], *, is_inclusive: bool) -> _Found:
-        """One of the parts; or if inclusive, any of them and at least one."""
+        """The families of one of the parts; if inclusive, of any of them, at least one."""
         whole, touched = self._blank()
         whole[:] = 0
         for part in parts:
@@ -113,14 +113,14 @@ class GroupFamilies:
         return _Found(groups, whole[groups] | others)
 
     def _repeated(self, part: _Found, most: int) -> _Found:
-        """One to ``most`` rounds; more rounds than members of a group add nothing."""
+        """The families of one to ``most`` rounds; more rounds than a group has members add nothing."""
         table, families = unions(self._size), part.families
         for _ in range(most - 1):
             families = part.families | table[families, part.families]
         return _Found(part.groups, families)
 
     def _looped(self, body: _Found, redo: _Found, again: int, *, is_open: bool) -> _Found:
-        """A body, then the redo part and the body again: exactly ``again`` times, or any number up to it."""
+        """The families of a loop: the body, then ``again`` times (exactly, or at most) the redo part and the body."""
         if not again:
             return body
         once = self._together([redo, body])
@@ -137,7 +137,7 @@ class GroupFamilies:
 
 @cache
 def unions(size: int) -> Families:
-    """(families, families): the family of all unions of a subset from the first with a subset from the second."""
+    """A table (families, families): for two families, the family of all unions of a subset of each."""
     subsets = range(1 << size)
     families = np.arange(1 << (1 << size))
     table = np.zeros((len(families), len(families)), np.uint8)

@@ -87,7 +87,7 @@ class Outline:
             place = self.blocks[place].parent
 
     def orders(self) -> NDArray[np.bool_]:
-        """(leaves, leaves): whether in some trace the first leaf comes, and later the second.
+        """A mask (leaves, leaves): whether in some trace the first leaf comes, and later the second.
 
         The result is exact, because choices in different blocks are independent, and every leaf occurs in some trace.
         """

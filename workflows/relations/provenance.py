@@ -18,7 +18,7 @@ class Origins(Mapping[Constraint, str]):
     """The origins of constraints in words, computed on request."""
 
     def __init__(self, constraints: Callable[[], Iterator[Constraint]], explain: Callable[[Constraint], str]) -> None:
-        """Take all constraints of a model, and the function that explains a constraint; an empty text is no origin."""
+        """Take all constraints of a model, and a function that explains one; an empty explanation means no origin."""
         self._constraints = constraints
         self._explain = explain
 
@@ -61,7 +61,7 @@ class _Explanation:
         self._certain: list[frozenset[str]] = []
 
     def of(self, constraint: Constraint) -> str:
-        """Why a constraint holds; empty for types that the tree does not have."""
+        """The origin of a constraint; empty for types that the tree does not have."""
         if not all(name in self._leaves for name in constraint.names):
             return ""
         match constraint:
@@ -79,7 +79,7 @@ class _Explanation:
                 return self._meeting(list(constraint.names))
 
     def _meeting(self, names: list[str]) -> str:
-        """The blocks in which the places of several types meet, each with its effect."""
+        """The blocks in which the places of several types meet, each with the effect of the block."""
         pairs = (
             pair for one, other in combinations(names, 2) for pair in product(self._leaves[one], self._leaves[other])
         )

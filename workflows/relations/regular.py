@@ -1,8 +1,8 @@
 """Derives exactly the constraints of a language that is given as an automaton.
 
-Sets of event types are propagated over the states. Forward from the start: the types that some word to a state has, the
-types that some word to it lacks, and, for clauses over three types, the same for the words with one more type.
-Backward from the accepting states: the types that some word from a state to the end lacks.
+Sets of event types are propagated over the states. Forward from the start, for each state: the types that some word to
+it has, the types that some word to it lacks, and, for clauses over three types, the same among the words that have a
+given type. Backward from the accepting states: the types that some word from a state to the end lacks.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
 
 
 def _single_bits(count: int, words: int) -> Bits:
-    """For each type the set with only this type."""
+    """For each type, the set that has only this type."""
     bits = np.zeros((count, words), np.uint64)
     places = np.arange(count)
     bits[places, places // 64] = np.uint64(1) << (places % 64).astype(np.uint64)
@@ -81,7 +81,7 @@ def _single_bits(count: int, words: int) -> Bits:
 
 
 def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) -> Bits:
-    """(states, rows, words)."""
+    """The sets that are propagated forward, as an array (states, rows, words)."""
     count = len(edges.events)
     values = np.zeros((len(automaton), rows, bits.shape[1]), np.uint64)
     values[0, _AVOIDS] = _union(bits)
@@ -103,7 +103,7 @@ def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) 
 
 
 def _backward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits) -> Bits:
-    """(states, words), the types that some word from a state to the end lacks."""
+    """The types that some word from each state to the end lacks, as an array (states, words)."""
     order = np.argsort(edges.target, kind="stable")
     source, letter, target = edges.source[order], edges.letter[order], edges.target[order]
     values = np.zeros((len(automaton), bits.shape[1]), np.uint64)

@@ -49,7 +49,7 @@ def extraction_of_structure(net: WorkflowNet) -> Extraction:
 
 
 def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Relation:
-    """(A, B): whether, by the structure, an A may come and later a B."""
+    """A mask over (A, B): whether, by the structure, an A may come and later a B."""
     beside = _beside(net, steps)
     ahead = ways_ahead(net, steps)
     members = [bits_of(group) for group in groups]
@@ -63,7 +63,10 @@ def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Rel
 
 
 def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
-    """For each step, the steps, as bits, that may be concurrent with it; itself, if it may be taken twice at once."""
+    """For each step, the steps that may be concurrent with it, as bits.
+
+    The step itself, if it may be taken twice at once.
+    """
     transitions = [net.transitions[step] for step in steps]
     places = concurrency(len(net.places), net.initial, transitions)
     everything = (1 << len(net.places)) - 1
@@ -76,7 +79,10 @@ def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
 
 
 def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
-    """(A, B): whether, by the structure, an A may come without a B; and B: whether a trace may lack it."""
+    """Two masks by the structure: over (A, B), whether an A may come without a B.
+
+    Over B, whether a trace may lack it.
+    """
     lacks = np.zeros((len(groups), len(groups)), np.bool_)
     optional = np.zeros(len(groups), np.bool_)
     for number, group in enumerate(groups):

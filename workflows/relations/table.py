@@ -38,7 +38,7 @@ class RelationTable:
 
     @property
     def priors(self) -> Iterator[Pair]:
-        """(A, B) if no B is ever followed by an A, in the order of the types."""
+        """The pairs (A, B) where no B is ever followed by an A, in the order of the types."""
         return self._pairs(~self.follows.T)
 
     @property
@@ -48,7 +48,7 @@ class RelationTable:
 
     @property
     def requires(self) -> Iterator[Pair]:
-        """(A, B), two different types, if no trace has an A without a B, in the order of the types."""
+        """The pairs (A, B) of different types where no trace has an A without a B, in the order of the types."""
         return self._pairs(~self.lacks & ~np.eye(len(self.events), dtype=np.bool_))
 
     @property

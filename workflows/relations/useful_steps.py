@@ -2,7 +2,8 @@
 
 In a complete trace, every token that a step takes was there in the beginning or was added by another step, and every
 token that a step adds stays to the end or is taken, or reset, by another. So steps that cannot get their tokens from
-such steps, or cannot get rid of them, belong to no complete trace. Steps found useless are useless; others may be too.
+such steps, or cannot get rid of them, belong to no complete trace. The steps that are found useless certainly are;
+others may be useless, too.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _closure(
     gives: Callable[[Transition], Places],
     begin: frozenset[int],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The steps whose needs are all given, initially or by such steps, and the places that are given."""
+    """The steps whose needs are provided initially or by such steps, and the places that are provided."""
     missing = {step: set(needs(net.transitions[step])) for step in steps}
     waiting_for: dict[int, list[int]] = {}
     for step, places in missing.items():
@@ -77,7 +78,7 @@ def _closure(
 
 
 def ways_ahead(net: WorkflowNet, steps: Sequence[int]) -> dict[int, int]:
-    """For each step, the steps, as bits, that a token it adds can lead to through the given steps."""
+    """For each step, the steps (as bits) that its output tokens can reach through the given steps."""
     readers: dict[int, list[int]] = {}
     for step in steps:
         for place in set(net.transitions[step].inputs):

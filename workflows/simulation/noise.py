@@ -22,8 +22,8 @@ class NoiseSettings:
         duplicated: The event comes a second time as the next one of its trace, with the same attributes, a later time
             and an id of its own.
         late: The event arrives after newer ones of the stream, its time unchanged.
-        lateness_us: How long an event is held back: uniform up to this. An event that no other overtakes meanwhile does
-            not count as late, and none arrives after an event that is newer by more than this.
+        lateness_us: How long an event is held back: uniform up to this. An event that no other event overtakes
+            meanwhile does not count as late. No event arrives after one that is newer by more than this.
     """
 
     missing: float = 0.0

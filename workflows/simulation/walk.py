@@ -14,7 +14,7 @@ _MOST_RANDOM_EVENTS = 100
 
 
 class AutomatonWalk:
-    """Draws traces: uniform over the allowed events and, if the trace may be complete, stopping.
+    """Draws traces by uniform choices among the allowed events and, where the trace may be complete, stopping.
 
     After ``most_random_events`` events it takes a shortest way to the end, so that every walk ends.
     """
@@ -44,7 +44,7 @@ class AutomatonWalk:
 
 
 def steps_to_go(automaton: ProcessAutomaton) -> NDArray[np.int32]:
-    """For each state the least number of events to an accepting state; breadth first, against the moves."""
+    """For each state, the least number of events to an accepting state, by a breadth-first search against the moves."""
     states, letters = automaton.table.shape
     targets = automaton.table.ravel()
     moves = np.flatnonzero(targets != NOWHERE)

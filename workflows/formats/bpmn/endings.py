@@ -155,7 +155,7 @@ class _Rewriting:
 
     @staticmethod
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
-        """An activity with the choice, made before it, whether it is the last and before which end."""
+        """The graph of an activity after a choice whether it is the last one, and before which end."""
         own, described = activity.id, str(activity)
         gate = Node(id=f"{own}#choice", kind=NodeKind.EXCLUSIVE, described=described)
         nodes, lasts = [gate], []
@@ -201,7 +201,7 @@ class _Rewriting:
         return found
 
     def _ends_after(self, activity: str) -> list[str]:
-        """The effects of the ends immediately after an activity."""
+        """The effects of the ends that immediately follow an activity."""
         seen: set[str] = set()
         ends: dict[str, None] = {}
         waiting = [activity]
@@ -238,7 +238,10 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """The exit that an end takes, or another mark; None for other nodes, and for ends that may come later."""
+    """The exit that an end takes, or a mark for another kind of end.
+
+    None for other nodes, and for ends that may come later.
+    """
     is_left = any(frame.is_left for frame in frames)
     if node.kind is NodeKind.END:
         return _PLAIN if is_left else None

@@ -29,8 +29,8 @@ def watch(
 ) -> FlowGraph:
     """The graph with event sub-processes around it, all interrupting or none; unchanged without these and ending.
 
-    By the exit ``ending``, which may be empty, the graph ends itself and its event sub-processes. ``role`` is part of
-    the ids of generated nodes.
+    Through the exit ``ending`` (empty: none) the graph ends itself and its event sub-processes. ``role`` is part of the
+    ids of generated nodes.
     """
     if not watchers and not ending:
         return graph

@@ -1,8 +1,8 @@
 """The meaning of several flows out of a node.
 
 - Out of an activity or event, all flows without a condition are taken (parallel). Of those with a condition, any are
-  taken (inclusive); the default flow only if no conditional one is. If other flows are taken anyway, possibly no
-  conditional flow is taken.
+  taken (inclusive); the default flow only if no conditional one is. If other flows are taken in any case, it is
+  possible that no conditional flow is taken.
 - Out of an exclusive or event-based gateway, one is taken. Out of a parallel one, all.
 - Out of an inclusive one, any are taken, at least one; the default flow if and only if no other is.
 """

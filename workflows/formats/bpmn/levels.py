@@ -32,9 +32,9 @@ class Scope:
     """A process or sub-process with its surroundings.
 
     Attributes:
-        prefix: Of all ids in it; the path of the calls that lead here.
+        prefix: Prefix of all ids in the scope: the path of the calls that lead to it.
         catchers: The events around it that catch what is thrown in it.
-        calls: Process -> the call activity by which it was left, in words; the last one is being read.
+        calls: Process -> the call activity by which it was left, in words; the last process is being read.
         terminator: The exit that ends it with its event sub-processes; empty if it has none.
     """
 

@@ -24,7 +24,7 @@ _CODES = ("errorCode", "escalationCode")
 class Trigger:
     """A trigger of an event, or its effect: its kind, such as ``message``, ``timer``, ``error``, ``terminate``.
 
-    ``code`` is which error or escalation, empty for any; ``link`` is the name of a link.
+    ``code`` identifies the error or escalation, empty: any; ``link`` is the name of a link.
     """
 
     kind: str
@@ -34,7 +34,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catcher:
-    """An event that catches throws of a kind, a key of ``THROWN``, from a level; an empty code is any."""
+    """An event that catches throws of a kind (a key of ``THROWN``) from a level; an empty code catches any code."""
 
     exit: str
     kind: str

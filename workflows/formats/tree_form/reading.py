@@ -61,7 +61,7 @@ def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
 
 @dataclass(frozen=True, slots=True)
 class _Defaults:
-    """The settings of every activity that has none of its own."""
+    """The default settings of activities without settings of their own."""
 
     attributes: tuple[Attribute, ...]
     duration: Duration | None
