@@ -146,7 +146,7 @@ def _texts_of(constants: list[Literal]) -> list[str]:
 
 
 def _advice(kind: int, constant: Literal) -> str:
-    """How to make them comparable: by the constant in the kind of the values, or the values in the constant's."""
+    """Advice for comparable operands: change the kind of the constant, or the kind of the values."""
     wanted = _kind_of(constant)
     if kind == TEXT:
         text = str(constant.value).lower() if wanted == BOOLEAN else str(constant.value)

@@ -7,7 +7,7 @@ from streams import ForestallError
 
 
 class PatternError(ForestallError, code="pattern", fault="caller"):
-    """A pattern or the state of its runs is invalid."""
+    """A pattern, or the saved state of its runs, is invalid."""
 
 
 class PatternRefused(PatternError, code="pattern-refused"):

@@ -1,4 +1,4 @@
-"""How traces end for a pattern, and the resulting checks and warnings."""
+"""The ends of traces for a pattern, and the checks and warnings that depend on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growth of a pattern's work with the length of its trace, and a warning if nothing bounds it.
+"""The growth of a pattern's work with the length of its trace, and a warning if nothing bounds the work.
 
 The run engine lets an event meet partial matches one by one. Their number in a trace of n events is bounded by a power
 of n, the *growth*: each event that a partial match may choose freely adds one, and a repetition under ANY, which may
@@ -77,7 +77,7 @@ def _power(growth: int) -> str:
 
 
 def _many(node: Node) -> Iterator[Repeat]:
-    """Repetitions of more than a few events."""
+    """The repetitions that may bind more than a few events."""
     if not isinstance(node, Atom | Repeat) and node.within_us is not None:
         return
     if isinstance(node, Repeat) and (node.max is None or node.max > _FEW):
@@ -97,7 +97,7 @@ def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProg
 
 
 def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
-    """The largest growth of any state whose partial matches an event meets."""
+    """The largest growth among the states whose partial matches an event meets."""
     made = [0.0] * len(automaton.states)  # by state: growth of the partial matches that ever reach it
     for component in _components(p):
         inside = [step for state in component for step in _steps(p, state) if p.target[step] in component]
@@ -117,7 +117,7 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
 
 
 def _passed_on(p: RunProgram, state: int, step: int, made: float) -> float:
-    """Growth of the partial matches that a step makes from those of its state."""
+    """The growth of the number of partial matches that a step makes from those of its source state."""
     if state == 0 or _is_found_by_value(p, state):
         return 1.0  # some for each event
     return made + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)

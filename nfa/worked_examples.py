@@ -21,7 +21,8 @@ _EVENT = re.compile(r"([A-Za-z_]+)(\d+)('*)(?::(\S+))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One worked example, with ids by alias: matches as in a result file, timeouts in the order of time.
+    """One worked example: its matches are in the order of a result file, its timeouts in the order of time, with ids by
+    alias.
 
     ``refused`` is the code of a refusal; empty without one.
     """

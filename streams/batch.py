@@ -89,7 +89,7 @@ class EventBatch:
     def from_columns(
         cls, ids: list[str], types: list[str], times_us: NDArray[np.int64], keys: list[str], data: list[bytes]
     ) -> EventBatch:
-        """A batch of checked values, one of each per row; ``data`` are JSON objects."""
+        """A batch from columns of checked values; ``data`` are JSON objects."""
         hashes = {key: key_hash(key) for key in set(keys)}
         arrays = [
             texts_of(ids),
@@ -105,7 +105,7 @@ class EventBatch:
     def of_columns(
         cls, ids: pa.Array, types: pa.DictionaryArray, times_us: NDArray[np.int64], keys: pa.Array, data: pa.Array
     ) -> EventBatch:
-        """A batch of checked columns of the types in ``SCHEMA``."""
+        """A batch from checked columns that have the types of ``SCHEMA``."""
         return cls.of_hashed(ids, types, times_us, (keys, hashes_of(keys)), data)
 
     @classmethod

@@ -322,7 +322,10 @@ class StreamDeclaration:
 
 
 def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
-    """The paths that identify a key: its only path, or of several paths those that no other key has."""
+    """The names that identify a key: all names of an only path.
+
+    Of paths by event type, the names that no other key has.
+    """
     if not isinstance(key, Mapping):
         return key_names(key)
     taken = {name for other in others for name in key_names(other)}

@@ -148,7 +148,7 @@ class LatenessDecider:
             self._open, self._since = Lags(), self._since + 1
 
     def decide(self) -> LatenessChange | None:
-        """A new bound, if one is needed."""
+        """The decision: a new bound, or None if the current one stays."""
         lag_us = self._seen().bound_us(self._rules.late_share)
         wanted_us, least_us = (
             self._rules.within_us(lag_us * part // whole) for part, whole in (_HEADROOM, _LEAST_ROOM)

@@ -11,7 +11,7 @@
     ├── PipelineError          pipeline.errors      log, Spark job, sinks
     └── ServiceError           service.errors       settings, stores, registry, delivery
 
-An error names what is wrong, where, and what would be right. ``code`` is stable and part of the API; ``fault`` names
+An error names the fault, its place, and what would be right. ``code`` is stable and part of the API; ``fault`` names
 who can fix it; ``is_retryable`` is whether the same call may succeed later; ``details`` carries plain JSON values.
 """
 

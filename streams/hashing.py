@@ -41,5 +41,5 @@ def shard_of(hashed_key: NDArray[np.uint64], shards: int) -> NDArray[np.uint64]:
 
 
 def shard_of(hashed_key: int | NDArray[np.uint64], shards: int) -> int | NDArray[np.uint64]:
-    """The shard, 0 to ``shards - 1``, that holds all events of a key; for one hashed key, or for a column of them."""
+    """The shard, 0 to ``shards - 1``, that holds all events of a hashed key; takes one key or a column of keys."""
     return hashed_key % shards

@@ -99,5 +99,5 @@ def _parts(path: str) -> Path:
 
 
 def members_of(key: KeyForm) -> set[str]:
-    """The places of a key that are members of the event itself, not attributes."""
+    """The paths of a key that lead to members of the event itself, not to attributes."""
     return {path for path in places_of(key) if not path.startswith(_ATTRIBUTES)}

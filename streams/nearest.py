@@ -12,7 +12,10 @@ _LISTED = 20
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most similar to another, if any; of very many or very long names only some are compared."""
+    """The known name that is most similar to another name, if any.
+
+    Only some of very many or very long names are compared.
+    """
     if len(name) > _LONGEST:
         return None
     candidates = {one.casefold(): one for one in sorted(known)[:_MOST] if len(one) <= _LONGEST}

@@ -11,7 +11,7 @@ from streams.event_time import AutoLateness
 
 
 class Told(NamedTuple):
-    """The report of one shard about a step; ``number`` is that of the last change that it knows."""
+    """The report of one shard about a step; ``number`` is the number of the last change that the shard knows."""
 
     rules: AutoLateness
     bound_us: int

@@ -60,12 +60,12 @@ class ReorderBuffer:
         return self.advance(self._newest_us - self._lateness_us)
 
     def wait(self, lateness_us: int) -> EventBatch:
-        """Set the lateness from here on; returns the events that leave. The watermark does not fall."""
+        """Change the lateness from here on; returns the events that leave. The watermark does not fall."""
         self._lateness_us = lateness_us
         return self.advance(self._newest_us - lateness_us)
 
     def see(self, time_us: int) -> EventBatch:
-        """Note an event's time from elsewhere; returns the events that leave."""
+        """Note the time of an event that is not in the buffer; returns the events that leave."""
         self._newest_us = max(self._newest_us, time_us)
         return self.advance(self._newest_us - self._lateness_us)
 
@@ -85,7 +85,7 @@ class ReorderBuffer:
         return left
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Drop the waiting events that a mask by place excludes; the times stay."""
+        """Drop the waiting events that a mask by place excludes; watermark and newest time stay."""
         self._waiting = self._waiting.take(np.flatnonzero(is_kept))
 
     @property

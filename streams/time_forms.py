@@ -58,12 +58,12 @@ class TimeForm:
     """How times are written, if not in RFC 3339.
 
     Attributes:
-        unit: Of times that are numbers; ``auto``: by their magnitude.
+        unit: Unit of times that are numbers; ``auto``: by their magnitude.
         zone: Zone of texts without one, such as ``Europe/Berlin`` or ``+02:00``; None: such texts are rejected.
-        format: Of texts: ``day-first`` or ``month-first`` for dates such as 03/04/2025, or a form of ``strptime`` such
-            as ``%d.%m.%y %H:%M``. None: ISO 8601, dates with points (day first), and dates with slashes that can be
-            read in only one way.
-        local_times: How local times are read that exist twice or not at all.
+        format: Form of texts: ``day-first`` or ``month-first`` for dates such as 03/04/2025, or a form of ``strptime``
+            such as ``%d.%m.%y %H:%M``. None: ISO 8601, dates with points (day first), and dates with slashes that can
+            be read in only one way.
+        local_times: How to read local times that exist twice or not at all.
     """
 
     unit: TimeUnit = "auto"

@@ -1,4 +1,4 @@
-"""Summarises events with roughly rising keys in chunks, from which follows how far the keys are out of order.
+"""Summarises events with roughly rising keys as chunks, which show how far the keys are out of order.
 
 The *distance* of an event is how far its key is below the highest key of an event before it; 0 if no earlier key is
 higher. Keys are whole numbers. Events are in the order of time; an event that is older than an earlier event of its
@@ -161,7 +161,7 @@ def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
 
 
 def _followed(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Two chunks as one, the second of which follows the first."""
+    """Two chunks as one chunk; the second follows the first."""
     distance = max(first.distance, second.distance, first.greatest - second.least)
     least, greatest = min(first.least, second.least), max(first.greatest, second.greatest)
     return KeyChunk(first.first_us, second.last_us, first.events + second.events, least, greatest, distance)

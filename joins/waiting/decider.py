@@ -28,7 +28,7 @@ _CHUNKS_OF_STEP = 512
 
 @dataclass(slots=True)
 class KeyBlock:
-    """A block of events of an input over all shards; ``distance`` was found while it was the newest block."""
+    """A block of events of an input over all shards; ``distance`` was measured while this was the newest block."""
 
     events: int = 0
     distance: int = 0
@@ -206,7 +206,7 @@ class WaitDecider:
         return KeysClosed(closed, refused) if closed or refused is not None else None
 
     def _excess(self) -> str | None:
-        """Why the join may not continue; None: it may."""
+        """The reason why the join may not continue; None: it may."""
         if self._allowed is None or not self._held:
             return None
         inputs = {name: self._inputs[name].figures() for name in self._names if name in self._inputs}

@@ -16,11 +16,11 @@ class KeyFigures:
     """The measurements of an input.
 
     Attributes:
-        distance: The largest distance among them.
+        distance: The largest distance of the measured events.
         room: How far the closing key is below the highest key: the distance with headroom.
-        highest: The highest key among them; None: there were none.
-        rise: How much the highest key rose in them.
-        span_us: The time between the first and the last of them.
+        highest: The highest key of the measured events; None without events.
+        rise: How much the highest key rose during the measured events.
+        span_us: The time between the first and the last measured event.
         closing: The closing key; None: nothing is finished.
     """
 
@@ -47,7 +47,10 @@ def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
 
 
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The held events of each input: those above the lowest closing key of the others; None if unknown."""
+    """The expected held events of each input: events with keys above the lowest closing key of the others.
+
+    None if unknown.
+    """
     highest = heads(inputs)
     closings = {name: one.closing for name, one in inputs.items() if one.closing is not None}
     if highest is None or len(closings) < max(len(inputs), 2) or any(one.rise <= 0 for one in inputs.values()):

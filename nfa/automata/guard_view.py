@@ -30,7 +30,7 @@ Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The needs of an automaton state in a partition; nothing if both members are empty.
+    """The needs of an automaton state in a partition; nothing is needed if both members are empty.
 
     ``state`` is the pattern state that must be able to complete; None if the partition's own atoms are all bound. For
     each of its ORs, one of the alternatives in ``choices`` must be able to complete, too.
@@ -40,7 +40,7 @@ class Remaining:
     choices: tuple[tuple[Remaining, ...], ...]
 
     def states(self) -> Iterator[PatternState]:
-        """Every pattern state in it, its own first."""
+        """Every pattern state that is needed, first the partition's own."""
         if self.state is not None:
             yield self.state
         for choice in self.choices:
@@ -94,7 +94,7 @@ class GuardView:
 
     @property
     def is_free(self) -> tuple[bool, ...]:
-        """For each state of the automaton, whether no guard can rule it out."""
+        """A mask of the automaton's states that no guard can rule out."""
         return tuple(bool(free) for free in self.free_terms)
 
     def live(self, of_query: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -113,10 +113,12 @@ class GuardView:
         return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
 
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
-        """The first pattern state of a state that died with an event: it could complete before and cannot after.
+        """The first pattern state of an automaton state that died with an event: it could complete before the event and
+        cannot after it.
 
         ``before`` and ``after`` are a guard's answers in the order of ``query.states``. Bit tables may notice a death
-        late; then no pattern state could complete before, and the result is the first that cannot after.
+        late; then no pattern state could complete before, and the result is the first one that cannot complete
+        afterwards.
         """
         dead = [one for one in self.pattern_states[state] if not after[self._places[one]]]
         return next((one for one in dead if before[self._places[one]]), dead[0])
@@ -266,7 +268,7 @@ class _Alternatives:
 
 
 def _joined(several: Iterable[list[Part]]) -> list[Part]:
-    """Each combination of one alternative of every part, as one alternative."""
+    """All combinations of one alternative of each part; a combination is again one alternative."""
     return [
         (frozenset().union(*(keys for keys, _ in parts)), frozenset().union(*(bound for _, bound in parts)))
         for parts in product(*several)

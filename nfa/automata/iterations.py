@@ -1,7 +1,7 @@
 """The iterations of a repetition that a guard reasons about.
 
-A guard's work grows with the third power of the number of steps that it knows. For a pattern with many steps,
-repetitions written out, it only knows the last iteration of each repetition, which a match must have as well. So
+A guard's work grows with the third power of the number of steps that it knows. For a pattern with many steps (with
+repetitions written out) a guard only knows the last iteration of each repetition, which a match must have as well. So
 nothing is terminated that could complete; some partial matches may be terminated later than possible.
 """
 

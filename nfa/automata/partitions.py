@@ -72,7 +72,7 @@ class _Leaf:
     way: _Way
 
     def is_before(self, other: _Leaf) -> bool:
-        """Whether this leaf must be bound before another; decided where their paths diverge."""
+        """Whether this leaf must be bound before another leaf; the node at which their paths diverge decides."""
         for (here, is_ordered), (there, _) in zip(self.way, other.way, strict=False):
             if here != there:
                 return is_ordered and here < there
@@ -174,7 +174,7 @@ class _Reader:
 
 
 def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
-    """Positive parts, alternatives or required iterations, numbered as in progress values."""
+    """The positive parts, alternatives or required iterations of a node, numbered as in progress values."""
     match node:
         case Repeat():
             yield from ((number, node.of) for number in reasoned(node, coarse=coarse))
@@ -185,7 +185,7 @@ def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
 
 
 def _within(node: Node, progress: Progress, place: int) -> Progress:
-    """Progress of one part, alternative or iteration, from the progress of the whole."""
+    """The progress of one part, alternative or iteration, taken from the progress of the whole node."""
     if progress is None or progress is _DONE:
         return progress
     match node:

@@ -168,7 +168,7 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, Step]]) -> list[int]:
-    """The slot of each row: one per atom and gap, and per variant of NOTs if a state has several."""
+    """The slot of each row: one for each atom and gap, and for each variant of NOTs if a state has several variants."""
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []

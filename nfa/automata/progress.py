@@ -53,7 +53,7 @@ class Exit:
         return Exit((*self.negations, *other.negations), self.greeds | other.greeds)
 
     def is_less(self, other: Exit) -> bool:
-        """Whether the other exit demands more."""
+        """Whether another exit demands more than this one."""
         return self != other and set(self.negations) <= set(other.negations) and self.greeds <= other.greeds
 
 
@@ -66,7 +66,7 @@ class Edge:
     """The gap before a bound event.
 
     Attributes:
-        place: Identifies the node of the gap; None if nothing is bound before.
+        place: Identifies the node that the gap belongs to; None if nothing is bound before.
         within_us: Limit from the last event before to this one; None: no limit.
         outer_us: Limit of the gap before the AND that is entered; a prefix inside does not replace it.
         negations: NOTs in force; leading ones if nothing is bound before.
@@ -85,7 +85,7 @@ class Edge:
         return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
 
     def behind(self, exit_: Exit) -> Edge:
-        """The edge, with the NOTs of the exit before it."""
+        """The edge after an exit, whose NOTs it takes over."""
         return replace(self, negations=self.negations + exit_.negations) if exit_.negations else self
 
 
@@ -169,7 +169,7 @@ class Outline:
         return number
 
     def is_final(self, number: int, progress: Progress) -> bool:
-        """Whether the part may end here; with ``None``, whether it may be omitted."""
+        """Whether a part may end at a progress; for ``None``, whether the part may be omitted."""
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():
@@ -192,7 +192,10 @@ class Outline:
                 return self.is_final(children[progress[0]], progress[1])
 
     def exits(self, number: int, progress: Progress) -> tuple[Exit, ...]:
-        """Exits of a part that ends here or (with None) is omitted; alternatives, of which one must hold."""
+        """Exits of a part that ends at a progress, or is omitted (None).
+
+        They are alternatives, one of which must hold.
+        """
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():
@@ -335,7 +338,7 @@ class Outline:
         return any(self._is_overlapping(child) for child in children)
 
     def under_way(self, number: int, progress: Progress) -> Iterator[int]:
-        """Begun repetitions with UNTIL below a node that may still continue."""
+        """The repetitions with UNTIL below a node that have begun and may still continue."""
         if progress is None:
             return
         node, children = self.nodes[number], self.children[number]
@@ -353,7 +356,7 @@ class Outline:
                 yield from self.under_way(children[progress[0]], progress[1])
 
     def _with_gap(self, edge: Edge, gap: Gap | None) -> Edge:
-        """The edge with the prefix written before its target item."""
+        """The edge with the mode and limit that are written before its target item."""
         if gap is None:
             return replace(edge, mode=self.default, within_us=None)
         return replace(edge, mode=gap.mode or self.default, within_us=gap.within_us)
@@ -368,11 +371,11 @@ class Outline:
 
 
 def _together(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
-    """The alternatives of several consecutive parts, combined."""
+    """The combined exits of several consecutive parts: one alternative of each."""
     return _least([reduce(Exit.plus, chosen, Exit()) for chosen in product(*parts)])
 
 
 def _least(exits: Iterable[Exit]) -> tuple[Exit, ...]:
-    """The alternatives without duplicates and without those that demand more than another."""
+    """Exits without duplicates, and without exits that demand more than another one."""
     every = tuple(dict.fromkeys(exits))
     return tuple(one for one in every if not any(other.is_less(one) for other in every))

@@ -92,7 +92,7 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """The term of a whole pattern, with its outer NOTs; under a window these are left out, as they end with it."""
+    """The term of a whole pattern; it has the outer NOTs unless the pattern has a window, with which they end."""
     outer: list[Absence] = []
     if pattern.within_us is None and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]
@@ -135,7 +135,7 @@ def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
 
 
 def _forbidden(item: Item) -> tuple[Atom, ...]:
-    """The steps that a NOT forbids in the whole gap around it, by type; none unless types decide alone."""
+    """The steps, one for each type, that a NOT forbids in its whole gap; none if more than the type decides."""
     atom = item.negated
     if atom is None or item.gap is not None or atom.condition is not None or atom.is_any_type:
         return ()
@@ -143,7 +143,7 @@ def _forbidden(item: Item) -> tuple[Atom, ...]:
 
 
 def _in_order(steps: Iterable[_Step]) -> _Piece:
-    """Parts, and the NOTs between them, in sequence."""
+    """The sequence of some parts, with the NOTs between them."""
     whole, is_begun = _NOTHING, False
     pending: tuple[Atom, ...] = ()
     for step in steps:

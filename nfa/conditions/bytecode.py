@@ -211,7 +211,7 @@ class ConditionCompiler:
     def _write_chain(
         self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, leap: int
     ) -> int:
-        """Operands of AND, OR or coalesce; those after the first decisive one are not run."""
+        """Write the operands of AND, OR or coalesce; operands after the first decisive one are not run."""
         leaps = []
         depth = 1
         for index, operand in enumerate(operands):
@@ -251,7 +251,10 @@ class ConditionCompiler:
         return 1 + self._write_body(place, 4, argument, _EventScope(alias, scope.own))
 
     def _write_body(self, place: int, operand: int, argument: Expression, scope: _EventScope) -> int:
-        """The program for one event after the instruction at ``place``, whose operand becomes its length."""
+        """Write the program for one event after the instruction at ``place``.
+
+        Its length becomes the instruction's operand.
+        """
         start = len(self._words)
         depth = self._write(argument, scope)
         self._words[place + operand] = (len(self._words) - start) // WIDTH
@@ -296,8 +299,8 @@ class ConditionCompiler:
 def new_stack(depth: int, nodes: int) -> Stack:
     """Memory for programs that need at most ``depth`` places on the stack.
 
-    One more place counts the values that conditions read. ``nodes`` is the length of the longest chain, such as the
-    number of all nodes.
+    One more place counts the values that conditions read. ``nodes`` is at least the length of the longest chain, for
+    example the number of all nodes.
     """
     values = np.zeros(depth + 1, np.int64)
     return Stack(
@@ -357,7 +360,7 @@ def _like_bytes(pattern: str) -> list[int]:
 
 
 def _links_of(tokens: Sequence[int]) -> list[int]:
-    """For each token of a LIKE, and for its end: the token at which to continue if the text has another byte there.
+    """For each token of a LIKE and for its end, the token at which to continue if the text has another byte.
 
     Within a segment of bytes this is the failure function of D. Knuth, J. Morris and V. Pratt (1977), and ``NIL`` at
     its beginning: the text advances by a byte. ``kernel.AGAIN``: the segment has ``_`` and is tried again one character
@@ -377,7 +380,7 @@ def _links_of(tokens: Sequence[int]) -> list[int]:
 
 
 def _borders_of(segment: Sequence[int]) -> list[int]:
-    """For each number of first tokens, the length of their longest proper prefix that is also a suffix."""
+    """For each prefix of the tokens, the length of its longest proper prefix that is also its suffix."""
     known = [0] * (len(segment) + 1)
     size = 0
     for place in range(1, len(segment)):

@@ -1,4 +1,5 @@
-"""An index over the constants of filters: from an event's attributes to filters that hold, without testing each.
+"""An index over the constants of filters: it finds the filters that hold for an event's attributes without testing
+each.
 
 The constants of one event type and dimension have consecutive numbers, their *cells*. An event has one cell per
 dimension: the cell of the constant that it equals, or of the last bound that it exceeds; bounds are sorted so that it

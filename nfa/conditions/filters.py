@@ -27,14 +27,17 @@ _EXACT_BELOW = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of an index: a column of events and its comparison; ``<`` and ``>`` may or may not exclude."""
+    """A dimension of an index: a column of events and its comparison.
+
+    A bound of ``<`` or ``>`` may be exclusive or inclusive.
+    """
 
     leaf: Leaf
     relation: Relation
 
     @property
     def sign(self) -> float:
-        """The factor for values, so that a bound holds for larger products."""
+        """The factor (1 or -1) for values and constants that makes every bound a lower bound."""
         return -1.0 if self.relation == "<" else 1.0
 
 

@@ -33,7 +33,7 @@ class StepsOfType:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Steps of one type under a filter: their cells, ascending, and the steps without conjuncts that these imply."""
+    """Steps of one type under a filter: their cells, ascending, and the steps without conjuncts that cells imply."""
 
     cells: Mapping[Atom, tuple[int, ...]]
     reduced: Mapping[Atom, Atom]
@@ -113,7 +113,10 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """The constants of each step in the index. For bounds this is the weakest of all steps, so that events meet all."""
+    """The constants of each step in the index.
+
+    For bounds the weakest bound of all steps, so that events meet all steps.
+    """
     together = frozenset[Constant]().union(*(own.constants for own in filters))
     bounds = [one for one in together if isinstance(one, tuple)]
     if group.is_apart and not bounds:

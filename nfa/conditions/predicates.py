@@ -152,7 +152,7 @@ def attributes_of_all(texts: Sequence[bytes]) -> list[Any]:
 
 
 def attributes_of(text: bytes) -> Any:
-    """The attributes of an event, or none if they are damaged: one event must not make a batch fail half way."""
+    """The attributes of an event; empty if they are damaged, because one event must not make a batch fail half way."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -198,7 +198,10 @@ def leaves_of(expression: Expression) -> Iterator[Leaf]:
 
 
 def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
-    """Value of an expression, without its own alias, that reads only the current event, on ``size`` rows."""
+    """The value, on ``size`` rows, of an expression that reads only the current event.
+
+    It has no own alias (``without_alias``).
+    """
     match expression:
         case Literal():
             return Values.of_constant(expression.value, size)

@@ -44,8 +44,8 @@ _INT64 = range(-(2**63), 2**63)
 class Values:
     """One value per row, of the kind in ``kinds``: ``NULL`` to ``TEXT``.
 
-    ``integers`` also has booleans as 0 and 1, ``floats`` numbers of either kind, ``texts`` strings, elsewhere the empty
-    text.
+    ``integers`` has integers, and booleans as 0 and 1; ``floats`` has numbers of both kinds; ``texts`` has strings, and
+    empty texts on other rows.
     """
 
     kinds: NDArray[np.uint8]
@@ -193,7 +193,10 @@ def all_of(operands: Sequence[Values], size: int) -> Values:
 
 
 def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
-    """Compare numbers (two integers exactly, others as float64), texts, or booleans for equality; others are null."""
+    """Compare numbers (two integers exactly, others as float64), texts, or booleans (equality only).
+
+    Null for other operands.
+    """
     compare = COMPARE[sign]
     is_true = np.zeros(len(left), np.bool_)
     is_known = np.zeros(len(left), np.bool_)

@@ -38,7 +38,7 @@ class RowTables(Protocol):
         ...
 
     def kills_between(self, before: int, after: int) -> int:
-        """Number of the list of states that die when a trace changes from one monitor number to another."""
+        """Number of the list of states that die when a trace moves from one monitor number to another."""
         ...
 
 
@@ -153,7 +153,7 @@ class BitFallback:
         return self.arena.arrays
 
     def resolve(self, status: int, tables: RowTables) -> None:
-        """Supply the data for which ``advance_trace`` stopped."""
+        """Supply the data for lack of which ``advance_trace`` stopped."""
         traces = self.arena.arrays
         counters = traces.counters
         if status == kernel.SLOTS_FULL:
@@ -170,7 +170,8 @@ class BitFallback:
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """By place of a visit, the state before it, if the event of a trace under bit tables ended something.
+        """The states before visits at which the event of a trace under bit tables ended something, by place of the
+        visit.
 
         ``before`` has the monitor numbers of the visits of the batch.
         """

@@ -27,7 +27,7 @@ _LAST_BIT = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """A column of liveness as a condition on goals: the bits of ``base``, and those of each living goal in ``choices``.
+    """A column of liveness, computed from goals: the bits of ``base``, and the bits of each living goal in ``choices``.
 
     Goals are given by their indices among those of all questions, in order.
     """
@@ -37,9 +37,10 @@ class BitColumn:
 
 
 def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
-    """The columns of a pattern's automaton: ``GuardView.live_terms`` as goals, the first of which has index ``first``.
+    """The columns of a pattern's automaton, as ``GuardView.live_terms`` defines them; the first goal has the index
+    ``first``.
 
-    For partitions only one of those that a state has begun is asked about, which may leave more states alive.
+    A state with partitions is decided by only one of its begun partitions, which may leave more states alive.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:
@@ -59,7 +60,10 @@ def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
 def bit_layout(
     views: Sequence[GuardView | None], state_range: NDArray[np.int32], negation_range: NDArray[np.int32]
 ) -> tuple[list[Question], list[BitColumn]]:
-    """Questions and columns in the layout of ``GuardLayout``; patterns without a view have all bits in every column."""
+    """The questions to the guards, and the columns in the layout of ``GuardLayout``.
+
+    Patterns without a view have all bits in every column.
+    """
     questions: list[Question] = []
     columns = [BitColumn(base=EVERY_TERM)] * int(negation_range[-1])
     count = 0
@@ -78,7 +82,7 @@ def bit_layout(
 
 
 def _ways(remaining: Remaining) -> list[PatternState]:
-    """States of which one must be able to complete; empty if nothing is needed."""
+    """Pattern states, at least one of which must be able to complete; empty if nothing is needed."""
     if remaining.state is not None:
         return [remaining.state]
     if not remaining.choices:

@@ -65,7 +65,7 @@ class Symbol:
 
     @property
     def name(self) -> str:
-        """Name in constraints and monitor states, such as ``Quote [price > 1000]``."""
+        """The symbol's name in constraints and monitor states, such as ``Quote [price > 1000]``."""
         return describe_atom(self.step)
 
 
@@ -100,8 +100,8 @@ class BitGoal:
     """The names that a pattern state or a step still needs.
 
     Attributes:
-        needs: Names of which another event must come; dead if one is blocked.
-        implies: Names that the whole trace then has; dead if one is in no conforming continuation.
+        needs: Names that a further event must show; dead if one of these names is blocked.
+        implies: Names that the whole trace then has; dead if one of them is in no conforming continuation.
         conflicts: Sets of names; dead once all names of a set are certain.
     """
 
@@ -116,9 +116,9 @@ class BitRules:
 
     Attributes:
         start: Sets of a new trace: seen, certain, excluded, blocked.
-        requires: By name, the names that are certain once it is, itself included.
-        excludes: By name, the names that are then in no conforming continuation.
-        blocks: By name, the names that cannot come after it.
+        requires: For each name, the names that are certain once this name is, itself included.
+        excludes: For each name, the names that are in no conforming continuation once this name is certain.
+        blocks: For each name, the names that cannot come after it.
         clauses: Sets of names that imply another name (its place), or that cannot all occur (None).
         broken: Sets of names that are never all certain.
     """
@@ -136,11 +136,11 @@ class BitGuard(Protocol):
 
     @property
     def rules(self) -> BitRules:
-        """The rules over its names."""
+        """The guard's rules over its names."""
         ...
 
     def goals(self, question: Question) -> tuple[BitGoal, ...]:
-        """One goal for each of a query's states, in their order; for a step, goals one of which it needs."""
+        """One goal for each state of a query, in their order; for a step, alternative goals."""
         ...
 
     def shown(self, event: EventClass) -> int:
@@ -166,7 +166,7 @@ class Guard(Protocol):
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
-        """The conditions on events that it distinguishes."""
+        """The symbols (conditions on events) that the guard distinguishes."""
         ...
 
     @property
@@ -184,12 +184,12 @@ class Guard(Protocol):
         ...
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Which of ``query.states`` can still complete in some conforming continuation."""
+        """A mask of the ``query.states`` that can still complete in some conforming continuation."""
         ...
 
     @property
     def bits(self) -> BitGuard | None:
-        """Its bit tables, for traces beyond the cap of monitor states; None: such traces continue unguarded."""
+        """The guard's bit tables, for traces beyond the cap of monitor states; None: such traces continue unguarded."""
         ...
 
     def can_occur(self, state: MonitorState, atom: Atom) -> bool:

@@ -70,7 +70,10 @@ class KillLists:
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
-        """Number of the list of columns that live in one row and not in another; ``by_term``: or lose a term."""
+        """Number of the list of columns that live in one row and not in another.
+
+        With ``by_term`` also columns that lose a term.
+        """
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)
         content = dead.tobytes()

@@ -1,4 +1,4 @@
-"""Draining versions: old versions of patterns that finish the partial matches that they had at the next version."""
+"""Draining versions: old versions of patterns, which finish the partial matches that they had at the next version."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """Monitor states for reports, under extra numbers for traces under bit tables.
+    """The monitor states in reports; traces under bit tables get extra numbers.
 
     ``ended`` are indices of visits that ended something, ``broken`` of visits by which a trace deviated. Returns
     numbers before the events of ``ended`` and then of ``broken``, numbers after those of ``ended``, and the state of

@@ -216,7 +216,7 @@ class Lane:
         return self._advance(*(with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark, before which every event has been seen, and decide what it decides."""
+        """Advance time to the watermark, before which every event has been seen, and emit what this decides."""
         state, found = self._state, []
         if state.idle is not None and len(ended := state.idle.pass_time(watermark_us)):
             found.append(self._end(ended))
@@ -235,7 +235,7 @@ class Lane:
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other correlation keys, as if none of their events had come; nothing is reported.
 
-        They end like any trace, so that no engine retains anything for them. How far time has come stays. ``is_kept``
+        These traces end like any trace, so that no engine retains anything for them. The lane's time stays. ``is_kept``
         chooses hashed keys; without ``has_counts``, counters restart from 0.
         """
         state = self._state

@@ -78,7 +78,7 @@ class Layout:
         return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
 
     def wants(self) -> list[Want]:
-        """Rows that the shared-node engine needs."""
+        """The steps for whose events the shared-node engine needs a visit."""
         return [
             Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0, cell=step.cell)
             for transitions in self.transitions
@@ -141,7 +141,7 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(patterns: Sequence[CompiledPattern], codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """The steps by type of each pattern that is not affected by events that no step takes."""
+    """The steps by type of patterns that only events taken by a step can affect."""
     for number, pattern in enumerate(patterns):
         if not pattern.is_shared and listened_types(pattern.automaton) is None:
             continue

@@ -75,7 +75,7 @@ class ShadowLedger:
     def _ends(
         self, visits: Visits, place: int, guards: GuardTables, noted: Interned | None
     ) -> tuple[Interned | None, Interned | None]:
-        """The states before and after a move, if known."""
+        """The monitor states before and after a move; None where unknown."""
         after = int(visits.after[place])
         if noted is None:
             return guards.states[int(visits.before[place])], guards.states[after]
@@ -177,7 +177,7 @@ class ShadowLedger:
         history: _History,
         sequence: int,
     ) -> set[int]:
-        """The given states that could still complete just before an event."""
+        """The automaton states, of the given ones, that could still complete just before an event."""
         reached = int(np.searchsorted(history.sequences[:-1], sequence))
         live = self._live_states(pattern, guards, history.version, history.states[reached])
         return {state for state in states if live[state]}

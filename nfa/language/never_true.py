@@ -101,7 +101,7 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """Null if the operand before the list or either side is certainly null, otherwise any of ``kinds``."""
+    """Only null if a deciding operand (a side, or the operand before a list) is certainly null; otherwise ``kinds``."""
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
     return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds
@@ -116,7 +116,7 @@ def _inverted(kinds: Kinds) -> Kinds:
 
 
 def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
-    """The kinds of AND (false is strong) and OR (true is strong)."""
+    """The possible kinds of AND, where false is the ``strong`` kind, or of OR, where true is."""
     return _filtered(
         strong if any(strong in kinds for kinds in operands) else None,
         weak if all(weak in kinds for kinds in operands) else None,

@@ -102,7 +102,7 @@ def _hint(word: str) -> str | None:
 
 
 def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
-    """Advice by what is around a place that cannot be read: a call, or a name that needs back quotes."""
+    """Advice about a place that cannot be read, from the text around it: a call, or a name that needs back quotes."""
     before, behind = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_BEHIND.match(text, place)
     left, right = before.group() if before else "", behind.group() if behind else ""
     if text[place] == "(" and left.upper() in HINTS:

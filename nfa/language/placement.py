@@ -53,7 +53,7 @@ def can_be_empty(node: Node) -> bool:
 
 
 def trailing_items(node: Node) -> Iterator[Item]:
-    """The NOTs after which a match may bind nothing of this part, in any order."""
+    """The NOTs that may be trailing: a match may bind nothing of this part after them. In any order."""
     if isinstance(node, Sequence):
         for item in reversed(node.items):
             if item.of is None:
@@ -68,7 +68,7 @@ def trailing_items(node: Node) -> Iterator[Item]:
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
-    """The GREEDY repetitions after which a match may bind nothing of this part, in any order."""
+    """The GREEDY repetitions that may be trailing: a match may bind nothing of this part after them. In any order."""
     if isinstance(node, Repeat) and node.greedy:
         yield node
     if isinstance(node, Sequence):

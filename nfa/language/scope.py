@@ -77,7 +77,7 @@ def scope_of_match(event: Node) -> Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """The aliases bound before a part, for any step of it."""
+    """The aliases that are visible to the steps of a part."""
 
     known: frozenset[str]
     hidden: frozenset[str]
@@ -150,7 +150,7 @@ def hidden_aliases(event: Node) -> frozenset[str]:
 
 
 def _groups(node: Node) -> frozenset[str]:
-    """Aliases that may have several events for a condition outside of the node."""
+    """Aliases of a node that may have several events, as conditions outside of the node see them."""
     if isinstance(node, Repeat) and node.max != 1:
         return _aliases(node)
     return frozenset(alias for part in parts_of(node) for alias in _groups(part))

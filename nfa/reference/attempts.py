@@ -44,12 +44,12 @@ class Attempt:
         return sorted(self.bound[number] for number in numbers if number in self.bound)
 
     def behind(self, neighbour: Neighbour) -> list[int]:
-        """The events of an edge's X."""
+        """The places of the events of an edge's X, the neighbour before it."""
         places = self.places(neighbour.members)
         return places[:1] if neighbour.is_earliest else places
 
     def unbound(self, places: Iterable[int]) -> list[int]:
-        """The given places whose event is not bound in this match."""
+        """The places, of the given ones, whose event is not bound in this match."""
         taken = set(self.bound.values())
         return [place for place in places if place not in taken]
 
@@ -79,7 +79,7 @@ class Attempt:
         return {alias: tuple(self.trace.events[place] for place in sorted(places)) for alias, places in found.items()}
 
     def _plain(self, spot: Spot) -> dict[str, Event]:
-        """Events of the same iteration of the innermost repetition that contains both steps (D2)."""
+        """Bound events by alias, in the same iteration of the innermost repetition around both steps (rule D2)."""
         found = {}
         for number in sorted(spot.pre & self.bound.keys()):
             occurrence = self.layout.occurrences[number]

@@ -16,7 +16,7 @@ from nfa.syntax import After, Scalar
 
 
 class DecidedBy(IntEnum):
-    """What decides a match at a time, in the order in which it becomes known."""
+    """What decides a match; causes of equal time are in the order in which they become known."""
 
     DEADLINE = 0  # before the events of this time
     EVENT = 1  # one of them alone, under ties: log
@@ -78,7 +78,7 @@ class Ended:
     watermark_us: int | None = None
 
     def has_passed(self, time_us: int, *, is_deadline: bool) -> bool:
-        """Whether no event before a deadline, or at a time, can still come."""
+        """Whether no earlier event can come (for a deadline), or no event of the time or before it (otherwise)."""
         if self.watermark_us is None:
             return True
         return self.watermark_us >= time_us if is_deadline else self.watermark_us > time_us

@@ -33,7 +33,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """The X of an edge: the occurrences before, or (4.2.3, an AND with nothing before it) their earliest event."""
+    """The X of an edge: the occurrences before it; for an AND with nothing before it (4.2.3), their earliest event."""
 
     members: Numbers = _NONE
     is_earliest: bool = False
@@ -51,7 +51,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Limit of an edge into an AND."""
+    """The limit of an edge that leads into an AND."""
 
     behind: Neighbour
     ahead: Numbers
@@ -116,7 +116,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A gap whose right end is not reached yet."""
+    """A gap whose end is not reached yet."""
 
     behind: Neighbour = Neighbour()
     gap: Gap = _PLAIN

@@ -16,7 +16,7 @@ Rule: TypeAlias = Callable[[Attempt], bool]
 
 
 def keeps_order(attempt: Attempt) -> bool:
-    """4.3.2: ``X < Y``; the branches of an AND with nothing before it may come in any order."""
+    """Rule 4.3.2: ``X < Y``; the branches of an AND with nothing before it may come in any order."""
     return all(
         attempt.trace.is_after_all(attempt.behind(edge.behind), attempt.bound[edge.into])
         for edge in attempt.layout.edges
@@ -25,7 +25,7 @@ def keeps_order(attempt: Attempt) -> bool:
 
 
 def keeps_modes(attempt: Attempt) -> bool:
-    """4.3.3: the events that may be skipped between X and a first occurrence."""
+    """Rule 4.3.3: the mode allows all events that are skipped between X and a first occurrence."""
     return all(
         _allows_mode(
             attempt,
@@ -40,7 +40,7 @@ def keeps_modes(attempt: Attempt) -> bool:
 
 
 def keeps_limits(attempt: Attempt) -> bool:
-    """4.3.4: ``first(Y).t - last(X).t < d``."""
+    """Rule 4.3.4: ``first(Y).t - last(X).t < d``."""
     edges = [(edge.behind, frozenset({edge.into}), edge.within_us) for edge in attempt.layout.edges]
     limits = [(limit.behind, limit.ahead, limit.within_us) for limit in attempt.layout.limits]
     return all(
@@ -51,7 +51,10 @@ def keeps_limits(attempt: Attempt) -> bool:
 
 
 def keeps_negations(attempt: Attempt) -> bool:
-    """4.3.5 between two neighbours, 4.5 before all bound events; trailing NOTs (4.6) are not checked."""
+    """Rules 4.3.5 and 4.5: no NOT between two neighbours, or before all bound events, takes an event.
+
+    Trailing NOTs (4.6) are not checked.
+    """
     return all(
         not any(attempt.takes(one.atom, one.spot, place, is_step=False) for place in _negated_places(attempt, one))
         for one in attempt.layout.negations
@@ -60,7 +63,7 @@ def keeps_negations(attempt: Attempt) -> bool:
 
 
 def keeps_untils(attempt: Attempt) -> bool:
-    """4.3.6: neither an event of G satisfies U, nor one between two events of G."""
+    """Rule 4.3.6: no event of the group G satisfies its UNTIL, and no event between two events of G does."""
     for until in attempt.layout.untils:
         group = attempt.places(until.group)
         within = [
@@ -75,7 +78,7 @@ def keeps_untils(attempt: Attempt) -> bool:
 
 
 def keeps_greed(attempt: Attempt) -> bool:
-    """4.3.7: no event before the next bound event, nor this event itself, could be one more iteration."""
+    """Rule 4.3.7: neither the next bound event nor an event before it could be one more iteration."""
     for greedy in attempt.layout.greedies:
         behind = attempt.behind(greedy.behind)
         if greedy.ahead and attempt.places(greedy.ahead):
@@ -90,7 +93,7 @@ def keeps_greed(attempt: Attempt) -> bool:
 
 
 def keeps_spans(attempt: Attempt) -> bool:
-    """4.3.8: ``last(P).t - first(P).t < d``."""
+    """Rule 4.3.8: ``last(P).t - first(P).t < d``."""
     return all(
         _last_us(attempt, places) - min(map(attempt.trace.time, places)) < span.within_us
         for span in attempt.layout.spans
@@ -99,13 +102,13 @@ def keeps_spans(attempt: Attempt) -> bool:
 
 
 def keeps_window(attempt: Attempt) -> bool:
-    """4.9: the clause's window is still open, by the stream's time, when the match's last event comes."""
+    """Rule 4.9: the window of WITHIN is still open, by the stream's time, when the match's last event comes."""
     within_us, places = attempt.pattern.within_us, sorted(attempt.bound.values())
     return within_us is None or len(places) < 2 or attempt.trace.clock(places[-1]) - attempt.start_us < within_us
 
 
 def keeps_trailing(attempt: Attempt) -> bool:
-    """4.6: trailing NOT and trailing GREEDY, over the events after all bound ones and before their deadline."""
+    """Rule 4.6: no trailing NOT or GREEDY takes an event after all bound events and before its deadline."""
     for negation in attempt.layout.negations:
         if not negation.ahead:
             places = _before(attempt, deadline_us(attempt, negation))
@@ -135,7 +138,7 @@ RULES_OF_PARTS = tuple(rule for rule in RULES if rule is not keeps_greed)  # 5.4
 
 
 def deadline_us(attempt: Attempt, condition: Negation | Greedy) -> int | None:
-    """D of section 4.6; None is the end of the trace."""
+    """The deadline D of section 4.6; None: the end of the trace."""
     found = []
     if attempt.pattern.within_us is not None:
         found.append(attempt.start_us + attempt.pattern.within_us)
@@ -185,7 +188,7 @@ def _allows_mode(attempt: Attempt, mode: Mode, occurrence: Occurrence, behind: l
 
 
 def _negated_places(attempt: Attempt, negation: Negation) -> Iterable[int]:
-    """The events that a NOT with something after it concerns."""
+    """The places of the events that a NOT between bound events concerns."""
     trace, ahead = attempt.trace, attempt.places(negation.ahead)
     if not negation.behind.members:
         end_us = attempt.horizon_us
@@ -202,7 +205,7 @@ def _negated_places(attempt: Attempt, negation: Negation) -> Iterable[int]:
 
 
 def _directly_behind(attempt: Attempt, behind: list[int]) -> list[int]:
-    """The events directly after X."""
+    """The places of the events directly after X."""
     return [place for place in attempt.trace.after(behind) if not attempt.trace.between(behind, [place])]
 
 
@@ -212,7 +215,7 @@ def _directly_following(attempt: Attempt, places: list[int]) -> list[int]:
 
 
 def _before(attempt: Attempt, deadline: int | None) -> list[int]:
-    """The events after all bound ones and before a deadline."""
+    """The places of the events after all bound ones and before a deadline."""
     places = attempt.trace.after(attempt.bound.values())
     return [place for place in places if deadline is None or attempt.trace.clock(place) < deadline]
 

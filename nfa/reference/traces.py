@@ -32,23 +32,23 @@ class Trace:
         return self.clocks[place] if self.clocks else self.time(place)
 
     def is_before(self, earlier: int, later: int) -> bool:
-        """``e < f``: by log position, or by time if ties are simultaneous."""
+        """Whether ``e < f``: by log position, or by time if ties are simultaneous."""
         return earlier < later if self.ties == "log" else self.time(earlier) < self.time(later)
 
     def is_after_all(self, places: Iterable[int], place: int) -> bool:
-        """``X < x``."""
+        """Whether ``X < x``: an event is after all events of X."""
         return all(self.is_before(earlier, place) for earlier in places)
 
     def is_before_all(self, place: int, places: Iterable[int]) -> bool:
-        """``x < Y``."""
+        """Whether ``x < Y``: an event is before all events of Y."""
         return all(self.is_before(place, later) for later in places)
 
     def after(self, places: Collection[int]) -> list[int]:
-        """All x with ``X < x``."""
+        """The places of all events x with ``X < x``."""
         return [place for place in range(len(self)) if self.is_after_all(places, place)]
 
     def between(self, places: Collection[int], later: Collection[int]) -> list[int]:
-        """All x with ``X < x < Y``."""
+        """The places of all events x with ``X < x < Y``."""
         return [place for place in self.after(places) if self.is_before_all(place, later)]
 
     def rank(self, place: int) -> tuple[int, int | str]:

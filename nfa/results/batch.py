@@ -211,7 +211,10 @@ class MatcherStats:
     under_bits: int
 
     def with_other_keys(self, other: MatcherStats) -> MatcherStats:
-        """The counts with those of patterns of other keys for the same events, which are counted once."""
+        """The sum of these counts and the counts of another lane.
+
+        The events of both are the same, and are counted once.
+        """
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_PATTERNS})
 
 
@@ -473,11 +476,11 @@ class MatchOutput:
         return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
 
     def endings(self, newest: int | None = None) -> list[Ending]:
-        """The ended (trace, pattern) pairs as values; for each correlation key the ``newest`` ones, or all."""
+        """The ended (trace, pattern) pairs as values; of each lane the ``newest`` ones, or all."""
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def ending_columns(self, newest: int | None = None) -> list[EndingColumns]:
-        """The ended (trace, pattern) pairs as columns, as ``endings`` has them; by correlation key."""
+        """The pairs of ``endings`` as columns, for each lane that has some."""
         return [lane.columns_of_endings(newest) for lane in self.lanes if len(lane.ending_rows)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:

@@ -1,4 +1,4 @@
-"""Accounts of patterns: their work, how often they were given up in traces, and whether this suspends them."""
+"""Accounts of patterns: their work, the traces in which they were given up, and whether this suspends them."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def run_batch(given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns,
 
 
 def _taken(given: RunInput, rows: NDArray[np.int64], compiled: CompiledRuns) -> NDArray[np.bool_]:
-    """The rows that each symbol takes, (symbols, rows)."""
+    """A mask (symbols, rows): whether a step with the symbol's types and condition takes the event."""
     taken = np.zeros((max(1, len(compiled.symbols)), len(rows)), np.bool_)
     names = {name: code for code, name in enumerate(given.batch.type_names)}
     codes = given.batch.type_codes[rows]

@@ -98,7 +98,7 @@ class RunEngine:
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Columns of a guard's tables for states of this engine, as numbered in ``endings``."""
+        """The columns of a guard's tables for states in the numbering of ``endings``."""
         return self._compiled.program.column[states].astype(np.int64)
 
     def held_sequences(self) -> NDArray[np.int64]:
@@ -219,7 +219,7 @@ class RunEngine:
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 
     def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Pairs by trace and pattern: in an order that saving the state does not change."""
+        """Pairs in the order of trace and pattern, which saving and loading the state does not change."""
         state = self._state
         order = np.lexsort((state.pair_pattern[pairs], state.pair_trace[pairs]))
         return pairs[order].astype(np.int32)

@@ -1,4 +1,4 @@
-"""States whose runs can be parked, and the value under which these wait (``nfa.kernels.runs.parking``)."""
+"""States whose runs can be parked, and the value under which their runs wait (``nfa.kernels.runs.parking``)."""
 
 from __future__ import annotations
 

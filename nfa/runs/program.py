@@ -121,7 +121,7 @@ def listeners(
 
 
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
-    """Whether matches are ranked before they are emitted, or wait because an event of their time may refute them."""
+    """Whether matches are ranked before they are emitted, or wait for events of equal time that may refute them."""
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts:
         return True
@@ -330,7 +330,8 @@ class _Writer:
     def program(
         self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
     ) -> RunProgram:
-        """The finished tables for listeners, (cell, type code, pattern) each, ascending, and types; None: any other.
+        """The finished tables; listeners, ascending, are (cell, type code, pattern), and the type None is any other
+        type.
 
         ``heard`` has the index of the cells.
         """

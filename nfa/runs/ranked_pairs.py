@@ -63,7 +63,7 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """The runs of a pair without a future, besides decided ones."""
+        """The runs of a pair that have no future; decided runs are not among them."""
         state, within_us = self.state, int(self.compiled.program.within[self.state.pair_pattern[pair]])
         if state.pair_finished[pair]:
             return set(runs)
@@ -74,7 +74,7 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """The given runs that are decided before a time, or at the time by a deadline."""
+        """The runs, of the given ones, that are decided before a time, or exactly at the time by their deadline."""
         state, found = self.state, []
         for run in runs:
             is_before = state.run_due[run] < time_us
@@ -88,7 +88,7 @@ class RankedPairs:
         return found
 
     def _is_waited(self, run: int) -> bool:
-        """Whether a reached deadline does not suffice, because other events of its time may still come."""
+        """Whether a run whose deadline is reached must wait, because other events of the same time may still come."""
         state = self.state
         is_otherwise = state.run_kind[run] == tables.DECIDED and state.run_how[run] != tables.BY_WINDOW
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
@@ -109,7 +109,7 @@ class RankedPairs:
     def _emitted(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
-        """The decided runs to emit, in order, without those that they rule out."""
+        """The decided runs to emit, in order; matches that earlier ones rule out are left out."""
         state = self.state
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern

@@ -145,7 +145,7 @@ class RunHarness:
         self.engine.load_arrays(arrays, traces=len(self._traces), sequences=len(self._events))
 
     def _guards(self, live: NDArray[np.bool_], policy: int) -> Guards:
-        """Tables of a guard that only has ``live``."""
+        """The tables of a guard that are derived from ``live`` alone."""
         size = RESERVED + len(live)
         rows = np.zeros((2 + len(live), self.columns), np.uint32)
         rows[ALL_LIVE], rows[2:] = 1, live

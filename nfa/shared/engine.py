@@ -123,7 +123,7 @@ class SharedStats:
     """Counts so far.
 
     Attributes:
-        held: (pair, event) with the event bound in the pair; includes expired ones until they are released.
+        held: Number of (pair, event) with the event bound in the pair; includes expired ones until they are released.
         pairs: (trace, pattern) pairs with bound events.
         state_bytes: Bytes in use, without free room.
     """
@@ -195,7 +195,7 @@ class SharedEngine:
         first_sequence: int,
         released: NDArray[np.int32],
     ) -> Findings:
-        """Match the visited rows of a batch; a trace is released at its end.
+        """Match the visited rows of a batch; the data of a trace are released when it ends.
 
         The guard's tables are complete for the batch. ``clocks`` are the newest times up to each row, of all traces;
         ``released`` counts the bound events dropped because of a guard (``TraceTable.released``).

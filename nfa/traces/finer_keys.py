@@ -66,8 +66,8 @@ class FinerTraces:
 def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
     """The rows in which no key is null, in order, the hashes of their correlation keys, and their indices in the batch.
 
-    The hashes of the rows cover all keys together. Numbers are equal keys if they are equal as numbers; a number, a
-    text and a boolean are always different.
+    The hash of a row covers all its keys. Numbers are equal keys if they are equal as numbers; a number, a text and a
+    boolean are always different.
     """
     every = np.arange(len(batch))
     found = BatchColumns(batch).read(every, list(keys))

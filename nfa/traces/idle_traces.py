@@ -35,8 +35,8 @@ class EndedTraces:
 class IdleTraces:
     """The time of the newest event of each open trace.
 
-    A trace ends ``timeout_us`` of event time later, before the first row of any trace at which time has come that far.
-    So batch boundaries make no difference.
+    A trace ends ``timeout_us`` of event time after its newest event, before the first row of any trace at which time
+    has come that far. So batch boundaries make no difference.
     """
 
     def __init__(self, timeout_us: int) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
     """An Arrow column of numbers (one-dimensional), whose memory it shares, or of booleans.
 
-    NaN is a value, not a null. The type of the column is as wide as the numbers; by default it is theirs.
+    NaN is a value, not a null. The column has the type of the numbers, or a given type of the same width.
     """
     is_flag = values.dtype == np.bool_
     room = np.packbits(values, bitorder="little") if is_flag else np.ascontiguousarray(values)

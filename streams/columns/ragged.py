@@ -1,4 +1,4 @@
-"""Columns of rows of different lengths: their lexicographic order, and which of them are equal.
+"""Columns whose rows have different lengths: their lexicographic order, and equal rows.
 
 All rows lie in one flat array of numbers, the *words*; the words of a row lie between two consecutive ``ends``.
 """
@@ -17,7 +17,7 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """The order of ragged rows, stable and ascending (intp), and which rows equal the row before them in it."""
+    """The stable ascending order of ragged rows (intp), and a mask of rows that equal the row before them in it."""
 
     rows: NDArray[np.intp]
     repeats: NDArray[np.bool_]
@@ -55,7 +55,7 @@ def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], 
 
 
 def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of the words of the given rows, one row after the other, from their first words and their sizes."""
+    """The indices of the words of some rows, row after row, given the first word and the size of each row."""
     ends = np.cumsum(sizes)
     places = np.arange(int(ends[-1]) if len(ends) else 0)
     places += np.repeat(starts - ends + sizes, sizes)

@@ -1,4 +1,4 @@
-"""Text operations on whole columns, with the same bytes as row by row, in a fraction of the time.
+"""Text operations on whole columns: the same result as row by row, in a fraction of the time.
 
 Texts are Arrow arrays of strings; a ``str`` in their place is a column with this text in every row.
 """

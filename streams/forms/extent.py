@@ -59,7 +59,10 @@ def check_extent(value: object) -> None:
 
 
 def _integer(digits: str) -> int:
-    """An integer of JSON; if it has too many digits for Python to read, some integer that is too large."""
+    """The integer of a JSON number.
+
+    A number with too many digits for Python becomes some other integer that is too large.
+    """
     return int(digits) if len(digits) <= _MOST_CHARACTERS else _MOST + 1
 
 

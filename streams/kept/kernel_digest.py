@@ -27,7 +27,7 @@ def kernel_digest() -> str:
 
 
 def digest_for(module: str, file: str) -> str:
-    """The digest under which kernels of a module are kept: ``kernel_digest``, for those that are shipped.
+    """The digest under which kernels of a module are kept: ``kernel_digest`` for shipped kernels.
 
     ``PACKAGE.kernels.TOPIC`` of another package also has the kernels of its own package.
     """

@@ -284,7 +284,8 @@ class TraceEnd:
     """The trace of a key ends here.
 
     Attributes:
-        time_us: When it ended, in event time. If None or later than the newest time that the shard knows, that time.
+        time_us: When the trace ended, in event time; at most the newest time that the shard knows, which is also used
+            for None.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TRACE_END
@@ -388,7 +389,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatenessChange:
-    """A stream with ``lateness: auto`` has another bound of out-of-orderness from here on.
+    """A new bound of out-of-orderness, from here on, for a stream with ``lateness: auto``.
 
     If the stream has a fixed lateness at this place, the record changes nothing.
 

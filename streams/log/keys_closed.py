@@ -16,9 +16,9 @@ class ClosedKeys:
     """The keys that an input finishes.
 
     Attributes:
-        to: Its closing key: no event with a key up to this one and a time after ``time_us`` is expected. None: its keys
-            have begun again, so all keys finished before may come again.
-        time_us: When, in event time.
+        to: The input's closing key: no event with a key up to this one and a time after ``time_us`` is expected. None:
+            the input's keys have begun again, so finished keys may come again.
+        time_us: When the keys are finished, in event time.
         seen: The basis of the decision, for people.
     """
 

@@ -37,7 +37,8 @@ class LogEntry:
     Attributes:
         position: Place in the shard, ``<ms>-<n>``; compare with ``position_order``.
         body: ``EVENTS``: an ``EventBatch`` in wire form. Otherwise a control record, see ``streams.log.control``.
-        route: Of ``EVENTS``: name of the further key whose traces they are for; empty for the correlation key.
+        route: For ``EVENTS``, the name of the further key whose traces the events are for; empty for the correlation
+            key.
     """
 
     position: str

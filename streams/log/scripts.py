@@ -41,8 +41,7 @@ class Script:
     def bind(self, given: Mapping[str, ScriptInput]) -> tuple[list[str], list[ScriptValue]]:
         """KEYS and ARGV from the values by name.
 
-        ``TypeError`` if a value is missing or unknown, or is a list where the header has a single value, or the
-        reverse.
+        ``TypeError`` if a value is missing or unknown, or if a list and a single value are confused.
         """
         if self.names != given.keys():
             missing, unknown = sorted(self.names - given.keys()), sorted(given.keys() - self.names)

@@ -1,4 +1,4 @@
-"""The form of a CSV file: its delimiter, the types of its columns, the order of its dates.
+"""The form of a CSV file: its delimiter, the types of its columns, and the order of its dates.
 
 All cells are examined before the first event is read, because one cell decides for its whole column: a column contains
 numbers only if no two different texts would be equal numbers, so ``1.10`` beside ``1.1`` is text.
@@ -37,7 +37,7 @@ class CsvForm:
     """The form of a CSV file.
 
     Attributes:
-        has_mark: Whether the first line is ``sep=...``, which spreadsheets write.
+        has_mark: Whether the first line is ``sep=...``, as spreadsheets write it.
         types: Types of columns by name; other columns are texts.
     """
 
@@ -211,7 +211,7 @@ def _delimited(header: str, path: Path, options: ReaderOptions, wanted: Collecti
 
 
 def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Column], set[str]]:
-    """The columns of a file, and the orders that its dates show; of a damaged file up to the damage."""
+    """The columns of a file, and the orders that its dates show; a damaged file is examined up to the damage."""
     columns: list[_Column] = []
     orders: set[str] = set()
     place: int | None = None

@@ -95,7 +95,10 @@ def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclara
 
 
 def declaration_of(options: ReaderOptions) -> StreamDeclaration:
-    """A stream declaration for reading with these options. If they map anything, unmapped members are attributes."""
+    """A stream declaration for reading with these options.
+
+    If the options map members, the other members are attributes.
+    """
     columns, usual = options.columns, FieldMapping()
     if columns == Columns():
         return StreamDeclaration(name="file", key=options.key or "key", mapping=FieldMapping(clock=IN_MICROSECONDS))

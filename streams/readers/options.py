@@ -21,9 +21,9 @@ class Columns:
     """Where a file has the members of an event, if not at the usual places: columns of CSV, paths in JSON lines.
 
     Attributes:
-        id: Of the event, or several that make one id, joined by colons; None: ``id``, and events without it are
-            numbered.
-        attributes: The columns that are attributes; None: all that are not used for id, type, time or as ``key``.
+        id: Place of the event's id, or several places whose values make one id, joined by colons; None: ``id``, and
+            events without it are numbered.
+        attributes: The columns that are attributes; None: all columns that are not used as id, type, time or ``key``.
         data: JSON lines: the path of the object of attributes; None: the members of the line that ``attributes`` names.
     """
 
@@ -50,9 +50,9 @@ class ReaderOptions:
             in the order of the file. ``line``: times are ignored, and the n-th event gets time n - 1 microseconds
             (1970-01-01T00:00:00Z, then .000001, ...).
         delimiter: CSV: the separator of columns; None: detected from the header.
-        encoding: Of the file; None: UTF-8, or UTF-16 with a byte order mark.
+        encoding: Encoding of the file; None: UTF-8, or UTF-16 with a byte order mark.
         types: CSV: types of the columns named here; those of others follow from their values.
-        duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other.
+        duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other event.
         on_dropped: Called with the number of dropped events, if any.
         on_notice: Called with notices about the file, in words.
         keeps_order: Events stay in the order of the file instead of being sorted by time.

@@ -1,4 +1,4 @@
-"""Reads the rows of an event file as JSON objects, one by one, without judging them.
+"""Reads the rows of an event file as JSON objects, without checking their content.
 
 ``read_events`` rejects a file for one bad event; this gives every row on its own: a JSON object, or the reason why the
 row has none, each with its place in the file. Each kind of file becomes:
@@ -50,8 +50,9 @@ class RowLayout:
         top: Columns that are members of the object itself, the others being members of its ``data``; None: every column
             is a member of the object itself, and dots in its name make nested objects.
         texts: Columns of CSV that are texts whatever they look like; also those of ``top`` except the time.
-        id: Column of the event's id, which is generated if missing; or several, from which the stream makes it.
-        time: Column of its time: whole microseconds stay numbers.
+        id: Column of the event's id, which is generated if missing; or several columns, from which the stream makes the
+            id.
+        time: Column of the event's time; whole microseconds stay numbers.
         max_row_bytes: Larger rows are faulty.
         data: Path of the attributes, if ``top`` is set.
         mapping: For files in foreign forms: every row becomes a CloudEvent through these options. None: columns by
@@ -83,7 +84,7 @@ def kind_of(path: Path) -> str | None:
 def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | None = None) -> Iterator[RawRow]:
     """The rows of a file in their order; a name that ends in ``.gz`` means that it is compressed.
 
-    ``layout`` is for CSV and Parquet; ``options`` bound the file's size and say how it is written (default: from the
+    ``layout`` is for CSV and Parquet; ``options`` bound the file's size and describe its form (default: from the
     layout). ``EventFileError`` if the file cannot be read further; earlier rows have been yielded.
     """
     chosen = options or layout.mapping or layout.written
@@ -197,7 +198,10 @@ def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[R
 
 
 def _say_without_zone(row: dict[str, Any], column: str) -> None:
-    """Replace a time without a zone by its text, so that the zone is applied later; otherwise it would become UTC."""
+    """Replace a time without a zone by its text, because the zone is applied later.
+
+    The time would become UTC otherwise.
+    """
     value = row.get(column)
     if isinstance(value, datetime) and value.tzinfo is None:
         row[column] = value.isoformat()
