@@ -3,7 +3,7 @@
 Purpose: combine events of two or more inputs that have the same key, within windows, and drop events that can no longer
 join, because they left their window or because their key was closed. Promises: exact results, each once, at the event
 that completes it; neither batch boundaries nor saving and loading change the results; a key is reported as over at the
-first item at which this is known; one look-up per event.
+first item at which this is known; each event costs one look-up.
 """
 
 from joins.changing import keeps_rows

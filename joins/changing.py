@@ -9,7 +9,7 @@ from joins.document import JoinBody, read_join
 
 
 def keeps_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a new version of a join differs from the version before only in members that can change while it runs.
+    """Whether a new version of a join changes only members that can change while the join runs.
 
     These are windows, closings of keys, the condition, the handling of late events, limits, and the members and type of
     the derived events. With other inputs, keys or event types, another ``emit``, ``outer`` or ``wait``, or with

@@ -46,12 +46,13 @@ class JoinInput:
     """One input of a join.
 
     Attributes:
-        key: Path of the join key, as a stream declares keys; None: the stream's correlation key.
+        key: Path of the join key, in the form of a stream's keys; None: the stream's correlation key.
         types: Event types that take part; empty: all.
-        closing_types: Types whose events finish their key; events of a type that does not take part do nothing else.
-        retractions: Whether retractions of a derived stream take events out, or are ordinary events.
-        retractions_us: How long events can be retracted, where its window is not longer.
-        waits: Its keys are whole numbers that rise roughly, and are finished by measurement (``wait: auto``).
+        closing_types: Types whose events finish their key; if such a type does not take part, its events do only this.
+        retractions: Whether retractions in a derived stream remove events, or are ordinary events.
+        retractions_us: How long events can be retracted, unless the input's window is longer.
+        waits: Whether the input's keys are whole numbers that rise roughly, and are finished by measurement (``wait:
+            auto``).
     """
 
     alias: str
@@ -67,22 +68,22 @@ class JoinInput:
 
     @property
     def revocable_us(self) -> int | None:
-        """How long its events can be retracted; None: until their key is finished."""
+        """How long the input's events can be retracted; None: until their key is finished."""
         return max(self.retractions_us, self.window.size if self.window.kind == "time" else 0) or None
 
     @property
     def ends_with_traces(self) -> bool:
-        """Whether its keys are finished by the ends of their traces and by punctuations."""
+        """Whether the input's keys are finished by the ends of their traces and by punctuations."""
         return not self.closings.isdisjoint(_TRACE_ENDS)
 
     @property
     def finishes_ranges(self) -> bool:
-        """Whether it may finish ranges of keys."""
+        """Whether the input may finish ranges of keys."""
         return self.waits or self.ends_with_traces
 
     @property
     def closes(self) -> bool:
-        """Whether anything finishes its keys."""
+        """Whether anything finishes the input's keys."""
         return bool(self.closings or self.closing_types or self.waits)
 
 
@@ -94,8 +95,8 @@ class JoinBody:
         emit: ``each``: an event for each combination. ``on_close``: one for each key, once it is finished.
         outer: Aliases of inputs whose absence is reported.
         event_type: Type of the derived events; None: the name of the join.
-        memory_rows: The most events per shard in memory, where the others are spilled to disk; None: all in memory.
-        most_rows: Where nothing is spilled: the most events per shard that the join may hold; None: any number.
+        memory_rows: If events are spilled to disk, the most events per shard in memory; None: all are in memory.
+        most_rows: If nothing is spilled, the most events per shard that the join may hold; None: any number.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -124,7 +125,7 @@ class JoinBody:
 
     @property
     def reporting(self) -> tuple[int, ...]:
-        """In a join of two inputs, those whose unjoined events are reported, because the other input may be absent."""
+        """In a join of two inputs, inputs whose unjoined events are reported, because the other one may be absent."""
         if len(self.inputs) > _PAIR:
             return ()
         return tuple(
@@ -133,7 +134,7 @@ class JoinBody:
 
     @property
     def optional(self) -> tuple[int, ...]:
-        """In a join of more than two inputs, those that combinations may lack."""
+        """In a join of more than two inputs, the inputs that combinations may lack."""
         if len(self.inputs) <= _PAIR:
             return ()
         return tuple(number for number, one in enumerate(self.inputs) if one.alias in self.outer)

@@ -1,4 +1,4 @@
-"""The derived events of a join, built by columns; the bytes are the same as if each were built by itself."""
+"""The derived events of a join, built by columns; the bytes are the same as for events built one by one."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class MemberEvents:
         return [found[place] for place in self._places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
-        """The values of a column for the distinct events, times in us, and the place of each event among these."""
+        """The values of a column for the distinct events (times in us), and the place of each event among these."""
         if column.function == "id":
             return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
         if column.function == "time":
@@ -123,7 +123,7 @@ class DerivedEvents:
         self._type = texts_of([self.event_type])
 
     def of_combinations(self, held: HeldEvents, found: JoinedColumns, *, is_over: bool = False) -> EventBatch:
-        """An event for each combination, in their order; ``is_over``: the end of the input decided the combinations."""
+        """An event for each combination, in order; ``is_over``: the end of the input decided the combinations."""
         if not len(found.members):
             return EventBatch.from_events([])
         present = (found.members >= 0) @ (1 << np.arange(len(self._aliases)))
@@ -134,7 +134,7 @@ class DerivedEvents:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, found: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Bytes of the values of each combination's event; 0 where they are few, or if not ``is_each``."""
+        """Bytes of the values of each combination's event; 0 if they are few, or if the join emits no combinations."""
         sizes = np.zeros(len(found.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
             columns = [column for column in self._columns if column.alias == alias]

@@ -39,7 +39,7 @@ def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> di
 
 
 def figures(body: JoinBody, sums: _Sums) -> list[str]:
-    """A sentence for each input with enough observations, and for each that had events without a usable key."""
+    """A sentence for each input with enough observations, and for each input that had events without a usable key."""
     return [
         *(sentence for number in range(len(body.inputs)) for sentence in _of_input(body, number, sums)),
         *without_keys(body, sums),

@@ -1,4 +1,4 @@
-"""Keys that inputs have finished by ranges, kept as intervals, however many keys these contain.
+"""Keys that inputs have finished by ranges, kept as intervals: memory does not grow with the number of keys.
 
 Source: section 3.3 of the specification of punctuation-aware joins: a range is applied to the keys that a join knows,
 and to later keys as they appear; keys that are over by a range need not be remembered one by one.
@@ -21,7 +21,7 @@ Pairs = Sequence[Sequence[Sequence[int]]]
 
 
 class FinishedRanges:
-    """The finished ranges of all inputs of a join, and the whole numbers of the keys that it knows by their hashes."""
+    """The finished ranges of all inputs of a join, and the whole numbers of its known keys, by hash."""
 
     def __init__(self, inputs: int) -> None:
         self._closed = [Intervals() for _ in range(inputs)]
@@ -43,14 +43,17 @@ class FinishedRanges:
         return sum(array.nbytes for array in (self._hashes.values, self._numbers.values, *bounds))
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Remember the numbers of keys (strings) that a join takes in; returns which are whole numbers, and these."""
+        """Remember the numbers of keys (strings) that a join takes in.
+
+        Returns the mask of whole numbers, and the numbers.
+        """
         is_whole, numbers = whole_numbers(keys)
         self._hashes.add(hashes[is_whole])
         self._numbers.add(numbers[is_whole])
         return is_whole, numbers
 
     def prune(self, known: NDArray[np.uint64]) -> None:
-        """Forget the numbers of keys that are not among the known ones, given by hash."""
+        """Forget the numbers of unknown keys; the known keys are given by hash."""
         hashes, first = np.unique(self._hashes.values, return_index=True)
         is_known = np.isin(hashes, known)
         self._set_numbers(hashes[is_known], self._numbers.values[first[is_known]])
@@ -61,7 +64,7 @@ class FinishedRanges:
         return len(self._hashes) > self._most
 
     def covers(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which keys, given as whole numbers, an input has finished by a range."""
+        """The mask of keys, given as whole numbers, that an input has finished by a range."""
         return self._closed[number].covers(keys)
 
     def finish(self, number: int, finished: KeyRange, known: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -103,11 +103,14 @@ class HeldEvents:
         return EventBatch.of_hashed(self.ids(rows), types, self.times_us(rows), keys, self.data(rows))
 
     def is_counted(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which of some events were already part of a result or total."""
+        """The mask of the events that were already part of a result or total."""
         return cast("NDArray[np.bool_]", self._is_counted.values[rows])
 
     def count(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Mark some distinct events as part of a result or total; returns which of them were not marked before."""
+        """Mark some distinct events as part of a result or total.
+
+        Returns the mask of events that were not marked before.
+        """
         is_new = ~self._is_counted.values[rows]
         self._is_counted.values[rows] = True
         return cast("NDArray[np.bool_]", is_new)

@@ -39,7 +39,7 @@ class Intervals:
         self.greatest = np.concatenate([self.greatest[:first], np.array([high]), self.greatest[last:]])
 
     def covers(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which numbers are in the set."""
+        """The mask of the numbers that are in the set."""
         if not len(self):
             return np.zeros(len(numbers), np.bool_)
         places = np.searchsorted(self.least, numbers, side="right") - 1

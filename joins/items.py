@@ -27,7 +27,7 @@ class Item(IntEnum):
 
 
 class Cause(IntEnum):
-    """Why no combination of a key comes any more."""
+    """The reason why no combination of a key can come any more."""
 
     REGULAR = tables.REGULAR
     WINDOW_ASSISTED = tables.WINDOW_ASSISTED
@@ -85,7 +85,10 @@ class ItemColumns:
 
     @classmethod
     def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """Items in the order of their rows, then of the parts, at the times of the rows; and the row of each."""
+        """The items of some parts in the order of their rows, then of the parts; each has the time of its row.
+
+        Returns also the row of each.
+        """
         places = np.concatenate([part[0] for part in parts])
         order = np.argsort(places, kind="stable")
         places = places[order]
@@ -189,7 +192,7 @@ class JoinedColumns:
         )
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-        """The same without some results; results after which others were cut must be kept.
+        """The results without some of them; results after which others were cut must be kept.
 
         ``is_kept`` has a value for each result; further values after them are ignored.
         """
@@ -213,13 +216,13 @@ Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.u
 
 
 def are_events(items: ItemColumns) -> NDArray[np.bool_]:
-    """Which items are events, including events that contradict a range."""
+    """The mask of items that are events, including events that contradict a range."""
     found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
     return found
 
 
 def are_late(items: ItemColumns) -> NDArray[np.bool_]:
-    """Which items are events that contradict a range."""
+    """The mask of items that are events and contradict a range."""
     found: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys == 0)
     return found
 
@@ -231,13 +234,16 @@ def with_late(found: JoinedColumns, items: ItemColumns) -> JoinedColumns:
 
 
 def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
-    """Which items are events without a usable key."""
+    """The mask of items that are events without a usable key."""
     found: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys != 0)
     return found
 
 
 def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
-    """Closings of keys in finished ranges; ``is_finished`` says by input and row whether one has the row's key."""
+    """Closings of keys in finished ranges.
+
+    ``is_finished`` is, by input and row, whether the input has finished the row's key.
+    """
     rows = [np.flatnonzero(some) for some in is_finished]
     return [
         (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
@@ -251,7 +257,7 @@ def keys_before(
     keys: NDArray[np.uint64],
     is_event: NDArray[np.bool_],
 ) -> NDArray[np.uint64]:
-    """The key that each row finishes because its event has another key; 0: none.
+    """The key that each row finishes, because its event has another key than the one before; 0: none.
 
     ``clustered`` are the numbers of inputs whose events of a key come together; ``newest_keys`` has the newest key of
     each such input and is updated. Keys are hashed.

@@ -1,7 +1,7 @@
 """Merged events: the form of an input's events in the common order of all inputs of a join.
 
-The type of a merged event is the alias of its input, followed by a mark if the event finishes its key, or does only
-that. Its id begins with the input and a place, and its data are the type and the data of the event.
+The type of a merged event is the alias of its input, followed by a mark if the event finishes its key, with or without
+taking part. Its id begins with the input and a place, and its data are the type and the data of the event.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LAST_PLACE = (1 << 64) - 1
 
 
 def finishes_key(mark: str, *, is_unique: bool) -> bool:
-    """Whether a merged event with a mark finishes its key; ``is_unique``: its input has one event of each key."""
+    """Whether a merged event with a mark finishes its key; ``is_unique``: the input has one event of each key."""
     return mark != UNKEYED and (is_unique or mark.endswith((LAST, CLOSED)))
 
 
@@ -93,7 +93,7 @@ def original_ids(identities: pa.Array) -> pa.Array:
 
 
 def original_of(event: Event) -> Event:
-    """A merged event as its stream has it."""
+    """The original event of a merged event, as in its stream."""
     original = dict(event.data)
     identity = event.id[_PLACED:]
     return Event(id=identity, type=str(original["type"]), time_us=event.time_us, key=event.key, data=original["data"])

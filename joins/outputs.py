@@ -17,7 +17,7 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event of an output and the alias of its input; mostly its key was finished, and it joined nothing."""
+    """An event with the alias of its input; as a broken one it joined nothing, because its key was finished."""
 
     event: Event
     alias: str
@@ -36,7 +36,8 @@ class JoinOutput:
         late_retractions: Retractions of events that the join does not know, or no longer knows.
         lost: The reason why the join has stopped for good, such as missing rows on disk; None: it has not, or the
             reason was reported before.
-        cut: The newest event of each combination after which results are missing, because one event led to too many.
+        cut: The newest event of each combination after which results are missing, because one event led to too many
+            results.
         excess: If the join stops at its limits of results, the newest event of the last result; else empty.
     """
 
@@ -82,7 +83,7 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The results of a join up to where it stops (``is_there``: it does), and the reports of ``JoinOutput``."""
+    """The results of a join up to the place where it stops, if ``is_there``, and the reports of ``JoinOutput``."""
 
     found: JoinedColumns
     is_there: bool
@@ -140,7 +141,7 @@ def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]
 def _named(
     held: HeldEvents, aliases: Sequence[str], sequences: NDArray[np.int64], numbers: NDArray[np.integer]
 ) -> tuple[Broken, ...]:
-    """Held events as they were in their streams; ``numbers``: their inputs."""
+    """Held events in the form of their streams; ``numbers`` are those of their inputs."""
     events = held.batch(held.rows_of(sequences)).to_events() if len(sequences) else []
     numbered = zip(events, numbers.tolist(), strict=True)
     return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in numbered)

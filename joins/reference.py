@@ -61,7 +61,7 @@ class ReferenceJoin:
         self._settle(Why.BY_CLOSING if kind is Item.CLOSING else Why.BY_WINDOW, came=kind is Item.EVENT)
 
     def change(self, windows: Sequence[Window]) -> None:
-        """Use other windows from here on; an event that could no longer join anything before does not come back."""
+        """Use other windows from here on; events that could join nothing any more do not come back."""
         self._gone.update(event.sequence for event in self._taken if not self._may_join(event))
         self.windows = windows
         self._settle(Why.BY_WINDOW)
@@ -141,7 +141,7 @@ class ReferenceJoin:
         yield from filter(self.holds, combinations)
 
     def _is_inside(self, event: ReferenceEvent) -> bool:
-        """Whether an event is in its window now, and was until now."""
+        """Whether an event is in its window, and has not left it before."""
         if event.sequence in self._gone:
             return False
         window, mine = self.windows[event.number], [one for one in self._events if one.number == event.number]
@@ -160,7 +160,7 @@ class ReferenceJoin:
     def _is_over(self, key: int | None, but: ReferenceEvent | None = None) -> bool:
         """Whether no combination can contain a key any more: an input closed it and has no event of it in its window.
 
-        The event ``but`` does not count.
+        The event ``but`` is ignored.
         """
         inputs = range(len(self.windows))
         return all(self._has_closed(number, key) for number in inputs) or any(
@@ -184,7 +184,7 @@ class ReferenceJoin:
     def _settle(self, why: Why, *, came: bool = False) -> None:
         """Report events that can no longer join, and keys that are over; ``why`` is the reason to report.
 
-        ``came``: the newest event has just come; if it cannot join, the key was closed before.
+        ``came``: the newest event has just come; if this event cannot join, its key was closed before.
         """
         for event in self._taken:
             if event.number in self.outer and event.sequence not in self._reported and not self._may_join(event):

@@ -40,7 +40,7 @@ class Column:
 
     @property
     def is_total(self) -> bool:
-        """Whether it is a total over many events."""
+        """Whether the column is a total over many events."""
         return self.function in get_args(Total)
 
 
@@ -90,7 +90,7 @@ def value_at(data: object, path: Sequence[str]) -> Any:
 
 
 class Totals:
-    """Totals of a key, in which each event counts once. A total is a list with the state of each column.
+    """The totals of a key, in which each event counts once. A total is a list with the state of each column.
 
     ``adding`` has by alias, for each column of the input, its place, and a function of the column's state, the sequence
     number of an event and its value that returns the new state.
@@ -180,7 +180,7 @@ def _average(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _is_null(value: Any) -> bool:
-    """Whether a value is skipped; lists and objects are null, as in conditions."""
+    """Whether totals skip a value as null; lists and objects are null, as in conditions."""
     return value is None or isinstance(value, list | dict)
 
 

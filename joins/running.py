@@ -116,7 +116,7 @@ class JoinRun:
             self._lost = reason
 
     def measures(self) -> dict[str, int]:
-        """Counts as in ``JoinStats``, of memory and disk together, and the numbers that ``figures`` needs."""
+        """The counts of ``JoinStats``, over memory and disk together, and the numbers that ``figures`` needs."""
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
         counts = {**asdict(self._join.stats), "open_totals": len(self._totals.open), **figures}
         counts |= {} if self._retractions is None else self._retractions.ledger.counts()
@@ -135,7 +135,10 @@ class JoinRun:
         return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in (of another version only the time counts); ``StateLost`` if rows on disk are lost."""
+        """Take merged events in (only the times of another version's events count).
+
+        ``StateLost`` if rows on disk are lost.
+        """
         if self._retractions is None and any(REVOCABLE in name for name in batch.type_names) and not self.has_stopped:
             self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
             self._retractions.begin(self._held)
@@ -225,8 +228,8 @@ class JoinRun:
     def _forget_implied(self) -> None:
         """Forget keys that are over and follow from ranges, and the numbers of forgotten keys, once there are many.
 
-        A key that only ranges have closed need not be remembered, as its state follows from the ranges. Where events of
-        a key come together the newest key is kept, because it will be closed by its hash.
+        A key that only ranges have closed need not be remembered, as its state follows from the ranges. If the events
+        of each key come together, the newest key is kept, because it will be closed by its hash.
         """
         if not self._may_have_ranges:
             return
@@ -282,7 +285,7 @@ class JoinRun:
                 return joined_outputs(outputs)
 
     def _limit(self) -> None:
-        """Limit the reported combinations: for totals to no more than each event needs to be in one.
+        """Limit the reported combinations; for totals, to enough combinations for each event to be in one.
 
         Where events may be retracted, all combinations of a key are known; a condition is checked in all of them.
         """
@@ -363,14 +366,14 @@ class JoinRun:
         return None if rows is None else Pager(rows, self.spilled, f"{self.name} {self.version}")
 
     def _nothing(self) -> JoinOutput:
-        """An empty output; the first one after the join has stopped for good has the reason."""
+        """An empty output; if the join has just stopped for good, it has the reason."""
         none = EventBatch.from_events([])
         lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
         return JoinOutput(events=none, passed_on=none, lost=lost)
 
     @property
     def _beside(self) -> KnownBeside:
-        """The state of keys besides their rows."""
+        """Access to the state of keys besides their rows."""
         return KnownBeside(self._join, self._totals, self._retractions)
 
     def _bring_back(self, pager: Pager, keys: NDArray[np.uint64], until_us: int) -> None:
@@ -464,7 +467,7 @@ class JoinRun:
         self._ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def _items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """The items of merged events, and the row of each."""
+        """The items that merged events become, and the row of each item."""
         known = [self._numbers.get(name, (0, "")) for name in batch.type_names]  # others have no rows here
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in known])[batch.type_codes]
@@ -492,7 +495,7 @@ class JoinRun:
         return ItemColumns.in_order(parts, batch.time_us)
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """By input and row, whether the input has finished the key by a range, even if the key was unknown then."""
+        """For each input and row, whether the input has finished the row's key by a range, known or not."""
         inputs = range(len(self.body.inputs))
         if not self._may_have_ranges:
             return np.zeros((len(inputs), len(batch)), np.bool_)

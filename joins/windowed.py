@@ -294,7 +294,7 @@ class WindowJoin:
         return found["key"].copy(), found["closed"].copy()
 
     def closed(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The inputs that have closed each of some keys, as bits; 0 for unknown keys."""
+        """For each of some keys, the inputs that have closed it, as bits; 0 for unknown keys."""
         slots = self._state.slots[self._state.slots[:, 1] != 0]
         slots = slots[np.argsort(slots[:, 0])]
         found = np.zeros(len(keys), np.uint64)
@@ -310,7 +310,7 @@ class WindowJoin:
         drop_keys(self._state, np.ascontiguousarray(keys))
 
     def coldest(self, rows: int) -> NDArray[np.uint64]:
-        """The least recently used hashed keys that have rows: at least a number of rows, or all."""
+        """The least recently used hashed keys with rows: enough keys for a number of rows, or all keys."""
         fresh = int(self._state.counters[kernel.FRESH_CLUSTERS])
         is_used = np.ones(fresh, np.bool_)
         is_used[self._state.free_clusters[: int(self._state.counters[kernel.FREE_CLUSTERS])]] = False
@@ -340,7 +340,8 @@ class WindowJoin:
         put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
 
     def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """When time leads to a result or the end of each key, and when all of its rows have left their windows.
+        """For each key, when time leads to its next result or its end, and when all of its rows have left their
+        windows.
 
         For keys that were taken out; in microseconds, the largest number: never.
         """

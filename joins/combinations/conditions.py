@@ -1,8 +1,8 @@
-"""A condition between the inputs of a join: a combination exists only where it holds.
+"""A condition between the inputs of a join: it must hold in every combination that the join reports.
 
 The join combines events by key; combinations that contradict the condition are dropped here. Where unjoined events of
-an input are reported, the join reports each event that can join nothing any more (``reports_all``), as it does not know
-whether the event has joined something under the condition.
+an input are reported, the join passes on every event that can join nothing any more (``reports_all``), because only the
+condition shows whether the event has joined something.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Condition(Protocol):
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
         """Whether the condition holds, for each of ``size`` combinations.
 
-        ``values`` has for each column its distinct values, as plain JSON, and the place of each combination's value
-        among them.
+        ``values`` has for each column the distinct values, as plain JSON, and the place of each combination's value
+        among these.
         """
         ...
 
 
 class Conditions(Protocol):
-    """Makes the condition of a join from its text."""
+    """A function that makes the condition of a join from its text."""
 
     def __call__(self, body: JoinBody) -> Condition | None:
         """The condition; None: the join has none."""
@@ -54,7 +54,7 @@ class Conditions(Protocol):
 
 
 def unconditional(body: JoinBody) -> None:
-    """The condition of a join that has none; a ``ValueError`` if it has one."""
+    """Conditions for joins without a condition; a ``ValueError`` if the join has one."""
     if body.where is not None:
         raise ValueError(f"nothing reads the condition {body.where!r} of a join")
 
@@ -63,8 +63,8 @@ def unconditional(body: JoinBody) -> None:
 class Conditional:
     """The results of a join under its condition.
 
-    ``left_out`` counts the combinations that contradict it, the events that had joined something, and the combinations
-    that are cut.
+    ``left_out`` counts the combinations that contradict the condition, the events that had joined something, and the
+    combinations that are cut.
     """
 
     body: JoinBody
@@ -82,7 +82,8 @@ class Conditional:
     def judged(
         self, found: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
-        """Some results, and which of them are kept: combinations in which the condition holds, and events in none.
+        """Some results, and the mask of those that are kept: combinations in which the condition holds, and events in
+        no such combination.
 
         Events that have joined something for good are marked in ``held``; ``retractions`` know the others. One event
         completes at most ``most`` kept combinations; the others are cut.

@@ -22,7 +22,7 @@ FIGURE = ":"
 
 
 def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
-    """By input, whether an event may be a combination alone, because all other inputs may be absent."""
+    """For each input, whether its event may be a combination alone, because all other inputs may be absent."""
     lone = [all(other.alias in body.outer for other in body.inputs if other is not one) for one in body.inputs]
     return np.array(lone, np.bool_)
 
@@ -37,7 +37,7 @@ class UnkeyedEvents:
 
     @property
     def counts(self) -> list[int]:
-        """The number of these events, by input; empty if there were none."""
+        """The number of events without a usable key, by input; empty if there were none."""
         counts: list[int] = self._counts.tolist() if self._counts.any() else []
         return counts
 
@@ -47,7 +47,7 @@ class UnkeyedEvents:
         return with_lone(found, items, self._is_lone, first, now_us)
 
     def measures(self) -> dict[str, int]:
-        """The number of these events: in total, and for each input that had some."""
+        """The number of events without a usable key: in total, and for each input that had some."""
         if not self.counts:
             return {}
         pairs = zip(self._aliases, self.counts, strict=True)
@@ -99,5 +99,5 @@ def with_lone(
 
 
 def _order(items: Sequence[NDArray[np.generic]]) -> NDArray[np.intp]:
-    """The order in which two columns of items are merged by item; at the same item, the first column comes first."""
+    """The order that merges two columns of item numbers; for equal items, the first column comes first."""
     return np.argsort(np.concatenate(items), kind="stable")

@@ -27,9 +27,9 @@ class KeyRecord:
     """A closed key, as seen by one input.
 
     Attributes:
-        life_us: From its first event to the input's own punctuation, or to its last event if there is none.
-        lag: Time from its first event until events of it became useless, in lives.
-        stay_us: Mean stay of its events, by Eq. 6.1.
+        life_us: Time from the key's first event to the input's own punctuation, or to the key's last event without one.
+        lag: Time from the key's first event until events of the key became useless, in lives.
+        stay_us: Mean stay of the key's events, by Eq. 6.1.
     """
 
     events: int
@@ -75,7 +75,7 @@ class SeenKey:
             self.closed[number] = min(self.closed[number], time_us)
 
     def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
-        """A record of the key for each input that has events of it; ``windows`` in microseconds, infinite: none.
+        """A record of the key for each input that has events of the key; ``windows`` in microseconds, infinite: none.
 
         ``optional`` inputs may be absent: an event does not become useless because they have no event in its window.
         """

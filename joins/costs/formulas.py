@@ -47,7 +47,7 @@ class UnitCosts:
 
 
 def stay_case(life: float, lag: float, window: float) -> int:
-    """The number of the case of Eq. 6.1 that applies (1 to 6); where two cases agree, the first in the source."""
+    """The number of the case of Eq. 6.1 that applies (1 to 6); if two cases agree, the first one in the source."""
     if lag <= 0:
         return 2
     if lag > 1 and (lag - 1) * life >= window:
@@ -58,7 +58,7 @@ def stay_case(life: float, lag: float, window: float) -> int:
 
 
 def mean_stay_us(life: float, lag: float, window: float) -> float:
-    """Eq. 6.1: mean stay of an event in the unit of the arguments (unstored: 0); infinite stays are refused."""
+    """The mean stay of an event by Eq. 6.1, in the unit of the arguments (unstored: 0); infinite stays are refused."""
     if life < 0 or window < 0:
         raise ValueError(f"a life and a window are not negative, got {life} and {window}")
     if math.isinf(lag) and lag > 0:

@@ -25,7 +25,7 @@ class ResultLimits:
 
     Attributes:
         per_event: Results that one event of a key may lead to at once, at least 1; further results are not emitted.
-        average: Results per event of the join in a shard that are free, at least 1.
+        average: Results that are free for each event of the join in a shard, at least 1.
         ahead: Results beyond that, at least 1; with more the join is suspended. A result of more than two inputs, or
             with values of more than 512 bytes, counts as several. Ten combinations that the join's condition drops
             count as one result.
@@ -37,13 +37,13 @@ class ResultLimits:
 
 
 class ResultAccount:
-    """The account of a join's results in a shard, beyond those that are free.
+    """The account of a join's results in a shard beyond the free ones.
 
     Attributes:
         owed: Tenths of results on the account; each event takes off ``average`` results, after its own are added.
         cut: Number of events that led to more than ``per_event`` results.
-        has_asked: Whether its totals were ever over combinations in which a condition holds. From then on all
-            combinations are examined, because events that are in none of them may be anywhere.
+        has_asked: Whether the join's totals were ever over combinations under a condition. From then on all
+            combinations are examined, because events that are in no such combination may be anywhere.
     """
 
     def __init__(self, limits: ResultLimits, owed: int = 0, cut: int = 0, *, has_asked: bool = False) -> None:
@@ -52,8 +52,8 @@ class ResultAccount:
     def limited(self, limits: ResultLimits, *, asks: bool, is_total: bool) -> tuple[int, bool]:
         """Set the limits of a join; ``asks``: it has a condition, ``is_total``: it makes totals of combinations only.
 
-        Returns how many combinations one event may lead to at once, and whether it suffices that each event is in one
-        of the reported combinations. Where combinations are only candidates for results, the number is so high that
+        Returns the most combinations that one event may lead to at once, and whether it suffices that each event is in
+        one of the reported combinations. Where combinations are only candidates for results, the number is so high that
         exceeding it suspends the join anyway.
         """
         self.limits, self.has_asked = limits, self.has_asked or (is_total and asks)
@@ -85,9 +85,9 @@ class ResultAccount:
     ) -> list[int]:
         """Add results to the account; returns the place of the first one beyond the limit ``ahead``, or an empty list.
 
-        A result of an item after the last one was decided before that item. ``sizes`` are the bytes of each result's
-        values. ``is_result``: the combination is a result, neither dropped by a condition nor an event that has joined
-        something; None: all are.
+        A result of an item after the last one counts as decided before this item. ``sizes`` are the bytes of each
+        result's values. ``is_result``: the combination is a result, neither dropped by a condition nor an event that
+        has joined something; None: all are.
         """
         results, inputs = found.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)

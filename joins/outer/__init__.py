@@ -1,4 +1,4 @@
-"""Joins of more than two inputs of which some may be absent: their meaning, and what decided an absence.
+"""Joins of more than two inputs, some of which may be absent: their meaning, and the reasons of absences.
 
 They report the full disjunction of their inputs: each combination that is part of no larger one. ``joins.WindowJoin``
 finds these combinations (``optional``).

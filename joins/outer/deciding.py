@@ -1,4 +1,4 @@
-"""Reasons for the absence of inputs from a combination, one for each input: some may be finished and others not."""
+"""Reasons for the absence of inputs from a combination: one for each input, because only some may be finished."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def decided_by_the_end(found: JoinedColumns, closed: NDArray[np.uint64]) -> Join
 
 
 def words_of(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
-    """The reasons why an input is absent, as JSON strings, and the place of each combination's among them."""
+    """The reasons why an input is absent, as JSON strings, and the place of each combination's reason among these."""
     return list(_WORDS.values()), NIL - members

@@ -22,8 +22,8 @@ def due_times(
     A combination that lacks inputs is reported when the first of its members leaves. None is reported if a required
     input has no event, if all inputs without events have closed the key (it was reported then), or if an input without
     events had one when the newest event came (the combination is part of a larger one). None of this changes while the
-    key is on disk. A key that some inputs have closed is over when the last event of a required one of these inputs
-    leaves; once it has no events, it is remembered in memory.
+    key is on disk. A key that a required input has closed is over when the last event of this input leaves; once the
+    key has no events, it is remembered in memory.
 
     ``keys`` (``KEY`` of ``joins.kernels.paging``) own ``rows`` (``ROW``) by their places. ``times_us``: when each row
     leaves its window, and when the last row of each key does. ``required``: inputs that no combination may lack, as

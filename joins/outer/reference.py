@@ -1,4 +1,4 @@
-"""Reference implementation of a join of which some inputs may be absent, slow and obvious: it keeps all combinations.
+"""Reference implementation of a join whose inputs may be absent, slow and obvious: it keeps all combinations.
 
 Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), restricted to combinations
 with all required inputs.

@@ -1,4 +1,4 @@
-"""The file format of a block of spilled rows: an Arrow stream with the events and the join's state of each."""
+"""The file format of a block of spilled rows: an Arrow stream of events, each with its state in the join."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_FLAGS = 255
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """Stored events with the join's state of each.
+    """Stored events, each with its state in the join.
 
     Attributes:
         rows: ``ROW``; the owners have no meaning here.

@@ -1,4 +1,4 @@
-"""Index of the keys whose rows are on disk: in which file, and how long they may stay there."""
+"""Index of the keys whose rows are on disk: their files, and how long they may stay there."""
 
 from __future__ import annotations
 
@@ -146,10 +146,10 @@ class KeysOnDisk:
         self.rows_written += rows
 
     def expire(self, now_us: int, *, every: bool = False) -> int:
-        """Forget keys all of whose rows are out of their windows, without reading them; returns the number of rows.
+        """Forget keys whose rows have all left their windows, without reading them; returns the number of rows.
 
-        They lead to no result: else they would have come back before. Without ``every``, only keys of files that are no
-        longer needed afterwards are forgotten.
+        Such keys lead to no result; otherwise they would have come back before. Without ``every``, only keys are
+        forgotten whose files are no longer needed afterwards.
         """
         if not every and self._next_gone_us > now_us:
             return 0
@@ -198,7 +198,7 @@ class KeysOnDisk:
         self._see_times()
 
     def _places(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """The places of keys in the index, and which keys are in it."""
+        """The places of keys in the index, and the mask of keys that it has."""
         places = np.searchsorted(self._away["key"], keys)
         places[places == len(self._away)] = 0
         return places, self._away["key"][places] == keys if len(self._away) else np.zeros(len(keys), np.bool_)

@@ -24,7 +24,7 @@ from streams import SpilledFiles
 
 
 class Beside(Protocol):
-    """The state that a join has of keys besides their rows."""
+    """The state of keys in a join besides their rows."""
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
         """Remove and return the state of keys, in the order of their ``rows`` (``ROW``), as bytes; None: no state."""
@@ -35,7 +35,7 @@ class Beside(Protocol):
         """Restore the state that ``pack`` returned; the rows are restored, each with the place of its key as owner."""
 
     def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """Until when the state of each of some hashed keys is needed, though their rows have left their windows."""
+        """The times until which the state of hashed keys is needed, although their rows have left their windows."""
 
     def needed(self) -> NDArray[np.int64]:
         """Sequence numbers of the events that are needed in memory, ascending."""
@@ -61,7 +61,7 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Where to cut items, given their hashed keys, so that the rows that return for each part fit into memory."""
+        """Where to cut items, given their hashed keys, so that the returning rows of each part fit into memory."""
         if not len(self.disk):
             return []
         distinct, firsts = np.unique(keys, return_index=True)

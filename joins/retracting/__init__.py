@@ -1,4 +1,4 @@
-"""Retractions in joins: the retracted event leaves the join, and the results with it are retracted."""
+"""Retractions in joins: the retracted event leaves the join, and results that contain it are retracted."""
 
 from joins.retracting.beside import KnownBeside
 from joins.retracting.retractions import Retractions

@@ -1,4 +1,4 @@
-"""A join's state of keys besides their rows, on its way to disk and back: totals, and results that may be retracted."""
+"""The state of keys besides their rows, on its way to disk and back: totals, and results that may be retracted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams import EventBatch, pieces_of, texts_of
 
 
 class KnownBeside:
-    """The state that one join has of keys besides their rows; ``retractions`` None: no event may be retracted."""
+    """The state of one join's keys besides their rows; ``retractions`` is None if no event may be retracted."""
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
         self._join, self._totals, self._retractions = join, totals, retractions

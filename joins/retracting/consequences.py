@@ -22,12 +22,13 @@ Removed = Sequence[tuple[Life, Said]]
 def left_alone(
     ledger: Ledger, join: WindowJoin, held: HeldEvents, reporting: Sequence[int], of: tuple[int, int], removed: Removed
 ) -> list[tuple[Life, int, int]]:
-    """Events without a combination after a retraction that can no longer join and so are reported as unjoined.
+    """The events that a retraction leaves without a combination, and that are reported as unjoined because they can no
+    longer join.
 
     Events that are still stored are marked as unjoined in ``join`` instead. ``held`` knows which events were part of a
     result that can no longer be retracted. ``of``: hashed key and sequence number of the retracted event; ``removed``:
-    the combinations that it was in, which the ledger no longer has. Returns the life of each event's key, its input and
-    its sequence number, in the order of the sequence numbers.
+    the combinations of the retracted event, which the ledger no longer has. Returns for each event the life of its key,
+    its input and its sequence number, by sequence number.
     """
     key, sequence = of
     others, found = ledger.others(key), dict[int, tuple[Life, int, int]]()
@@ -67,7 +68,7 @@ def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) 
 def total_of(
     life: Life | None, base: list[Any] | None, held: HeldEvents, totals: KeyTotals, body: JoinBody
 ) -> list[Any]:
-    """The totals of a key over the events of its combinations, each once, in the order in which they came.
+    """The totals of a key over the events of its combinations; each event counts once, in the order of arrival.
 
     ``base`` is the total of events counted before combinations were noted, None without such events; they are marked in
     ``held``.

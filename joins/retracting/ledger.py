@@ -32,7 +32,10 @@ class Said:
 
 @dataclass(slots=True)
 class Life:
-    """A key from its first event until it is finished; ``total`` is id and type of its derived event, if any."""
+    """The life of a key, from its first event until it is finished.
+
+    ``total`` is id and type of its derived event, if any.
+    """
 
     key: str
     said: dict[int, Said] = field(default_factory=dict)
@@ -108,7 +111,7 @@ class Ledger:
         return {*self._of_key.get(key, ()), *(one for one in members if one >= 0)}
 
     def until_us(self, key: int) -> int:
-        """Until when results of a hashed key may be retracted, if its key is not finished before."""
+        """The time until which results of a hashed key may be retracted, unless the key is finished before."""
         if self.current(key) is not None and self._keeps_all:
             return FOREVER_US
         return max((self._due_us(self._events[one]) for one in self._of_key.get(key, ())), default=0)
@@ -278,7 +281,7 @@ class Ledger:
             heapq.heappush(self._leaving, (self._due_us(event), sequence))
 
     def _due_us(self, event: Revocable) -> int:
-        """Until when an event may be retracted."""
+        """The time until which an event may be retracted."""
         span_us = self._spans_us[event.number]
         return FOREVER_US if span_us is None else event.came_us + span_us
 

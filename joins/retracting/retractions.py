@@ -1,6 +1,6 @@
-"""The memory of a join for retractions: its results with events that may be retracted, and the rows that these need.
+"""The memory of a join for retractions: results that contain retractable events, and the rows that these results need.
 
-It begins with the first such event, so a join without such events does not pay for it.
+The memory begins with the first retractable event, so a join without such events does not pay for it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class Retractions:
         self.ledger.change(_spans_us(body))
 
     def begin(self, held: HeldEvents) -> None:
-        """Begin: events that have joined until now have done so for good, as their results cannot be retracted."""
+        """Begin the memory.
+
+        Events that have joined until now have joined for good, as their results cannot be retracted.
+        """
         self.settle_joined(held, self._join.joined_sequences())
 
     def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
@@ -177,7 +180,10 @@ class Retractions:
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether marks in ``held`` show which events joined for good; with totals they mark counted events."""
+        """Whether the marks in ``held`` are events that joined for good.
+
+        In a join with totals they are counted events.
+        """
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[Said], held: HeldEvents) -> None:

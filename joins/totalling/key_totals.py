@@ -22,7 +22,7 @@ _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """Events that are part of a combination for the first time, with the number of each one's combination, ascending.
+    """Events that are part of a combination for the first time, with the numbers of their combinations, ascending.
 
     An event has its hashed key, key, number of the input, sequence number and values.
     """
@@ -135,5 +135,5 @@ class KeyTotals:
 
 
 def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
-    """The content of a column, without its name."""
+    """What a column computes: all of it but the name."""
     return column.alias, column.function, column.path

@@ -55,10 +55,10 @@ class WaitingInput:
 
     Attributes:
         disorder: The largest distance of a key below the highest key before it, in the newest blocks of events.
-        of_events: The number of these events.
-        lag: Distance of its highest key below that of the input that is farthest ahead, at one time.
+        of_events: The number of events in these blocks.
+        lag: How far the input's highest key is below the highest key of the leading input, at one time.
         closing_key: The keys up to this one are finished.
-        late: Number of these events whose keys were finished.
+        late: Number of the input's events whose keys were finished before.
         accuracy: Share of events that were not late: an estimate of the share of results that are found.
         predicted: Number of events expected in memory, from the measurements.
     """
