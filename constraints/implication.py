@@ -144,7 +144,7 @@ def _follows(part: _Part, known: Iterable[_Part]) -> bool:
 
 
 def _follows_on_one(part: _Part, known: Sequence[_Part]) -> bool:
-    """``_follows`` if all conjuncts read one attribute: on the cells made by the constants of all of them."""
+    """``_follows`` for conjuncts that all read one attribute: tried on the cells that their constants make."""
     every = (*known, part)
     for kind in ("null", "boolean", "number", "text"):
         values = sorted({value for one in every for value in one.scale.of_kind(kind)})

@@ -176,7 +176,7 @@ Part: TypeAlias = Constraint | End | Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a constraint set is used.
+    """The settings of a constraint set.
 
     Attributes:
         unknown_types: Whether an event of a type outside ``types`` and the constraints is a deviation too.
@@ -224,7 +224,8 @@ def _everyday(constraint: Constraint) -> Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """The workflow of a stream's traces, beside the hand-written constraints; its automaton is for exact mode.
+    """The workflow that a stream's traces follow, in addition to hand-written constraints; its automaton is for exact
+    mode.
 
     ``derived`` constraints and ends of the set follow from the workflow and were not written by hand; reasoning may use
     them, and the automaton implies them all. Without an automaton only they are used.
@@ -264,7 +265,7 @@ class ConstraintSet:
         symbols: By name, those that some part names.
         process: The workflow that some of the parts come from, if any.
         clauses: The occurrence constraints as Horn clauses; those with a head only if traces are assumed to complete.
-        heads: What names require, by the clauses with a head.
+        heads: The requirements of names, by the clauses with a head.
         earlier: ``earlier[F]`` contains every E with ``prior(E, F)``; end events, which come after everything, are not
             in it.
         implied: For each symbol, the other names of an event that shows it: its type, and other symbols as far as this

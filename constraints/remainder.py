@@ -13,9 +13,10 @@ class Gap:
     """A NOT: no event of ``type`` comes in it.
 
     Attributes:
-        since: It opens at the last of these atoms of the remainder; empty: it is open; None: it has been open since the
-            trace began.
-        until: It closes at the first of these atoms of the remainder; empty: it stays open until the trace ends.
+        since: The atoms of the remainder the last of which opens the gap; empty: the gap is open; None: it has been
+            open since the trace began.
+        until: The atoms of the remainder the first of which closes the gap; empty: the gap stays open until the trace
+            ends.
     """
 
     type: str

@@ -365,7 +365,7 @@ def _require_bounds(body: JoinBody) -> None:
 
 
 def _finishes(body: JoinBody) -> bool:
-    """Whether keys are finished in a join of more than two inputs of which some may be absent."""
+    """Whether keys are finished in a join of more than two inputs, some of which may be absent."""
     required = [one.closes for one in body.inputs if one.alias not in body.outer]
     return any(required) or all(one.closes for one in body.inputs)
 

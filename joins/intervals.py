@@ -14,7 +14,7 @@ from streams import GREATEST_NUMBER, LEAST_NUMBER, KeyRange
 
 
 class Intervals:
-    """A set of 64-bit integers as ascending intervals, both bounds inclusive, no two of which touch."""
+    """A set of 64-bit integers as ascending intervals that do not touch; both bounds are inclusive."""
 
     def __init__(self, ranges: Iterable[KeyRange] = ()) -> None:
         self.least = np.zeros(0, np.int64)
@@ -27,7 +27,7 @@ class Intervals:
         return len(self.least)
 
     def add(self, new: KeyRange) -> None:
-        """Add the numbers of a range; a range whose bounds cross has none."""
+        """Add the numbers of a range; a range whose bounds cross is empty."""
         low, high = new.least, new.greatest
         if low > high:
             return

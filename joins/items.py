@@ -103,7 +103,7 @@ class ItemColumns:
         return len(self.times_us)
 
     def with_time(self, until_us: int) -> ItemColumns:
-        """The same items, followed by a ``TIME`` item."""
+        """The items followed by a ``TIME`` item."""
         return ItemColumns(
             kinds=np.append(self.kinds, np.uint8(Item.TIME)),
             inputs=np.append(self.inputs, np.uint8(0)),

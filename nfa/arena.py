@@ -42,7 +42,7 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 
 
 def writable(array: NDArray[Item]) -> NDArray[Item]:
-    """The same memory as an array of the writable type for which kernels are compiled; it must not be written."""
+    """An array over the same memory, with the writable type for which kernels are compiled; it must not be written."""
     if array.flags.writeable:
         return array
     return np.asarray(_Shown(array))

@@ -86,7 +86,7 @@ class EmbeddedServer:
 
         Raises:
             NoServerBinary: No server runs for this folder, and no binary is found to start one.
-            EmbeddedServerFailed: It does not come up; the message names its log.
+            EmbeddedServerFailed: The server does not start; the message names its log.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

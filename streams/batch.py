@@ -185,7 +185,7 @@ class EventBatch:
         return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows))
 
     def numbered(self, first: int) -> EventBatch:
-        """The same events with arrival numbers from ``first`` on, which rise in the order of the rows."""
+        """The batch with arrival numbers from ``first`` on, which rise in the order of the rows."""
         return replace(self, arrivals=np.arange(first, first + len(self), dtype=np.int64))
 
     def _arrivals_at(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64] | None:
@@ -227,7 +227,7 @@ class EventBatch:
         return cls(columns[0], attributes, _joined_arrivals(batches)) if columns else cls(_no_rows())
 
     def with_times(self, times_us: NDArray[np.int64]) -> EventBatch:
-        """The same rows with other times."""
+        """The batch with other times."""
         times = time_column(times_us)
         arrays = [times if name == "time" else self.columns.column(name) for name in SCHEMA.names]
         return replace(self, columns=pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))

@@ -54,7 +54,7 @@ CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "max_ahead", "e
 
 
 def name_fault(what: str, name: str) -> str | None:
-    """Why a name is invalid, in words; None if it is valid: letters, digits, ``.``, ``_``, ``-``; at most 100.
+    """The fault of a name, in words; None if it is valid: letters, digits, ``.``, ``_``, ``-``; at most 100.
 
     ``what`` is the kind of the named object, such as a stream.
     """
@@ -63,7 +63,7 @@ def name_fault(what: str, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMapping:
-    """Where a plain JSON object, or a row of a file, has the members of an event, and how they are written.
+    """The places of an event's members in a plain JSON object or a row of a file, and how they are written.
 
     Attributes:
         id: Path of the event's id, such as ``order.id``; several paths make one id, joined by colons.
@@ -134,7 +134,7 @@ class StreamDeclaration:
         ties: How events with equal timestamps are ordered: as in the log, or not at all.
         lateness: How many seconds an event may be older than the newest one before it, or that this is measured; events
             are sorted by time within this bound. None: events are taken in the order of the log.
-        late: What to do with events that are later than that.
+        late: What to do with events that are later than the lateness.
         idle_timeout: Session gap: seconds of event time after which a trace without an event ends. None: never.
         quiet_after: Source idleness: seconds of wall clock without any event after which event time advances with the
             wall clock. None: it advances with events only.
@@ -342,7 +342,7 @@ def _check_path(stream: str, what: str, path: str, place: str) -> None:
 
 
 def _choice(value: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
-    """A member that is one of the known words (default: the first)."""
+    """Read a member whose value is one of the known words (default: the first)."""
     found = value.get(name, known[0])
     if found in known:
         return str(found)

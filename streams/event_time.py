@@ -92,7 +92,7 @@ class AutoLateness:
         return cls(**members)
 
     def fault(self) -> str | None:
-        """Why the members are invalid, in words; None if they are valid."""
+        """The fault of the members, in words; None if they are valid."""
         for name in ("at_least", "at_most", "start"):
             value = getattr(self, name)
             if not isfinite(value) or not 0 <= value <= MOST_SECONDS:

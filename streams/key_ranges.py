@@ -28,7 +28,7 @@ _SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # numbers th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
-    """The keys that are whole numbers between two bounds, inclusive; one bound at most is None: unbounded."""
+    """The keys that are whole numbers between two bounds, inclusive; at most one of the bounds is None (unbounded)."""
 
     low: int | None = None
     high: int | None = None

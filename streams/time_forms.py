@@ -55,7 +55,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeForm:
-    """How times are written, if not in RFC 3339.
+    """The form of times that are not written in RFC 3339.
 
     Attributes:
         unit: Unit of times that are numbers; ``auto``: by their magnitude.

@@ -55,7 +55,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class ExclusiveChoice:
-    """Exactly one branch, by ``probabilities`` of sum 1; empty: equal probabilities."""
+    """Exactly one branch; ``probabilities`` sum to 1, or are empty for equal probabilities."""
 
     branches: tuple[ProcessTree, ...]
     probabilities: tuple[float, ...] = ()

@@ -14,7 +14,7 @@ router = APIRouter(prefix="/constraints", tags=["constraints"])
 @router.get("/{stream}/analysis", summary="Analyse the constraint set of a stream")
 @bounded
 def analyse_constraints(stream: str, services: Served) -> AnalysisModel:
-    """What the monitor distinguishes, how the constraints affect each pattern, and which constraints are unused.
+    """The names that the monitor distinguishes, the effect of the constraints on each pattern, and unused constraints.
 
     Computed for this call, from the registered patterns; with hundreds of constraints it takes seconds.
     """

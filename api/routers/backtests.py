@@ -26,7 +26,7 @@ router = APIRouter(prefix="/backtests", tags=["backtests"], route_class=Idempote
 )
 @bounded
 def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response) -> BacktestModel:
-    """Match a pattern over past events, and compare the result with that of another version of it.
+    """Match a pattern over past events, and compare its results with those of another version.
 
     Backtests run one after the other. They use the stream's current constraints. The retained log is read as it is
     when the backtest begins; a folder is read with all files below it: JSON lines, CSV, XES and Parquet.

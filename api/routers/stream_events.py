@@ -47,7 +47,7 @@ def first_cursor(
         str | None, Query(description="Start after this cursor, as lists give it; `0`: all that are kept.")
     ] = None,
 ) -> str:
-    """The cursor after which a listener begins: the one that it sent, or the end of the log.
+    """The cursor after which a listener begins: the cursor in its request, or the end of the log.
 
     Raises:
         InvalidCursor: The text is not a cursor.

@@ -181,7 +181,7 @@ def compare_workflow_versions(
     first: Annotated[int, Query(alias="from", ge=1, description="The one version.")],
     second: Annotated[int, Query(alias="to", ge=1, description="The other version.")],
 ) -> WorkflowDiff:
-    """Constraints, event types and end events that only one of them has, and whether they allow the same traces."""
+    """Constraints, event types and end events that only one of two versions has; whether both allow the same traces."""
     return WorkflowDiff.from_domain(services.workflows.difference(name, first, second))
 
 

@@ -59,7 +59,7 @@ class CandidateModel(WireModel):
 
 
 class MonitorModel(WireModel):
-    """What the monitor of a constraint set distinguishes."""
+    """The monitor of a constraint set: the names that it distinguishes, and its size."""
 
     distinguishes: list[str] = Field(description="Types and symbols.")
     estimated_states: int = Field(description="At most this number of monitor states; counting stops above the limit.")

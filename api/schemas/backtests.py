@@ -102,7 +102,7 @@ class VariantModel(WireModel):
 
 
 class ComparisonModel(WireModel):
-    """How the alerts of the tested variant differ from those of another variant; ratios are relative to the other."""
+    """A comparison of the tested variant's alerts with another variant's; ratios are relative to the other variant."""
 
     compared_with: str = Field(alias="with", description="Name of the other one.")
     added: int = Field(description="Alerts, or events of derived streams, that only 'pattern' has.")
@@ -130,7 +130,7 @@ class BacktestSummary(WireModel):
 
 
 class BacktestFailure(WireModel):
-    """Why a backtest failed."""
+    """The reason why a backtest failed."""
 
     code: str
     detail: str

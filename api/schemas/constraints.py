@@ -27,7 +27,7 @@ end: [CloseOrder, CancelOrder]
 
 
 class SettingsModel(WireModel):
-    """How a constraint set is used."""
+    """The settings of a constraint set."""
 
     prune: Literal["state", "query", "shadow", "off"] = Field(
         description="What to do with partial matches that can no longer complete: drop each at once; drop those of an "

@@ -86,7 +86,7 @@ class DeadLetterModel(WireModel):
 
     @classmethod
     def listed(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
-        """The same with the event cut as in lists."""
+        """The dead letter as in lists, with its event cut."""
         event = letter.get("event")
         if event is not None and len(event) > _LISTED_CHARS + 1:
             letter = {**letter, "event": event[:_LISTED_CHARS] + "…"}

@@ -58,7 +58,7 @@ class DryEnding(WireModel):
 
 
 class DryRunModel(WireModel):
-    """What a pattern would have found in the newest events."""
+    """The results that a pattern would have had in the newest events."""
 
     pattern: str
     stream: str

@@ -80,7 +80,7 @@ class IntakeModel(WireModel):
 
     @classmethod
     def from_domain(cls, report: IntakeReport, lines: Sequence[int] | None = None) -> Self:
-        """The wire form of a report on events, of which those from lines have numbers."""
+        """The wire form of an intake report; rejected events that came as lines have line numbers."""
         rejected = [
             RejectedModel(
                 index=one.index,

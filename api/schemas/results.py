@@ -232,7 +232,7 @@ class DerivedEventList(ResultList[DerivedEventModel, DerivedEventCount]):
 
 
 class SuspensionCount(WireModel):
-    """How often a pattern was suspended."""
+    """The number of suspensions of a pattern."""
 
     stream: str
     pattern: str
@@ -304,7 +304,7 @@ class EndingCount(WireModel):
 
 
 class EndingReason(WireModel):
-    """How often a pattern was terminated early for one reason."""
+    """The number of a pattern's early terminations for one reason."""
 
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     constraints: str = Field(description="The constraints of the chain, separated by commas.")

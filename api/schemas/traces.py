@@ -21,7 +21,7 @@ class SeenEvent(WireModel):
 
 
 class EndedModel(WireModel):
-    """Why a pattern can no longer match in a transaction."""
+    """The reason why a pattern can no longer match in a transaction."""
 
     event: str = Field(description="Id of the event that ended it.")
     event_type: str
@@ -31,7 +31,7 @@ class EndedModel(WireModel):
 
 
 class BrokenModel(WireModel):
-    """How the last partial match of a pattern ended without a match."""
+    """The end of a pattern's last partial match, which did not become a match."""
 
     event: str | None = Field(description="Id of the event that ended it; null where WITHIN or the idle timeout did.")
     event_type: str | None

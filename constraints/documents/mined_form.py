@@ -12,7 +12,7 @@ MINED_KEY = "mined"
 
 
 def read_mined(value: object, problems: list[tuple[Path, str]]) -> Mapping[str, Any] | None:
-    """The member ``mined`` of a document as plain JSON values, None if it has none; problems go to ``problems``."""
+    """The member ``mined`` of a document as plain JSON values, None if missing; problems are added to ``problems``."""
     if not isinstance(value, Mapping) or MINED_KEY not in value:
         return None
     given = value[MINED_KEY]

@@ -1,4 +1,5 @@
-"""What a monitor state leaves possible in exact mode: under the workflow's automaton and the hand-written constraints.
+"""The outlook in exact mode: what can follow a monitor state under the workflow's automaton and the hand-written
+constraints.
 
 A state is that of an ``Outlook`` of the hand-written constraints and end events, with the automaton's state prepended
 to its places (constraint-aware CEP, section 6.2). The end of the process is the automaton's.

@@ -25,7 +25,7 @@ DeviationKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationReason:
-    """Why a trace deviates at an event.
+    """The reason why a trace deviates at an event.
 
     Attributes:
         kind: ``order`` the event came too late, ``occurrence`` the names seen and those that they require exclude each

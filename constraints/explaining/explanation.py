@@ -26,7 +26,7 @@ Form: TypeAlias = Literal["p1", "p2", "p3", "p4", "p5", "end", "rule", "workflow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why nothing can complete a pattern state any more.
+    """The explanation why nothing can complete a pattern state any more.
 
     Attributes:
         form: ``p1`` blocked by an order constraint, ``p2`` excluded, ``p3`` something it needs can no longer come,
@@ -55,7 +55,7 @@ class Explanation:
 
     @property
     def atom(self) -> Atom:
-        """The first of ``atoms``; if there is none, a step for a forbidden event."""
+        """The first of ``atoms``; without atoms, a step for a forbidden event."""
         return self.atoms[0] if self.atoms else Atom(self.forbidden[:1], self.forbidden[0])
 
     @property

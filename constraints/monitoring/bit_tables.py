@@ -117,7 +117,7 @@ class BitTables:
         }
 
     def _of_process(self, constraint_set: ConstraintSet) -> int:
-        """The names that a workflow knows; its end concerns only these."""
+        """The names that a workflow knows; the end of the workflow concerns only these."""
         known = frozenset[str]() if constraint_set.process is None else constraint_set.process.types
         return self.mask(known.intersection(self._names))
 
@@ -140,7 +140,7 @@ class BitTables:
         return reached
 
     def mask(self, names: Iterable[str]) -> int:
-        """The bits of some names; names in no order and no clause have none."""
+        """The bits of some names; names that are in no order and no clause have no bit."""
         return union(self._bits.get(name, 0) for name in names)
 
     def names(self, mask: int) -> Seen:
@@ -224,7 +224,7 @@ class BitTables:
         return self._start
 
     def enter(self, seen: Iterable[str]) -> BitState:
-        """The state of a trace that has shown these names; it must be consistent."""
+        """The state of a trace that has shown these names, which must be consistent."""
         return self._with(self._start, self.mask(seen))
 
     def update(self, state: BitState, shown: int) -> BitState | None:

@@ -21,11 +21,11 @@ class Predecessors:
         self._first = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=len(table)))]).astype(np.int64)
 
     def reaching(self, wanted: NDArray[np.bool_], letters: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(states,) bool: whether some word of letters, (letters,) bool, leads to a wanted state; it may be empty."""
+        """The mask of states from which some word of ``letters`` (a mask), possibly empty, leads to a wanted state."""
         return self.distances(wanted, letters) >= 0
 
     def distances(self, wanted: NDArray[np.bool_], letters: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """(states,) int32, the length of the shortest such word; -1 if there is none."""
+        """For each state, the length of the shortest word of ``letters`` to a wanted state; -1 without such a word."""
         found = np.where(wanted, 0, -1).astype(np.int32)
         frontier, length = np.flatnonzero(wanted), 0
         while frontier.size:

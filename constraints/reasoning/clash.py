@@ -19,8 +19,8 @@ _Item = TypeVar("_Item")
 class Clash:
     """A minimal clash: without any one constraint, atom or gap, the rest is possible.
 
-    ``verdict`` is the result of ``alive`` for these. Among the constraints requirements come first, the one that cannot
-    be kept last. ``events`` are names already seen that take part.
+    ``verdict`` is the result of ``alive`` for these. Requirements come first among the constraints; the constraint that
+    cannot be kept comes last. ``events`` are names already seen that take part.
     """
 
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""What a monitor state leaves possible: order, occurrence and rules together."""
+"""The outlook: what can follow a monitor state under order, occurrence and rules together."""
 
 from __future__ import annotations
 

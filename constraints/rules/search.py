@@ -143,7 +143,10 @@ class _Search:
                 yield bound | 1 << atom
 
     def _closing(self, event_type: str, bound: int) -> int | None:
-        """Atoms, as bits, one of which a forbidden event must bind to close its gap; None: not forbidden."""
+        """The atoms, as bits, one of which an event must bind because a gap forbids it otherwise.
+
+        None: no gap forbids the event.
+        """
         closing = None
         for forbidden, since, until in self._gaps:
             if forbidden == event_type and since & ~bound == 0 and until & bound == 0:

@@ -49,7 +49,7 @@ class Conditions(Protocol):
     """A function that makes the condition of a join from its text."""
 
     def __call__(self, body: JoinBody) -> Condition | None:
-        """The condition; None: the join has none."""
+        """The condition of a join; None for a join without a condition."""
         ...
 
 

@@ -143,7 +143,7 @@ class Ledger:
                 self._events[one].said.add(number)
 
     def current(self, key: int) -> Life | None:
-        """The life of a hashed key that is not over; None: there is none."""
+        """The current life of a hashed key; None if its last life is over, or it has had none."""
         lives = self._lives.get(key)
         return lives[-1] if lives and not lives[-1].is_over else None
 
@@ -219,7 +219,7 @@ class Ledger:
                     del self._life_of[number]
 
     def part_of(self, key: int) -> dict[str, Any] | None:
-        """The part of the ledger about a hashed key, as plain JSON; None: there is none."""
+        """The part of the ledger about a hashed key, as plain JSON; None if the ledger has nothing about it."""
         sequences = sorted(self._of_key.get(key, ()))
         lives = self._lives.get(key, ())
         if not sequences and not lives:

@@ -135,5 +135,5 @@ class KeyTotals:
 
 
 def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
-    """What a column computes: all of it but the name."""
+    """The alias, function and path of a column: everything but its name."""
     return column.alias, column.function, column.path

@@ -53,7 +53,7 @@ class Exit:
         return Exit((*self.negations, *other.negations), self.greeds | other.greeds)
 
     def is_less(self, other: Exit) -> bool:
-        """Whether another exit demands more than this one."""
+        """Whether this exit demands strictly less than another."""
         return self != other and set(self.negations) <= set(other.negations) and self.greeds <= other.greeds
 
 

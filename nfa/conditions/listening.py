@@ -1,4 +1,4 @@
-"""How patterns listen to events: to every event of a type, or only to those in the cells of a filter index.
+"""The listening of patterns: to every event of a type, or only to events in the cells of a filter index.
 
 A pattern's steps of one type are put under a filter if all of them have one in the same dimension: then an event for
 which none of the filters holds concerns no step of the pattern. The filter's comparison need not be tested again.

@@ -34,7 +34,7 @@ from nfa.syntax import (
 
 
 class BoundEvent(Protocol):
-    """The members of a bound event that expressions read; ``streams.Event`` is one."""
+    """The members of a bound event that expressions read; ``streams.Event`` has them."""
 
     @property
     def id(self) -> str: ...

@@ -91,7 +91,7 @@ class Values:
 
     @classmethod
     def of_constant(cls, item: Any, size: int) -> Values:
-        """The same value on every row; the arrays are read-only."""
+        """A column with the same value on every row; its arrays are read-only."""
         one = cls.of([item])
         return cls(
             np.broadcast_to(one.kinds, size),

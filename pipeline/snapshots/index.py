@@ -22,7 +22,7 @@ class SnapshotIndex:
         self._generation = generation
 
     def enter(self, shard: int, position: str, size: int, place: str = "") -> None:
-        """Enter a snapshot of ``size`` bytes at a place, as an option names it."""
+        """Enter a snapshot of ``size`` bytes with its place, as the option ``snapshots`` names places."""
         self._server.hset(self._key(shard), position, f"{size} {place}".rstrip())
 
     def place(self, shard: int, position: str) -> str:

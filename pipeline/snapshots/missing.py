@@ -12,7 +12,7 @@ from pipeline.snapshots.store import open_snapshots
 
 
 def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: int = 0) -> Iterator[LogDamaged]:
-    """An error for each shard whose newest snapshot is missing at a place, as an option names it."""
+    """An error for each shard whose newest snapshot is missing at a place, as the option ``snapshots`` names places."""
     index, store = SnapshotIndex(server, generation), open_snapshots(place, server, generation)
     for shard in range(shards):
         positions = index.positions(shard)

@@ -26,7 +26,7 @@ class KeyDraft:
 
     Attributes:
         streams: The only streams that it may touch; None means all.
-        expires_us: From then on it is refused, microseconds UTC; None means never.
+        expires_us: When the key expires, microseconds UTC; None means never.
     """
 
     name: str
@@ -56,8 +56,8 @@ class KeyLibrary:
         """Create a key; returns the key and its token, which cannot be looked up later.
 
         Raises:
-            KeyRefused: It has no name or scope, has expired already, has ``admin`` and is restricted to streams, or
-                is the first key and could create no others.
+            KeyRefused: The key has no name or scope, has expired already, has ``admin`` and is restricted to streams,
+                or is the first key and could create no others.
             TooManyKeys: The maximum number of keys is stored, and all of them are usable.
         """
         now_us = self._clock.now_us()

@@ -84,7 +84,7 @@ class Extent:
 
     Attributes:
         values: The number of the value itself, the values in it, and their names.
-        characters: Of texts and names.
+        characters: The number of characters of texts and names.
         steps: The most steps that its check takes.
     """
 

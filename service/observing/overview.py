@@ -127,9 +127,9 @@ class PatternCounts:
     """The results of all versions of a pattern, including those that are no longer kept.
 
     Attributes:
-        would_be_lost: The number of alerts that pruning would have lost, where it only watches.
-        last_alert: The newest that is kept, as plain JSON.
-        timeouts: Counters as plain JSON, by what was missing.
+        would_be_lost: The number of alerts that pruning would have lost, in the mode ``shadow``.
+        last_alert: The newest alert that is kept, as plain JSON.
+        timeouts: Counters as plain JSON, by missing steps.
         endings: Counters as plain JSON, by reason.
     """
 

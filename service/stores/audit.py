@@ -14,7 +14,7 @@ class AuditEntry:
     """A change requested over the API; contains no secret and nothing of the body.
 
     Attributes:
-        at_us: When it was answered, microseconds UTC.
+        at_us: When the request was answered, microseconds UTC.
         key: Id of the API key; ``environment`` for the key of the environment, None where no key is required.
         client: Address of the caller; empty where it is unknown.
         route: The operation, with its parameters by name.

@@ -29,10 +29,10 @@ class KeyPart:
     Attributes:
         kind: As Redis calls it: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
         expires_ms: When the key expires, in milliseconds UTC; 0 for never.
-        values: Of a string its value; of a hash fields and values in turn, of a sorted set members and scores; of a
-            list or set the members; of a stream one entry after the other: its id, the number of values that follow,
-            fields and values in turn; in the last part of a stream an empty id, then the last generated id, the number
-            of entries ever added and the greatest deleted id.
+        values: The value of a string; fields and values of a hash in turn; members and scores of a sorted set in turn;
+            the members of a list or set. For a stream, entry after entry: the id, the number of values that follow,
+            fields and values in turn; the last part of a stream ends with an empty id, the last generated id, the
+            number of entries ever added and the greatest deleted id.
     """
 
     key: bytes

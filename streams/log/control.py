@@ -62,7 +62,7 @@ class StreamOn:
 
 @dataclass(frozen=True, slots=True)
 class StreamOff:
-    """A stream ends here with everything on it; a later ``StreamOn`` declares it anew, with no state."""
+    """A stream ends here with everything that belongs to it; a later ``StreamOn`` declares it again, without state."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_OFF
 

@@ -76,7 +76,7 @@ def refuse_repeated(names: Sequence[str], path: Path) -> None:
 
 
 def width_fault(row: Sequence[str], width: int) -> str | None:
-    """Why a row does not fit its header, in words; None if it does."""
+    """The reason why a row does not fit its header, in words; None if it does."""
     return None if len(row) == width else f"{len(row)} values for {width} columns; quote values that contain commas"
 
 

@@ -63,7 +63,7 @@ class CsvForm:
         return found
 
     def rows(self, stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
-        """Rows with the number of the line that each ends on; empty lines are skipped."""
+        """The rows, each with the number of its last line; empty lines are skipped."""
         lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         skipped = 0
         if self.has_mark:
@@ -193,7 +193,7 @@ def _number(text: str, *, has_comma: bool) -> int | float | None:
 
 
 def _delimited(header: str, path: Path, options: ReaderOptions, wanted: Collection[str]) -> CsvForm:
-    """The delimiter of a header: named, in a mark, or the one that yields most of the required columns."""
+    """The delimiter of a header: named by the options or a mark, or the one that finds most required columns."""
     mark = re.fullmatch(r'"?sep=(.)"?\s*', header)
     if mark is not None or options.delimiter is not None:
         delimiter = options.delimiter or (mark[1] if mark else ",")

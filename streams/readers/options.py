@@ -18,7 +18,7 @@ _USUAL_KEYS = ("subject", "key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Where a file has the members of an event, if not at the usual places: columns of CSV, paths in JSON lines.
+    """The places of an event's members in a file, if not the usual ones: columns of CSV, paths in JSON lines.
 
     Attributes:
         id: Place of the event's id, or several places whose values make one id, joined by colons; None: ``id``, and
@@ -106,7 +106,7 @@ def reading_of(declared: StreamDeclaration) -> ReaderOptions:
 
 
 def key_in_files(key: KeyForm) -> KeyForm | None:
-    """Where files of events have a stream's key; None: the usual place. A key ``subject`` is ``key`` in files."""
+    """The place of a stream's key in files of events; None: the usual place. A key ``subject`` is ``key`` in files."""
     if not isinstance(key, Mapping):
         return None if key in _USUAL_KEYS else key
     return {event_type: "key" if path in _USUAL_KEYS else path for event_type, path in key.items()}

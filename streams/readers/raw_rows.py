@@ -44,7 +44,7 @@ _SHOWN_BYTES = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLayout:
-    """How columns become a JSON object.
+    """The layout by which columns become a JSON object.
 
     Attributes:
         top: Columns that are members of the object itself, the others being members of its ``data``; None: every column

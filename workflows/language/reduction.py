@@ -26,7 +26,10 @@ _NOBODY = -1
 
 
 def reduced(moves: Moves) -> Moves:
-    """The same language with fewer states, and without states of no complete word; no states if it is empty."""
+    """An automaton of the same language with fewer states, all of them on complete words.
+
+    No states for an empty language.
+    """
     moves = trimmed(moves)
     while len(moves):
         before = len(moves)
@@ -156,7 +159,7 @@ def _is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
 
 
 def _class_moves(moves: Moves, classes: Numbers, count: int) -> _ClassMoves:
-    """(state, label + 1, class after), sorted and distinct, without silent moves within a class."""
+    """The distinct moves (state, label + 1, class after) in order, without silent moves within a class."""
     after = classes[moves.targets]
     counts = (moves.labels != SILENT) | (after != classes[moves.sources])
     width = len(moves.letters) + 1

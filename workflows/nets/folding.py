@@ -55,7 +55,7 @@ def fold_graph(graph: FlowGraph) -> ProcessTree | None:
 
 
 def _reduced(graph: FlowGraph) -> TreeNet | None:
-    """The net of a graph, reduced as far as possible. None: a part of it cannot be expressed in such nets."""
+    """The net of a graph, reduced as far as possible; None if such nets cannot express a part of the graph."""
     whole = _drawn(graph)
     if whole is None:
         return None

@@ -33,7 +33,7 @@ from enum import StrEnum
 
 
 class NodeKind(StrEnum):
-    """How a node handles tokens."""
+    """The kind of a node: how it handles tokens."""
 
     START = "start"
     END = "end"
@@ -65,7 +65,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """How often a block runs: ``least`` to ``most`` times (None: any number), one after the other or concurrently."""
+    """The repetition of a block: ``least`` to ``most`` runs (None: any number), one after the other or concurrently."""
 
     least: int = 1
     most: int | None = None
@@ -86,10 +86,10 @@ class Node:
     """A node of a flow graph.
 
     Attributes:
-        id: Of the model's element, unique in the whole model; ids of generated nodes extend that of their element.
+        id: Id of the model's element, unique in the whole model; ids of generated nodes extend the id of their element.
         name: As in the model, white space normalised; mostly empty for gateways.
         label: Event type of an activity; None for other kinds.
-        throws: Of a ``throw``, the exit that it takes.
+        throws: The exit that a ``throw`` node takes.
         described: The element in words for messages, such as ``exclusive gateway 'In stock?' (G_1)``.
     """
 

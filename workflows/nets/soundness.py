@@ -25,7 +25,7 @@ def check(markings: Markings) -> tuple[str, ...]:
 
 
 def check_completion(markings: Markings) -> None:
-    """Reject a net of which no trace completes; the message names where traces get stuck."""
+    """Reject a net without complete traces; the message names where traces get stuck."""
     if not markings.completes[0]:
         where = "; ".join(_stuck(markings)) or "no step can be taken at all"
         raise UnsoundWorkflow(f"no trace of the model completes: {where}")
@@ -88,7 +88,7 @@ def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
 
 
 def _dead_end(markings: Markings, marking: int) -> str:
-    """Why no step can be taken in a marking that is not final."""
+    """The reason why no step can be taken in a marking that is not final."""
     tokens = markings.tokens(marking)
     net = markings.net
     held = _places(markings, marking)
@@ -105,7 +105,7 @@ def _dead_end(markings: Markings, marking: int) -> str:
 
 
 def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -> str:
-    """What a transition with some of its tokens waits for."""
+    """A sentence about what a transition waits for that has some of its tokens."""
     lacks = [
         net.places[place] for place in _needed(transition.inputs) if tokens.get(place, 0) < _count(transition, place)
     ]

@@ -89,7 +89,7 @@ def _port_offset(draft: Draft, arrow: Arrow) -> float:
 
 
 def port_height(height: float, port: int) -> float:
-    """How far below the middle of a box of some height a port is; ports are counted from 1."""
+    """The distance of a port below the middle of a box of some height; ports are counted from 1."""
     return min(port * PORT_DISTANCE, height / 2 - 4.0)
 
 

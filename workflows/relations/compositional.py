@@ -70,7 +70,7 @@ def relations_of_outline(outline: Outline) -> RelationTable:
 
 
 def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
-    """For each group, whether some trace shows exactly this subset of it."""
+    """The mask of groups of which some trace shows exactly a given subset."""
     holds: NDArray[np.bool_] = (groups.families >> subset) & 1 == 1
     return holds
 

@@ -71,7 +71,7 @@ class Drawing:
         return list(dict.fromkeys(self._words[node] for node in reached if node not in saved and self._words[node]))
 
     def explain(self, constraint: Constraint) -> str:
-        """Why a constraint holds, if ways show it; otherwise empty."""
+        """The reason why a constraint holds, if ways show it; otherwise empty."""
         if not all(name in self._labels for name in constraint.names):
             return ""
         match constraint:

@@ -13,7 +13,7 @@ Pair: TypeAlias = tuple[str, str]
 
 
 class Method(StrEnum):
-    """How relations between event types were found."""
+    """The method by which relations between event types were found."""
 
     COMPOSITIONAL = "compositional"  # block by block: sound and complete
     AUTOMATON = "automaton"  # from the automaton of the language: sound and complete

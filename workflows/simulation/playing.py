@@ -17,8 +17,8 @@ def playable(model: WorkflowModel, limits: CompileLimits | None = None) -> Proce
     """The model as a tree if it is made of blocks, otherwise its automaton.
 
     Raises:
-        AutomatonTooLarge: It is not a tree, and its automaton exceeds the limits.
-        UnsoundWorkflow: No trace of it completes, or a place is unbounded.
+        AutomatonTooLarge: The model is not a tree, and its automaton exceeds the limits.
+        UnsoundWorkflow: No trace of the model completes, or a place is unbounded.
     """
     source = model.source
     if not isinstance(source, FlowGraph | WorkflowNet):

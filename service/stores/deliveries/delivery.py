@@ -29,10 +29,10 @@ class Delivery:
 
     Attributes:
         alert: Id of the delivered result, mostly an alert.
-        queued_us: When it was written.
+        queued_us: When the delivery was queued.
         lease_us: Until when the worker that claimed it holds it.
         body: The result as JSON; None for an alert, which the alert log holds.
-        traceparent: Of the alert's span, if it is traced.
+        traceparent: Context of the alert's span, if the alert is traced.
     """
 
     id: str
@@ -83,7 +83,7 @@ class Deliverable:
 
     Attributes:
         pattern: The pattern that it belongs to; None for a deviation.
-        severity: Of that pattern.
+        severity: Severity of this pattern.
         body: As ``Delivery.body``.
     """
 

@@ -56,10 +56,10 @@ class QueueRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
-    """The state of a webhook's attempts since the last success.
+    """The circuit of a webhook: its failed attempts since the last success.
 
     Attributes:
-        since_us: When the first of them ended; None if none failed.
+        since_us: When the first failed attempt ended; None if no attempt failed.
         until_us: No attempt is made before this time, because the circuit is open or the receiver asked for a pause
             (``Retry-After``); else None.
     """
@@ -168,7 +168,7 @@ class DeliveryStore:
         self.send_again(webhook_id, [], now_us)
 
     def circuit(self, webhook_id: str) -> Circuit:
-        """The state of a webhook's attempts since the last success."""
+        """The circuit of a webhook: its failed attempts since the last success."""
         raw = cast("dict[bytes, bytes]", self._client.hgetall(CIRCUIT_KEY + webhook_id))
         fields = {name.decode(): int(value) for name, value in raw.items()}
         if fields.get("failures", 0) < self._rules.circuit_failures:

@@ -23,7 +23,7 @@ class Attempt:
         item: Id of the alert, correction or deviation.
         attempt: Counts from 1.
         verdict: The outcome; ``dead``: it was the last attempt.
-        at_us: When it ended, microseconds UTC.
+        at_us: When the attempt ended, microseconds UTC.
         status: HTTP status, if there was an answer.
         next_us: When the next attempt is due, if any.
     """

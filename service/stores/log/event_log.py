@@ -44,11 +44,11 @@ class Submission:
     """A posted batch on its way into the log.
 
     Attributes:
-        dead_letters: Of the events that were rejected.
+        dead_letters: Dead letters of the rejected events.
         answer: Plain JSON that a repetition of the batch gets again.
         idempotency_key: The client's name for the batch; None makes every call a new batch.
         keys: The stream's further keys: paths of attributes by name.
-        fingerprint: Shows whether a repetition is the same batch.
+        fingerprint: Digest of the batch, which shows whether a repetition is the same batch.
         token: Unique to this call; keeps it from being taken twice when Redis' reply is lost.
         step: The step of a feed that the batch is; replaces key and token.
         context: The ``traceparent`` of the request, if it is traced.
@@ -91,7 +91,7 @@ class Receipt:
     Attributes:
         positions: Shard to position of its last part, for the parts that were appended now.
         earlier: The stored answer if the batch had been taken before, else None.
-        fingerprint: Of the batch that was taken under the key.
+        fingerprint: Fingerprint of the batch that was taken under the key.
         dropped: Events left out of those that were appended now.
     """
 

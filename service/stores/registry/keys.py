@@ -26,13 +26,13 @@ class ApiKey:
 
     Attributes:
         id: Unique; also a part of the token.
-        scopes: What it may do, without repetition.
+        scopes: The scopes of the key, without repetition.
         streams: The only streams that it may touch; None means all.
         created_us: Microseconds UTC, as all times here.
-        digest: Of the secret, hexadecimal.
-        expires_us: From then on it is refused; None means never.
-        revoked_us: Since then it is refused.
-        former_digest: Of the secret before the last rotation.
+        digest: Digest of the secret, hexadecimal.
+        expires_us: When the key expires: it is refused from then on; None means never.
+        revoked_us: When the key was revoked: it is refused since then.
+        former_digest: Digest of the secret before the last rotation.
         former_until_us: Until then the former secret is accepted, too.
     """
 

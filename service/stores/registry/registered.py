@@ -176,7 +176,7 @@ class ConstraintsDraft:
     Attributes:
         document: In canonical form: the hand-written set, the constraints of the followed workflow, the stream's end
             events.
-        notices: Where the upload means more than is kept, in words.
+        notices: In words, where the upload means more than the stored set.
         following: The workflow of the other constraints.
     """
 

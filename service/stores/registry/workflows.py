@@ -85,7 +85,7 @@ class RegisteredWorkflow:
 
     @property
     def tag(self) -> str:
-        """Identifies the version among all versions of all workflows."""
+        """The tag that identifies the version among all versions of all workflows."""
         return f"{self.name}@{self.version}"
 
 

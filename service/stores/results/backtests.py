@@ -36,10 +36,10 @@ class Backtest:
     """A backtest.
 
     Attributes:
-        question: What it is to find out, in the form of ``service.backtests.questions``.
+        question: The question of the backtest, in the form of ``service.backtests.questions``.
         path: The file or folder that it reads, below the configured one; None: the log.
-        attempts: How often it was begun.
-        started_us: When it was last begun.
+        attempts: How often the backtest was begun.
+        started_us: When the backtest was last begun.
         error: Code and reason of a failure.
     """
 

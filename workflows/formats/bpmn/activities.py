@@ -43,10 +43,10 @@ class Labels:
 
 
 def repeat_of(element: Element, is_single: bool, least: int, findings: Findings) -> Repeat | None:
-    """How often an activity happens, by its loop or multi-instance marker; None: once.
+    """The repetition of an activity, by its loop or multi-instance marker; None: it happens once.
 
-    If it ``is_single``, at most one event, concurrent instances are equivalent to sequential ones. ``least``, 0 or 1,
-    is the least number of instances if the model does not give it.
+    ``is_single``: the activity has at most one event; then concurrent instances are equivalent to sequential ones.
+    ``least``, 0 or 1, is the least number of instances if the model does not give it.
     """
     for loop in children(element, "standardLoopCharacteristics"):
         most = _read_maximum(loop.get("loopMaximum", ""), element, findings)

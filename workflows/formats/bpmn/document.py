@@ -98,6 +98,6 @@ def resolve(reference: str, known: Container[str]) -> str | None:
 
 
 def forms_of(reference: str) -> tuple[str, ...]:
-    """A reference as written, and without a prefix; empty if it is empty."""
+    """The forms of a reference: as written, and without its prefix; no forms if the reference is empty."""
     written = reference.strip()
     return tuple(dict.fromkeys(form for form in (written, written.rpartition(":")[2]) if form))

@@ -108,7 +108,7 @@ class FlowTable:
         self._arriving[flow.target].append(flow)
 
     def _read_strays(self, own: Iterable[Element], document: Document) -> None:
-        """Read flows of another process whose ends are both in this one, and only in this one."""
+        """Read flows that are written in another process, if both of their ends are nodes of this process only."""
         seen = {id(element) for element in own}
         for source in self._nodes:
             for element in document.flows_from(source):

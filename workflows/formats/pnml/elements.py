@@ -57,7 +57,7 @@ class NetNode:
         kind: ``place`` or ``transition``.
         tokens: Initial tokens of a place.
         is_invisible: Whether a transition is marked as silent.
-        refers_to: Of a reference node, the id of its target; empty for others.
+        refers_to: The id of a reference node's target; empty for other nodes.
         page: Id of the page that contains it; empty for the net itself.
     """
 

@@ -225,7 +225,7 @@ def _initial_marking(drawn: Drawn, wired: _Wired, findings: Findings) -> Places:
 
 
 def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: Findings) -> tuple[Places, ...]:
-    """The given markings; otherwise one token in a sink place, for each of them."""
+    """The given markings; otherwise, for each sink place, a marking with one token in it."""
     given = [
         _read_marking(marking, drawn, wired, findings)
         for holder in part.iter()
