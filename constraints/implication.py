@@ -52,7 +52,7 @@ _LOGIC = (_TRUE, _FALSE, _NULL)
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """``attribute operator one of values``: true if true for one value, false if false for all, otherwise null."""
+    """The test ``attribute operator one of values``: true if any value gives true, false if all give false, or null."""
 
     attribute: Attribute
     operator: str
@@ -72,7 +72,7 @@ class _Part:
         constants: The attributes that it compares with constants, with these constants, and its free subexpressions.
         true_at: If it reads a single attribute, the cells of the attribute where it is true; otherwise None.
         scale: The constants of that attribute.
-        is_large: Whether it has too many constants to be examined; then only an equal conjunct implies it.
+        is_large: Whether the conjunct has too many constants to be examined; then only an equal conjunct implies it.
     """
 
     expression: Expression

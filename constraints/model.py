@@ -183,7 +183,7 @@ class Settings:
         completion: Whether a trace is assumed to continue until it has everything that it requires; ``not_assumed`` is
             for streams whose traces just stop, and ignores every clause with a head.
         types: Event types of the process besides those that constraints name.
-        frequencies: For names, the share of the traces that show them.
+        frequencies: The share of the traces that show a name, by name.
         beyond_cap: What happens if more states would be needed: traces continue with bit tables, or constraints are
             left out from the start until the rest fits, those that save least first.
         reopen: What an end event does besides closing the monitor of its trace. ``never``: nothing, and later events of
@@ -257,12 +257,12 @@ class ConstraintSet:
     """The constraints on the traces of one stream.
 
     Attributes:
-        constraints: In the order of the upload, without repetitions; a clause that is equivalent to an ``Exclusive`` or
-            ``Require`` is replaced by it.
+        constraints: Orders and clauses in the order of the upload, without repetitions; a clause that is equivalent to
+            an ``Exclusive`` or ``Require`` is replaced by it.
         end_events: Types that nothing follows: they close the monitor of a trace. After end events of the workflow,
             types unknown to it may come.
-        rules: In the order of the upload, without repetitions.
-        symbols: By name, those that some part names.
+        rules: Rules in the order of the upload, without repetitions.
+        symbols: The symbols that some part names, by name.
         process: The workflow that some of the parts come from, if any.
         clauses: The occurrence constraints as Horn clauses; those with a head only if traces are assumed to complete.
         heads: The requirements of names, by the clauses with a head.
@@ -419,7 +419,7 @@ class ConstraintSet:
         return any(self.comes_before(name, other) for other in seen)
 
     def shown_with(self, names: Iterable[str]) -> frozenset[str]:
-        """``names``, and the other names that events with them show."""
+        """The names ``names``, and all other names of events that show one of them."""
         return frozenset(names).union(*(self.implied.get(name, ()) for name in names))
 
     def horn_closure(self, names: Iterable[str]) -> frozenset[str]:

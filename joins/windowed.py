@@ -253,7 +253,10 @@ class WindowJoin:
         return bool(is_key_over(self._state, np.uint64(key)))
 
     def _outside(self) -> NDArray[np.int64]:
-        """(events, 2): nodes of stored events outside of their windows, oldest first, and their inputs."""
+        """The nodes of stored events outside of their windows, oldest first, with their inputs.
+
+        An array (events, 2).
+        """
         state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
         nodes = np.flatnonzero(state.nodes["flags"][:fresh] & kernel.ALIVE)
         nodes = nodes[np.argsort(state.nodes["sequence"][nodes])]

@@ -16,7 +16,8 @@ class Window:
         kind: ``none``: all so far. ``time``: events less than ``size`` microseconds older. ``events``: the newest
             ``size`` events of the input, including events that join nothing. ``events-of-key``: the newest ``size``
             events of the key.
-        size: At least 1; windows of events may have size 0, which keeps no event. Without meaning for ``none``.
+        size: Size of the window, at least 1; windows of events may have size 0, which keeps no event. Meaningless for
+            ``none``.
     """
 
     kind: WindowKind = "none"

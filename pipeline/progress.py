@@ -31,7 +31,7 @@ class BatchProgress:
 
     Attributes:
         started_us: Start time, microseconds UTC.
-        duration_ms: From its planning to its commit.
+        duration_ms: Time from the planning of the micro-batch to its commit.
         parts_ms: Parts of ``duration_ms`` by name, which add up to it. ``plan``: waiting for entries (up to the
             source's waiting time) and planning; ``read``: reading the log, moving rows, Spark's own work on the tasks;
             ``match``: the matcher; ``state``: finding and saving states; ``commit``: the sink and Spark's commit;

@@ -144,7 +144,7 @@ class StreamDeclaration:
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
         derived: Whether the stream's events come from operators only; these decide the keys and the order.
-        description: For people.
+        description: Description for people.
     """
 
     name: str

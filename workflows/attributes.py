@@ -25,7 +25,7 @@ class Attribute(Protocol):
     def names(self) -> tuple[str, ...]: ...
 
     def sample(self, rng: Generator, count: int) -> Sequence[Value]:
-        """``count`` independent values."""
+        """Draw ``count`` independent values."""
         ...
 
 

@@ -71,7 +71,8 @@ def parse_constraints(
     """Read a constraint set: JSON or YAML text, as ``str`` or UTF-8 ``bytes``, or the value that it decodes to.
 
     Raises:
-        InvalidConstraints: With every problem, its entry, and its line if the document is a text.
+        InvalidConstraints: The document has problems; the error has each with its entry, and its line if the document
+            is a text.
     """
     text = _text(document, max_bytes)
     value = document if text is None else read_text(text)

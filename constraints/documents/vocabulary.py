@@ -27,7 +27,7 @@ class Template:
 
     Attributes:
         translate: Function from event types or symbols, and the number, to parts of a constraint set.
-        meaning: In words, of A, B and C.
+        meaning: Meaning in words, for the names A, B and C.
         count: Whether a number precedes the event types; 1 if omitted.
     """
 

@@ -17,7 +17,7 @@ class Node(NamedTuple):
         later: Names that it cannot come after.
         earlier: Names that cannot come after it.
         alike: Names of its own event type.
-        is_atom: Whether it belongs to a match; two events of a match are always distinct.
+        is_atom: Whether the event belongs to a match; two events of a match are always distinct.
         after: Nodes that precede it in the pattern, as bits of their places.
     """
 

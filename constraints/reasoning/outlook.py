@@ -89,7 +89,7 @@ class Outlook:
         return self.reasoner.is_alive(seen, goal, settled)
 
     def masks(self, state: MonitorState) -> tuple[int, int | None]:
-        """``seen`` and ``settled`` in the reasoner's form."""
+        """The names ``seen`` and ``settled`` of a state as the reasoner's masks."""
         reasoner = self.reasoner
         return reasoner.mask(state.seen), None if state.settled is None else reasoner.mask(state.settled)
 

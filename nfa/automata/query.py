@@ -37,7 +37,7 @@ class Term:
     """One alternative of a pattern.
 
     Attributes:
-        atoms: In the order of the text, of one type each; their indices here name them.
+        atoms: Atoms in the order of the text, of one type each; other members refer to an atom by its index here.
         before: ``before[i]`` holds the atoms that must be bound before atom ``i`` (transitively closed).
         keys: Origin of each atom; not part of equality.
         absences: Forbidden events between atoms, as far as the NOTs of the pattern imply them.
@@ -99,7 +99,7 @@ class Query:
             then bound atoms; followed by the complete state of a trailing term, whose atoms are all bound while a
             forbidden event may still come. For a partition, the states in which an atom of its own is missing. A
             guard's answers are in this order.
-        partitions: In place of too many alternatives; the first is the whole pattern. Otherwise empty.
+        partitions: The partitions that replace too many alternatives; the first is the whole pattern. Otherwise empty.
     """
 
     pattern: Pattern

@@ -144,7 +144,7 @@ class BatchColumns:
 
 
 def attributes_of_all(texts: Sequence[bytes]) -> list[Any]:
-    """``attributes_of`` for each text."""
+    """The attributes of many events; see ``attributes_of``."""
     try:
         return list(map(orjson.loads, texts))
     except orjson.JSONDecodeError:
@@ -160,7 +160,7 @@ def attributes_of(text: bytes) -> Any:
 
 
 def read_paths(items: Sequence[Any], path: Path) -> list[Any]:
-    """``read_path`` for each item."""
+    """The value at a path of each item; see ``read_path``."""
     if len(path) == 1 and set(map(type, items)) == {dict}:
         (name,) = path
         return [item.get(name) for item in items]

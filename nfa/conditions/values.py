@@ -245,7 +245,7 @@ def first_known(operands: Sequence[Values]) -> Values:
 
 
 def likened(operand: Values, pattern: str) -> Values:
-    """``LIKE``: whether each text matches the pattern; null for values that are not texts."""
+    """The result of ``LIKE``: whether each text matches the pattern; null for values that are not texts."""
     resembles = like_test(pattern)
     is_text = np.equal(operand.kinds, TEXT)
     is_true = np.zeros(len(operand), np.bool_)

@@ -26,7 +26,7 @@ class RowTables(Protocol):
 
     @property
     def live(self) -> NDArray[np.uint32]:
-        """(rows, columns), free room included."""
+        """The rows of liveness (rows, columns), free room included."""
         ...
 
     def row_number(self, row: NDArray[np.uint32]) -> int:

@@ -33,7 +33,7 @@ class LiveRows:
 
     @property
     def array(self) -> NDArray[np.uint32]:
-        """(rows, columns), free room included; replaced as it grows."""
+        """The rows of liveness (rows, columns), free room included; the array is replaced as it grows."""
         return self._rows
 
     def number(self, row: Row) -> int:

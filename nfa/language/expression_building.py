@@ -117,7 +117,7 @@ def _like(tree: Branch) -> Like:
 
 
 def _negative(tree: Branch) -> Expression:
-    """``-5`` is a constant, ``-(5)`` the negation of one: the two have different trees."""
+    """Build a negative expression: ``-5`` is a constant, ``-(5)`` the negation of a constant, with another tree."""
     (operand,) = trees_of(tree)
     return _number(operand, -1) if operand.data == "number" else Negative(build_expression(operand))
 

@@ -66,7 +66,7 @@ def takes(atom: Atom, event: Event) -> bool:
 
 
 def is_taken(atom: Atom, scope: Scope) -> bool:
-    """``takes`` of section 4.3: the type of the current event is the step's, and the condition is true."""
+    """The predicate ``takes`` of section 4.3: the current event has the step's type, and the condition is true."""
     assert scope.at_hand is not None
     if not atom.is_any_type and scope.at_hand.type not in atom.types:
         return False

@@ -153,7 +153,7 @@ class Overflow:
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
         work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
             allowance of the events by this amount (with ``is_in_all``, in all traces).
-        suspends: From here on the pattern meets no events.
+        suspends: Whether the pattern is suspended: it meets no events from here on.
         is_in_all: The suspension is for its work in all traces, not for the number of traces in which it was given up.
     """
 

@@ -23,7 +23,7 @@ class CaseQuery:
             constraint.
         older_than_us: Only traces whose first event is older than this, by the newest time.
         waits_for: Only traces in which the furthest partial match of a pattern waits for this type.
-        limit: At most this many, those with the oldest first event.
+        limit: The most traces to select; those with the oldest first event are selected.
     """
 
     pattern: str | None = None
@@ -83,8 +83,8 @@ class OpenCase:
         keeping: ``kept``: it keeps the constraints of its guard so far; ``deviating``: it broke one; ``none``: it
             follows none.
         guard: Version of its guard, and the monitor state; None if it follows none, or has broken one.
-        patterns: At most 20 (others are counted): the requested one, then those with partial matches, then others in
-            the order of registration.
+        patterns: At most 20 patterns (others are counted): the requested one, then patterns with partial matches, then
+            others in the order of registration.
     """
 
     key: str

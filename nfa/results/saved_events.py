@@ -13,7 +13,10 @@ from nfa.results.event_store import FIELDS, StoredEvents
 
 
 def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
-    """``event_sequences`` and ``event_times_us``, int64; each text column as ``event_NAME_ends`` and its bytes."""
+    """The arrays of bound events: ``event_sequences`` and ``event_times_us``, int64.
+
+    Text columns as ``event_NAME_ends`` and bytes.
+    """
     arrays: dict[str, NDArray[Any]] = {"event_sequences": events.sequences, "event_times_us": events.times_us}
     for name in FIELDS:
         arrays |= saved_texts(f"event_{name}", events.columns.column(name))

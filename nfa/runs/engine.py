@@ -118,7 +118,7 @@ class RunEngine:
         return viewing.held_pairs(self._state, self._compiled, now_us)
 
     def chain(self, node: int) -> list[tuple[int, int]]:
-        """(atom number, sequence number) of the events up to a node of ``held_pairs``, oldest first."""
+        """The events up to a node of ``held_pairs``, oldest first, as (atom number, sequence number)."""
         return viewing.chain(self._state, node)
 
     def configure(

@@ -111,7 +111,7 @@ class RunListening:
 def listeners(
     automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
 ) -> list[tuple[int, int, int]]:
-    """(cell, type code, pattern) of all listeners, ascending."""
+    """All listeners, ascending, as (cell, type code, pattern)."""
     found = []
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)

@@ -23,7 +23,7 @@ def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[
 
 
 def chain(state: RunState, node: int) -> list[tuple[int, int]]:
-    """(atom number, sequence number) of the events of a run, oldest first."""
+    """The events of a run, oldest first, as (atom number, sequence number)."""
     found: list[tuple[int, int]] = []
     while node != NIL:
         found.append((int(state.node_atom[node]), int(state.event_sequence[state.node_event[node]])))

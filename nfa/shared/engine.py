@@ -67,9 +67,9 @@ class SharedPattern:
 
     Attributes:
         states: Number of states, state 0 included.
-        terms: By state, the alternatives that a partial match in it can become, as bits.
-        depth: By state, its progress: an early termination names the furthest of the states that died.
-        transitions: In any order; a transition for several types occurs once per type.
+        terms: For each state, the alternatives that a partial match in it can become, as bits.
+        depth: The progress of each state: an early termination names the furthest of the states that died.
+        transitions: Transitions in any order; a transition for several types occurs once per type.
         within_us: Clause WITHIN, exclusive; 0: none.
         is_next: A plain sequence with gaps NEXT.
         limit: Most matches written per trace and event; the rest is counted.
@@ -111,7 +111,7 @@ class Findings:
         return len(self.match_row)
 
     def matches(self) -> list[tuple[int, int, tuple[tuple[int, int], ...]]]:
-        """(row, pattern, ((alias, sequence), ...)) of each match: for tests and small results."""
+        """The matches as (row, pattern, ((alias, sequence), ...)), for tests and small results."""
         starts = [0, *self.match_end[:-1].tolist()][: len(self)]
         bound = list(zip(self.bound_alias.tolist(), self.bound_sequence.tolist(), strict=True))
         rows = zip(self.match_row.tolist(), self.match_pattern.tolist(), starts, self.match_end.tolist(), strict=True)
@@ -246,7 +246,7 @@ class SharedEngine:
         return viewing.held_pairs(self._program, self._state, self._output, now_us)
 
     def chain(self, node: int, pattern: int, now_us: int) -> list[tuple[int, int]]:
-        """(alias number, sequence number) of the newest partial match at a node of ``held_pairs``, oldest first."""
+        """The newest partial match at a node of ``held_pairs``: (alias number, sequence number), oldest event first."""
         return viewing.newest_chain(self._state, node, int(self._program.within[pattern]), now_us)
 
     def take_released(self) -> int:

@@ -28,7 +28,7 @@ class FinerTraces:
 
     @property
     def pairs(self) -> NDArray[np.uint64]:
-        """(n, 2) hashed correlation key and hashed finer key; some belong to ended traces."""
+        """The pairs (n, 2) of hashed correlation key and hashed finer key; some belong to ended traces."""
         return self._pairs
 
     @property

@@ -149,7 +149,7 @@ class TraceTable:
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """``open``, ``deviations``, ``guard_steps``, ``ignored`` (violations) and ``out_of_order``.
+        """The counters ``open``, ``deviations``, ``guard_steps``, ``ignored`` (violations) and ``out_of_order``.
 
         ``out_of_order`` counts events older than the shard's newest.
         """

@@ -89,7 +89,10 @@ def unreachable(error: Exception) -> LogUnreachable:
 
 
 def last_position(server: redis.Redis, key: str, position: str) -> str:
-    """``position`` if a shard has, or had, an entry there; otherwise the position of the last entry before."""
+    """The last position of an entry at or before ``position``.
+
+    It is ``position`` itself if an entry is, or was, there.
+    """
     try:
         facts: Any = server.xinfo_stream(key)
         if not facts["length"] or position_order(position) < position_order(facts["first-entry"][0].decode()):

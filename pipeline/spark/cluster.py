@@ -43,7 +43,7 @@ class ClusterOptions:
         python: Interpreter on every machine, the driver's included; empty: the path of the current interpreter.
         driver_host: Name or address by which the machines reach the driver; empty: Spark finds one.
         bind_address: Address on which the driver listens; empty: the value of ``driver_host``.
-        worker_folder: On each machine: folder for compiled kernels, and for states on their way from one process to the
+        worker_folder: Folder on each machine for compiled kernels, and for states on their way from one process to the
             next.
         patience_s: Time limit for the first machine to come.
         steady_s: Waiting for more machines ends after this time without a new one.

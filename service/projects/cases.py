@@ -34,7 +34,7 @@ class Case:
     """A test of a project: events, and the expected results.
 
     Attributes:
-        events: By stream, in the order in which they come.
+        events: Events by stream, in the order of arrival.
         promises: Ranges of keys that are finished, each with its stream.
         patterns: Operators whose results are compared; empty: all.
         is_open: Whether the transactions continue after the events; otherwise all end with them.

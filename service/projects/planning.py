@@ -54,7 +54,7 @@ class Change:
             deleted; ``kept``: the project has none, and it stays.
         wanted: The project's resource; None if it has none.
         found: The service's resource; None if it has none.
-        why: Why it stays, in words.
+        why: The reason why a resource stays, in words.
     """
 
     action: Action

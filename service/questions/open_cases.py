@@ -19,10 +19,10 @@ class CaseFilter:
     """Selects open transactions.
 
     Attributes:
-        pattern: Only those in which this pattern has a partial match.
+        pattern: Only transactions in which this pattern has a partial match.
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
-        older_than: Only those that have been open for longer: seconds, or a duration such as ``2d``.
-        waits_for: Only those in which the furthest partial match of a pattern waits for this type.
+        older_than: Only transactions that have been open for longer: seconds, or a duration such as ``2d``.
+        waits_for: Only transactions in which the furthest partial match of a pattern waits for this type.
     """
 
     stream: str

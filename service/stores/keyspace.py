@@ -27,7 +27,7 @@ class KeyPart:
     """A part of a key's value.
 
     Attributes:
-        kind: As Redis calls it: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
+        kind: Redis' name of the kind: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
         expires_ms: When the key expires, in milliseconds UTC; 0 for never.
         values: The value of a string; fields and values of a hash in turn; members and scores of a sorted set in turn;
             the members of a list or set. For a stream, entry after entry: the id, the number of values that follow,

@@ -237,7 +237,7 @@ class ConstraintsOn:
 
     Attributes:
         version: Counts from 1 within the stream and never repeats.
-        document: In the canonical form of ``constraints.to_document``, the stream's end events included.
+        document: The set in the canonical form of ``constraints.to_document``, the stream's end events included.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.CONSTRAINTS_ON
@@ -259,7 +259,7 @@ class Tick:
     """The stream's event time has reached a time.
 
     Attributes:
-        time_us: Before the stream's lateness is subtracted.
+        time_us: The newest time of the stream, from which its lateness is not subtracted yet.
         cause: Events of another shard, or the wall clock of a quiet stream.
     """
 
@@ -394,7 +394,7 @@ class LatenessChange:
     If the stream has a fixed lateness at this place, the record changes nothing.
 
     Attributes:
-        number: Counts the changes of the stream from 1.
+        number: Number that counts the changes of the stream from 1.
         seen: The basis of the decision, for people.
     """
 

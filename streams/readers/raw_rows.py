@@ -58,7 +58,7 @@ class RowLayout:
         mapping: For files in foreign forms: every row becomes a CloudEvent through these options. None: columns by
             name.
         written: Without a mapping: how files are written.
-        key: With a mapping: place of the correlation key in the CloudEvent, possibly by event type.
+        key: Place of the correlation key in the CloudEvent, if there is a mapping; possibly by event type.
     """
 
     top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})

@@ -57,7 +57,7 @@ class EncodedLog:
 
     @property
     def lengths(self) -> Counts:
-        """(variants,) the number of events of each variant."""
+        """The number of events of each variant, (variants,)."""
         return np.diff(self.starts)
 
     def blocks(self, max_cells: int) -> Iterable[EncodedLog]:

@@ -43,7 +43,7 @@ class MiningSettings:
             raise InvalidWorkflow(f"min_expected is a number of traces, 0 or more, got {self.min_expected}")
 
     def least_traces(self, traces: int) -> float:
-        """``min_support`` as a number of traces of a log of ``traces``."""
+        """The least number of traces, out of ``traces``, that ``min_support`` requires."""
         if self.min_support is None:
             return max(LEAST_SUPPORT, USUAL_SHARE * traces)
         return self.min_support * traces if self.min_support < 1 else self.min_support

@@ -56,7 +56,7 @@ def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
 
 
 def root_name(content: bytes, limits: XmlLimits | None = None) -> str:
-    """``{namespace}local`` of the root; the rest of the document is not read."""
+    """The name ``{namespace}local`` of the root; the rest of the document is not read."""
     finder = _RootFinder(limits or XmlLimits())
     with suppress(_Finished):
         _feed(content, finder, limits or XmlLimits())

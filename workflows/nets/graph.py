@@ -87,7 +87,7 @@ class Node:
 
     Attributes:
         id: Id of the model's element, unique in the whole model; ids of generated nodes extend the id of their element.
-        name: As in the model, white space normalised; mostly empty for gateways.
+        name: Name in the model, white space normalised; mostly empty for gateways.
         label: Event type of an activity; None for other kinds.
         throws: The exit that a ``throw`` node takes.
         described: The element in words for messages, such as ``exclusive gateway 'In stock?' (G_1)``.

@@ -107,7 +107,7 @@ class TreeNet:
         return step.tree if is_all else None
 
     def is_single(self) -> bool:
-        """Whether there is never more than one token."""
+        """Whether the net never has more than one token."""
         return all(len(step.outputs) <= 1 for step in self.steps.values())
 
     def reduce(self) -> None:

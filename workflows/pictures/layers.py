@@ -23,7 +23,8 @@ class Layered:
     """Boxes and the places of long arrows, by layer.
 
     Attributes:
-        layers: From left to right, each from top to bottom; numbers from ``len(boxes)`` on are places of long arrows.
+        layers: Layers from left to right, each with its numbers from top to bottom; numbers from ``len(boxes)`` on are
+            places of long arrows.
         links: Pairs of numbers in neighbouring layers.
         chains: For each forward arrow, its numbers from source to target.
         back: Backward arrows, and arrows from a box to itself.

@@ -38,7 +38,7 @@ def line_label(edge: Edge) -> Iterator[str]:
 
 
 def _labelled_part(points: Sequence[Point], width: float) -> tuple[Point, Point]:
-    """The part of a line for its text; other flows often share the first part of a bent line."""
+    """The part of a line that gets its text; not the first part of a bent line, which other flows often share."""
     parts = list(pairwise(points))
     for first, second in parts[1:] or parts:
         if abs(first[1] - second[1]) < 1.0 and abs(first[0] - second[0]) >= width:

@@ -28,7 +28,7 @@ class Hop:
 
     @property
     def is_level(self) -> bool:
-        """Whether it is horizontal and needs no track."""
+        """Whether the hop is horizontal and needs no track."""
         return abs(self.rise - self.fall) < _LEVEL
 
 

@@ -21,7 +21,7 @@ class Attempt:
 
     Attributes:
         item: Id of the alert, correction or deviation.
-        attempt: Counts from 1.
+        attempt: Number of the attempt, from 1.
         verdict: The outcome; ``dead``: it was the last attempt.
         at_us: When the attempt ended, microseconds UTC.
         status: HTTP status, if there was an answer.

@@ -50,7 +50,7 @@ class RegisteredWebhook:
         min_severity: Only results of patterns of at least this severity; None means any, deviations included.
         template: The form of the bodies; None: the results as they are.
         retiring: Earlier secrets, the latest first.
-        disabled_because: Why it is not enabled, in words.
+        disabled_because: The reason why the webhook is disabled, in words.
         name: A unique name for people; empty if it has none.
     """
 

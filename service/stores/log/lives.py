@@ -17,7 +17,7 @@ def since_of(client: Client, stream: str) -> str:
 
 
 def sinces(client: Client) -> dict[str, str]:
-    """``since_of`` of every stream."""
+    """The time of declaration of every stream; see ``since_of``."""
     found = cast("dict[bytes, bytes]", client.hgetall(STREAMS_KEY))
     return {stream.decode(): _since(body, stream.decode()) for stream, body in found.items()}
 

@@ -47,7 +47,7 @@ class Change:
     """A new record and the control record that announces it to the pipeline.
 
     Attributes:
-        record: In stored form.
+        record: The new record in stored form.
         control: The control record for the log; None: the log need not know.
         route: The route of an operator's events from here on; empty for the correlation key, and for the declaration of
             a stream. None for other changes.

@@ -29,8 +29,8 @@ class EventType:
     """The schema of an event type.
 
     Attributes:
-        schema: For the attributes of its events, JSON Schema draft 2020-12.
-        version: Counts the changes of the stream's schemas.
+        schema: JSON Schema (draft 2020-12) for the attributes of its events.
+        version: Number that counts the changes of the stream's schemas.
     """
 
     name: str

@@ -33,7 +33,7 @@ class ApiKey:
         expires_us: When the key expires: it is refused from then on; None means never.
         revoked_us: When the key was revoked: it is refused since then.
         former_digest: Digest of the secret before the last rotation.
-        former_until_us: Until then the former secret is accepted, too.
+        former_until_us: Time until which the former secret is accepted, too.
     """
 
     id: str

@@ -69,7 +69,7 @@ class RegisteredOperator:
         inputs: (stream, name of the further key or empty) of all its inputs.
         route: Name of the further key of the first input; empty for the correlation key.
         is_paused: Whether it sees no events for the time being.
-        stage: Before it first runs (``draft``), from then on (``running``), or finished for good (``retired``).
+        stage: ``draft`` before it first runs, ``running`` from then on, ``retired`` once it is finished for good.
         suspension: The pipeline's report why it was suspended; None if it is not.
         into: The derived stream that it produces; empty: none.
         held_from: The version with which its state began; 0: with this one.
@@ -174,8 +174,8 @@ class ConstraintsDraft:
     """A constraint set to be given to a stream.
 
     Attributes:
-        document: In canonical form: the hand-written set, the constraints of the followed workflow, the stream's end
-            events.
+        document: The set in canonical form: hand-written constraints, the constraints of the followed workflow, the
+            stream's end events.
         notices: In words, where the upload means more than the stored set.
         following: The workflow of the other constraints.
     """

@@ -77,7 +77,7 @@ class AlertPage:
     """Some alerts, oldest first.
 
     Attributes:
-        alerts: As plain JSON; with ``acknowledged``, where they have been.
+        alerts: Alerts as plain JSON; acknowledged ones have the member ``acknowledged``.
         after: Cursor after the last examined alert; the given cursor if none was examined.
         has_more: Whether more may follow at present.
     """

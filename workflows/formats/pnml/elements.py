@@ -78,7 +78,7 @@ class NetNode:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is a transition without an event of its own."""
+        """Whether the node is a transition without an event of its own."""
         return self.kind == "transition" and (self.is_invisible or not self.name)
 
 
