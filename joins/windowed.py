@@ -255,7 +255,7 @@ class WindowJoin:
     def _outside(self) -> NDArray[np.int64]:
         """The nodes of stored events outside of their windows, oldest first, with their inputs.
 
-        An array (events, 2).
+        The result is an array (events, 2).
         """
         state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
         nodes = np.flatnonzero(state.nodes["flags"][:fresh] & kernel.ALIVE)

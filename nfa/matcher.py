@@ -297,7 +297,7 @@ class Matcher:
 
     @property
     def newest_us(self) -> int | None:
-        """How far time has come; None before the first event."""
+        """The newest time of the stream; None before the first event."""
         newest_us = self._main.newest_us
         return None if newest_us == EARLIEST else newest_us
 

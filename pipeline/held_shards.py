@@ -60,7 +60,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOptions:
-    """Where states are found and stored.
+    """The options of held shards: where states are found and stored.
 
     Attributes:
         handover: Folder on each machine for states on their way from one process to the next; None: no handover.

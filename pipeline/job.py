@@ -48,7 +48,7 @@ class JobOptions:
 
     @property
     def held(self) -> HeldOptions:
-        """Where the states of shards are found and stored."""
+        """The options that say where the states of shards are found and stored."""
         return HeldOptions(log=self.log, handover=self.handover, kinds=self.kinds)
 
 

@@ -52,7 +52,7 @@ def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
 
 
 def ignore_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
-    """The same plan with an operator that ignores its input: an upper bound for the speed of ``match_shards``."""
+    """The plan of ``match_shards`` with an operator that ignores its input: an upper bound for the speed."""
     return _mapped(entries, look_away)
 
 

@@ -114,14 +114,14 @@ class ForestallClient:
         self._retrying(self._call, "DELETE", path)
 
     def is_ready(self) -> bool:
-        """Whether the whole service is ready; one attempt."""
+        """Whether the whole service is ready; makes one attempt."""
         try:
             return self._http.get("/ready").status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
 
     def missing(self) -> str | None:
-        """The missing parts of the service, in words; one attempt. None: it is ready."""
+        """The missing parts of the service, in words; None if it is ready. Makes one attempt."""
         try:
             answer = self._http.get("/ready")
         except httpx.ConnectError:

@@ -79,7 +79,7 @@ class StoreNewer(ServiceError, code="store-newer", fault="external"):
 
 
 class PreconditionFailed(ServiceError, code="precondition-failed", fault="caller"):
-    """The stored record does not match the caller's condition; the detail ``etag`` is that of the stored record."""
+    """The stored record does not match the caller's condition; the detail ``etag`` is the tag of the stored record."""
 
 
 class NotFound(ServiceError, code="not-found", fault="caller"):
@@ -329,7 +329,7 @@ class ServiceOverloaded(ServiceError, code="service-overloaded", fault="external
 
 
 class CallRefused(ServiceError, code="call-refused", fault="caller"):
-    """A running service refuses a client's call; the message is that of its problem response."""
+    """A running service refuses a client's call; the message is from its problem response."""
 
 
 class ServiceNotReady(ServiceError, code="service-not-ready", fault="external"):

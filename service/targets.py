@@ -106,7 +106,7 @@ def parse_target(url: str) -> httpx.URL:
 
 
 def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Resolver = resolve) -> Sequence[str]:
-    """The addresses of a host, at least one and all of them permitted; the host itself if it is trusted."""
+    """The addresses of a host: at least one, all of them permitted; the host itself if it is trusted."""
     name = host.lower().rstrip(".")
     if rules.trusts_host(name):
         return [host]

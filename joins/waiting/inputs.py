@@ -23,7 +23,10 @@ _ARRIVED, _LATE, _HELD = "arrived", "late", "held"
 
 
 class Arrivals:
-    """Counts of each input's events, and of those for keys that the input had finished; ``saved`` by ``to_json``."""
+    """Counts of each input's events, and of late events, whose keys the input had finished.
+
+    ``saved`` is from ``to_json``.
+    """
 
     def __init__(self, inputs: int, saved: Sequence[Sequence[int]] | None = None) -> None:
         self._counts = np.zeros((2, inputs), np.int64) if saved is None else np.array(saved, np.int64)

@@ -53,7 +53,7 @@ class Term:
         return frozenset(atom.type for atom in self.atoms)
 
     def down_closed(self) -> Iterator[frozenset[int]]:
-        """Every down-closed set of atoms by size, those of equal size in order; the whole set comes last."""
+        """Every down-closed set of atoms, by size, then in order; the whole set comes last."""
         atoms = range(len(self.atoms))
         level: set[frozenset[int]] = {frozenset()}
         while level:
@@ -78,7 +78,8 @@ class PatternState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """The atoms of a part of a pattern that are under no OR within it; its term also has those of the parts around it.
+    """The atoms of a part of a pattern that are under no OR in the part; its term also has the atoms of the parts
+    around it.
 
     Attributes:
         own: Indices, in the term of the same number, of the atoms that no partition around it has.

@@ -142,7 +142,7 @@ class ConditionCompiler:
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
-        """Follow a compaction of the texts, which keeps those of all programs; the caller must fetch ``code`` again."""
+        """Follow a compaction of the texts, which keeps all texts of programs; the caller must fetch ``code`` again."""
         numbers = [int(renumbering[self._words[place]]) for place in self._text_places]
         if DROPPED in numbers:
             raise ValueError("a text that a condition holds was dropped")

@@ -28,7 +28,7 @@ TRACE_END = "\x00trace-end"  # represents the end of a trace without an event; r
 
 
 class Prune(StrEnum):
-    """How partial matches that can no longer complete are treated (constraint-aware CEP, sections 4.4 and 4.6)."""
+    """The treatment of partial matches that can no longer complete (constraint-aware CEP, sections 4.4 and 4.6)."""
 
     STATE = "state"  # drop each at the event that rules it out
     QUERY = "query"  # drop an alternative's together once none of them can complete, unless one has completed
@@ -37,7 +37,7 @@ class Prune(StrEnum):
 
 
 class OnViolation(StrEnum):
-    """How a trace that breaks a constraint is treated (constraint-aware CEP, section 4.6)."""
+    """The treatment of a trace that breaks a constraint (constraint-aware CEP, section 4.6)."""
 
     REPORT = "report"  # report it; the trace is no longer pruned
     FAIL_TRACE = "fail_trace"  # report it; nothing more is matched in the trace
@@ -46,7 +46,7 @@ class OnViolation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How the matcher must use a guard; traces beyond ``max_monitor_states`` use the fallback."""
+    """The policy by which the matcher uses a guard; traces beyond ``max_monitor_states`` use the fallback."""
 
     prune: Prune = Prune.STATE
     on_violation: OnViolation = OnViolation.REPORT
@@ -171,7 +171,7 @@ class Guard(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """How the matcher must use the guard."""
+        """The policy by which the matcher uses the guard."""
         ...
 
     @property

@@ -59,7 +59,7 @@ class Lane:
 
     @property
     def newest_us(self) -> int:
-        """How far time has come; ``EARLIEST`` before the first event."""
+        """The newest time of the lane; ``EARLIEST`` before the first event."""
         return self._state.table.newest_us
 
     @property

@@ -78,7 +78,7 @@ def build_name(tree: Branch) -> str:
 
 
 def position_of(tree: Branch) -> Position:
-    """Where a tree begins."""
+    """The position at which a tree begins."""
     return Position(tree.meta.line, tree.meta.column)
 
 

@@ -36,7 +36,7 @@ def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
 
 
 def _read(place: Path) -> bytes:
-    """The tables in a file; empty if it is damaged or being written.
+    """The tables in a file; empty if the file is damaged or being written.
 
     Raises OSError if the file cannot be read, KeptFolderRefused if it may be from another user.
     """

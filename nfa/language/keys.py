@@ -11,7 +11,7 @@ _KEY: Path = ("key",)
 
 
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
-    """Whether the traces of a pattern are those of the events' key, or finer ones.
+    """Whether a pattern is matched on the traces of the events' key, or on finer traces.
 
     ``key_paths`` are names of the events' key in ``WHERE [..]``, besides ``key``.
     """

@@ -114,7 +114,7 @@ def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
 
 
 def _word_at(text: str, place: int) -> tuple[str, int]:
-    """The word at a place, and how far before the place it begins: half of an operator like ``==`` may be valid."""
+    """The word at a place, and its distance to the place: half of an operator like ``==`` may be valid."""
     for start in (place - 1, place):
         if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:
             return pair, place - start

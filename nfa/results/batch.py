@@ -114,7 +114,7 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingColumns:
-    """Ended (trace, pattern) pairs as columns, for writing many of them.
+    """Ended (trace, pattern) pairs as columns, for writing many at once.
 
     ``kinds`` are the first pair of each kind: pairs of a kind have the same pattern, event type, states and event
     class, and so the same reason. The pattern can no longer match after the event ``event_id``; empty if time ended it.
@@ -321,7 +321,7 @@ class LaneOutput:
         )
 
     def values_of_returns(self, table: MatchTable | None = None) -> Iterator[Mapping[str, Any]]:
-        """The values of RETURN for the matches (or ``corrections``); empty if no pattern of theirs has RETURN."""
+        """The values of RETURN for the matches (or ``corrections``); empty if none of their patterns has RETURN."""
         matches = self.matches if table is None else table
         if not any(self.patterns[number].query.pattern.returns for number in np.unique(matches.patterns).tolist()):
             return

@@ -20,7 +20,7 @@ _SPARSE = 8  # a table longer than this multiple of the lookups costs as much as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchColumns:
-    """Matches as columns, for writing many of them; they start with the earliest event and end with the latest.
+    """Matches as columns, for writing many at once; a match starts with its earliest event and ends with its latest.
 
     A match's bound events lie between two ``ends``, by ascending alias (its number in the pattern), then in the order
     of the log. They are indices in ``names``, ids without duplicates. ``detected_us`` is when the last condition was
@@ -79,7 +79,7 @@ class MatchColumns:
 
 @dataclass(frozen=True, slots=True)
 class BoundColumns:
-    """Bound events of a table's matches as columns; keys and times are those of each match.
+    """The bound events of a table's matches as columns; each match also has its key and times.
 
     ``rows`` are their rows among the events, by match, alias and place in the log.
     """
@@ -170,7 +170,7 @@ class BoundEvents:
 
 
 def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The indices of wanted values in ascending known values, which include all of them."""
+    """The indices of wanted values among ascending known values, which include all wanted ones."""
     reach = int(known[-1] - known[0]) + 1 if len(known) else 0
     if not 0 < reach <= _SPARSE * len(wanted):
         return np.searchsorted(known, wanted)

@@ -80,7 +80,7 @@ class RunEngine:
 
     @property
     def peak_held(self) -> int:
-        """The largest number of bound events after any event, including those of matches not yet emitted."""
+        """The largest number of bound events after any event, including events of matches not yet emitted."""
         return int(self._state.counters[tables.PEAK_EVENTS])
 
     def take_released(self) -> int:

@@ -14,7 +14,7 @@ from nfa.runs.upkeep import close_pair
 
 
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
-    """The same traces with the tables of other patterns; runs of removed patterns are released.
+    """The state of the same traces for the tables of other patterns; runs of removed patterns are released.
 
     ``sources`` has for each new pattern its old number, or ``NIL``.
     """

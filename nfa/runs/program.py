@@ -63,7 +63,7 @@ class CompiledRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardColumns:
-    """Columns of a guard's ``live`` tables for a pattern: those of the automaton's states follow one another.
+    """Columns of a guard's ``live`` tables for a pattern; the columns of the automaton's states are consecutive.
 
     ``negations`` are those for whether the event of a trailing NOT can still come. A missing NOT waits until its
     deadline.

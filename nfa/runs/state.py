@@ -136,7 +136,7 @@ def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
 
 
 def with_room(state: RunState, needed: int) -> RunState:
-    """The same state with room for ``needed`` more nodes and twice as many runs, an event and a pair."""
+    """The state with room for ``needed`` more nodes and twice as many runs, an event and a pair."""
     counters = state.counters
     if counters[tables.NODES] + needed > len(state.node_parent):
         state = grown_arena(state, NODE_FIELDS, tables.NODE_FREE, needed)
@@ -151,7 +151,7 @@ def with_room(state: RunState, needed: int) -> RunState:
 
 
 def with_traces(state: RunState, traces: int) -> RunState:
-    """The same state with room for trace numbers below ``traces``."""
+    """The state with room for trace numbers below ``traces``."""
     if traces <= len(state.trace_pairs):
         return state
     larger = np.full(max(traces, 2 * len(state.trace_pairs)), NIL, np.int32)
@@ -160,7 +160,7 @@ def with_traces(state: RunState, traces: int) -> RunState:
 
 
 def indexed(state: RunState) -> RunState:
-    """The same state with a fresh index over its pairs."""
+    """The state with a fresh index over its pairs."""
     size = 1 << max(6, (4 * len(state.pair_next) - 1).bit_length())
     state = state._replace(pair_slots=np.full(size, NIL, np.int32))
     rebuild_index(state)
@@ -168,7 +168,7 @@ def indexed(state: RunState) -> RunState:
 
 
 def with_buckets(state: RunState, program: RunProgram) -> RunState:
-    """The same state with fresh buckets, as many as there is room for runs, filled with the parked runs."""
+    """The state with fresh buckets, one for each run that has room, filled with the parked runs."""
     size = 1 << (len(state.run_next) - 1).bit_length()
     state = state._replace(buckets=np.full(size, NIL, np.int32))
     fill_buckets(program, state)

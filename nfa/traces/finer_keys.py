@@ -33,7 +33,7 @@ class FinerTraces:
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether enough keys came since the last sweep to justify forgetting those of ended traces."""
+        """Whether enough keys came since the last sweep to justify forgetting the keys of ended traces."""
         return len(self._pairs) >= self._sweep_at
 
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:

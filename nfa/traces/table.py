@@ -95,7 +95,7 @@ class Visits:
 
 
 def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Whether each of some monitor states is that of a trace that broke a constraint."""
+    """The mask of the monitor states that a trace has after it broke a constraint."""
     found: NDArray[np.bool_] = (monitors == DEVIANT) | (monitors == FAILED)
     return found
 
@@ -174,7 +174,7 @@ class TraceTable:
         return int(self._state.counters[kernel.NEWEST])
 
     def clocks(self, times_us: NDArray[np.int64], is_mark: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """How far time comes with each row of the next batch: the newest time up to it, of all traces.
+        """The newest time, over all traces, up to each row of the next batch.
 
         Rows of ``is_mark`` are not events but mark the end of an idle trace; they do not advance time.
         """
@@ -281,7 +281,7 @@ class TraceTable:
         return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
 
     def forget_idle(self, is_held: NDArray[np.bool_], start: int) -> None:
-        """Forget open traces for which no engine holds anything and whose monitor state is that of a new trace.
+        """Forget open traces for which no engine holds anything and whose monitor is in the state of a new trace.
 
         ``is_held`` is by trace number, ``capacity`` long; ``start`` is the state of a new trace.
         """

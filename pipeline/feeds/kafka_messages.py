@@ -42,12 +42,12 @@ class StrangeOptions(Protocol):
 
     @property
     def mapping(self) -> ReaderOptions | None:
-        """How plain JSON is read."""
+        """The mapping by which plain JSON is read."""
         ...
 
     @property
     def key(self) -> KeyForm:
-        """Where the stream has its correlation key."""
+        """The place of the stream's correlation key."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class StrangeOptions(Protocol):
 
 
 def read_strange(body: bytes, place: str, options: StrangeOptions) -> tuple[bytes, str | None]:
-    """The event of a plain JSON record, read by a mapping; the result is that of ``read_message``.
+    """The event of a plain JSON record, read by a mapping; the result has the form of ``read_message``.
 
     A CloudEvent is returned unchanged. ``place`` is topic, partition and offset, joined by colons; it is the id of an
     event without one.

@@ -23,7 +23,7 @@ _FLOORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventLogOptions:
-    """How the log is read, and where the states that are functions of it are saved.
+    """The options for reading the log, and for the place of the saved states.
 
     Attributes:
         shards: Number of shards; fixed for the life of a checkpoint.

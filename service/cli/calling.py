@@ -44,7 +44,7 @@ _UNBROKEN = 100_000  # terminals break lines themselves
 
 @contextmanager
 def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[ForestallClient]:
-    """A client of the running service; without an address or key, those of the settings are used."""
+    """A client of the running service; address and key are by default those of the settings."""
     settings = load_settings()
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     address = url or f"http://{settings.api_host}:{settings.api_port}"

@@ -153,7 +153,7 @@ def with_options(options: Mapping[str, tuple[Any, Any]]) -> Callable[[Callable[.
 
 
 def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
-    """Reader options with those of a command's parameters (``asked``), which take precedence unless left at default."""
+    """Reader options merged with a command's parameters (``asked``), which take precedence unless left at default."""
     clock = options.clock
     named: dict[str, Any] = {"zone": asked.get("assume_zone"), "format": asked.get("time_format")}
     if (unit := asked.get("time_unit")) not in (None, Unit.AUTO):

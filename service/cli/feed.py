@@ -190,13 +190,13 @@ def kafka(
 
 
 def _mapping(asked: Mapping[str, Any]) -> ReaderOptions | None:
-    """How rows are mapped to events; None without any such option."""
+    """The mapping of rows to events that the options describe; None without any such option."""
     mapping = as_asked(ReaderOptions(key=chosen_key(asked["key"])), asked)
     return None if mapping == ReaderOptions() else mapping
 
 
 def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
-    """How columns of files are mapped to events: by the stream's mapping, or by their usual names if it has none."""
+    """The layout of files' columns: by the stream's mapping, or by the usual names if the stream has no mapping."""
     usual = RowLayout()
     key = declaration.key
     mapping = declaration.mapping

@@ -74,7 +74,7 @@ class _NoBar:
 
 
 class Times(StrEnum):
-    """What orders the events of a file."""
+    """The order of the events of a file."""
 
     EVENT = "event"
     FILE = "file"

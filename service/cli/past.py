@@ -1,4 +1,4 @@
-"""How many past traces break each constraint of a document: counted over a log, or as the document itself states."""
+"""The number of past traces that break each constraint of a document: counted over a log, or stated by the document."""
 
 from __future__ import annotations
 

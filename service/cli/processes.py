@@ -46,7 +46,7 @@ def _use(derived: Derived, *, is_exact: bool) -> WorkflowUse:
 
 
 def _explanation(use: WorkflowUse, derived: Derived, mode: FollowMode) -> str:
-    """How a process is followed, and why."""
+    """A sentence about the mode in which a process is followed, and why."""
     if use.mode == "exact":
         return f"followed exactly, by its automaton of {use.states} states"
     why = "as asked" if mode == "tables" else derived.without_automaton

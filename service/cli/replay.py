@@ -91,7 +91,7 @@ class EventFile:
 
 
 def declaration_in(client: ForestallClient, stream: str) -> StreamDeclaration:
-    """The declaration of a stream; a default one if the service has none, or the API key may not read it."""
+    """The declaration of a stream; a default declaration if the service has none, or if the API key may not read it."""
     try:
         found = client.read(f"/streams/{part(stream)}")
     except CallRefused as error:
@@ -151,7 +151,10 @@ def send_files(
 
 
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
-    """The parts of files, each in the order of its file; the next is always that of the file with the oldest event."""
+    """The requests: parts of files, each file in its order.
+
+    The next part is always from the file with the oldest event.
+    """
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
         number = min(open_files, key=lambda one: files[one].events[nexts[one]].time_us)
@@ -193,7 +196,10 @@ def _tell_late(client: ForestallClient, files: Sequence[EventFile]) -> None:
 
 
 def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
-    """The source of each event: the same for all files; for ids made from the place in the file, that of the file."""
+    """The source of each event: one source for all files.
+
+    For ids made from the place in a file, a source for the file.
+    """
     if keeps:
         run = uuid4().hex
         return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]

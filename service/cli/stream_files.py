@@ -55,7 +55,7 @@ _SEVERAL = {"key": "--key", "column_types": "--columns"}
 def readings(
     declared: Mapping[str, StreamDeclaration], names: Collection[str], asked: Mapping[str, Any]
 ) -> dict[str, ReaderOptions]:
-    """How the file of each stream is read: by the mapping of its declaration and the options, which take precedence."""
+    """The reader options for each stream's file: its declaration's mapping and the options, which take precedence."""
     own: dict[str, dict[str, Any]] = {name: {} for name in names}
     for parameter, option in {**_SINGLE, **_SEVERAL}.items():
         for option_value in asked.get(parameter) or ():

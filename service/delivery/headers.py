@@ -1,4 +1,4 @@
-"""A webhook's own headers: a few, none of which can change the meaning of a message."""
+"""A webhook's own headers: only a few, which cannot change the meaning of a message."""
 
 from __future__ import annotations
 

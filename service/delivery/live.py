@@ -103,7 +103,7 @@ class LiveAlerts:
     async def follow_events(
         self, wanted: EventFilter, after: str, is_over: Callable[[], bool]
     ) -> AsyncIterator[tuple[str, dict[str, Any] | Gap]]:
-        """As ``follow``, for events of a stream; yields a gap, with the cursor before it, where events were removed."""
+        """As ``follow``, for events of a stream; where events were removed, yields a gap with the cursor before it."""
         shown_us = None
         async for begin, page in self._pages(lambda cursor, limit: self._events(wanted, cursor, limit), after, is_over):
             if page.trimmed_us is not None and page.trimmed_us != shown_us:

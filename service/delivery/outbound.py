@@ -38,7 +38,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to one of the host's addresses, all of which must be permitted: else raises ``WebhookRefused``.
+        """Connect to an address of the host; raises ``WebhookRefused`` unless all addresses of the host are permitted.
 
         If no address accepts the connection, it raises ``httpcore.ConnectError``.
         """

@@ -269,7 +269,7 @@ def most_ahead(latest_us: int) -> str:
 
 
 def _outcome(submission: Submission, receipt: Receipt, found: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
-    """The result of a request, of which ``found`` events could be taken."""
+    """The result of a request with ``found`` acceptable events."""
     key = submission.idempotency_key
     if receipt.fingerprint != submission.fingerprint:
         raise _reused(key)

@@ -67,7 +67,7 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the cost of a schema falls on a value, in steps.
+    """The plan of a check: how the cost of a schema, in steps, depends on the value.
 
     ``weight`` is the cost of what is applied to the value and to every value in it, ``once`` of what is applied to the
     value alone, ``properties`` of what is applied only to the value of a member, by its name.
@@ -153,7 +153,7 @@ class Weights:
         self._open: set[str] = set()
 
     def plan(self) -> Plan:
-        """How the schema's cost falls on an event.
+        """The plan of the schema's check: how its cost depends on the event.
 
         A schema that is too large or too deep, refers to other documents, or has a circular reference is refused.
         """

@@ -33,7 +33,7 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
 
 
 def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> str | None:
-    """Why events of a derived stream are held back, in words; None if none wait."""
+    """The reason why events of a derived stream are held back, in words; None if no events wait."""
     waiting = sum(report.streams[stream].waiting or 0 for report in reports if stream in report.streams)
     if not waiting:
         return None
@@ -58,7 +58,7 @@ def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[S
 
 
 def _times(producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
-    """For each source and shard: whether time is known there, how far it has come, and their names."""
+    """For each source and shard: whether time is known there, the watermark, and their names."""
     for label in {f"{one.stream}@{one.route}" if one.route else one.stream for one in producers}:
         for report in reports:
             seen = report.streams.get(label)

@@ -16,14 +16,14 @@ Identity: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The resources that a project made or named when last applied, and those of others with their projects."""
+    """The resources that a project made or named when last applied, and resources of others with their projects."""
 
     project: str
     own: frozenset[Identity]
     others: dict[Identity, list[str]]
 
     def why_kept(self, resource: Identity) -> str:
-        """Why a resource that the project does not name is not deleted; empty: the project may delete it."""
+        """The reason why an unnamed resource is not deleted; empty if the project may delete it."""
         if resource not in self.own:
             owners = self.others.get(resource)
             return f"it belongs to the project {', '.join(owners)}" if owners else "it was made outside of this project"
@@ -33,7 +33,7 @@ class Ownership:
 
 
 def project_name(documents: Sequence[Document], folder: Path) -> str:
-    """The name of a project: that of its document of the kind project, else that of its folder."""
+    """The name of a project: the name in its document of the kind project, otherwise the name of its folder."""
     return next((one.name for one in documents if one.kind == "project"), folder.resolve().name or "project")
 
 

@@ -73,7 +73,7 @@ class ResourceKind(ABC):
         return found == wanted.form
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
-        """Why an existing resource cannot be changed as wanted, in words; empty: it can."""
+        """The reason why an existing resource cannot be changed as wanted, in words; empty if it can."""
         return ""
 
     def effect(self, found: Form, wanted: Form) -> str:
@@ -86,7 +86,7 @@ class ResourceKind(ABC):
 
     @abstractmethod
     def find(self, client: ForestallClient, name: str) -> Found | None:
-        """A resource of a service; None if it has none of this name."""
+        """A resource of a service by name; None if it does not exist."""
 
     @abstractmethod
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:

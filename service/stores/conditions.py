@@ -1,4 +1,4 @@
-"""Conditions on changes: the stored record must still be the one that was read, or must not exist yet.
+"""Conditions on changes: the stored record must be unchanged since it was read, or must not exist yet.
 
 A condition is checked against the very record that a change replaces, so nothing can intervene between check and
 change.

@@ -45,7 +45,7 @@ class Heartbeat:
         self._client.delete(FAILURE_KEY, STARTING_KEY)
 
     def failure(self) -> str | None:
-        """Why the pipeline last ended; None if it has recovered since."""
+        """The reason of the pipeline's last end; None if it has recovered since."""
         value = cast("bytes | None", self._client.get(FAILURE_KEY))
         return None if value is None else value.decode()
 

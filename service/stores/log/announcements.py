@@ -21,7 +21,7 @@ class Announcements:
         self._append = register(client, "log/append_control")
 
     def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
-        """Append a record to every shard, or to that of a key, all or nothing; returns the number of shards."""
+        """Append a record to every shard or to the shard of a key, all or nothing; returns the number of shards."""
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
 
         reached = 0

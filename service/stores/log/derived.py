@@ -112,7 +112,7 @@ class DerivedEventStore:
         return [_field(stream, shard) for shard in range(self._layout.known().shards)]
 
     def _unwritten(self, parts: Sequence[DerivedPart]) -> list[DerivedPart]:
-        """The parts whose ranges are not matched yet: new ones, and those of a micro-batch that is written again."""
+        """The parts whose ranges are not matched yet: new parts, and parts of a micro-batch that is written again."""
         fields = [f"position:{part.shard}" for part in parts]
         found = cast("list[bytes | None]", self._client.hmget(MATCHED_KEY, fields)) if fields else []
         return [

@@ -106,7 +106,7 @@ class _Entry:
     fields: Mapping[bytes, bytes]
 
     def events(self, wanted: EventFilter) -> EventBatch | None:
-        """The events of the wanted stream in this entry, keyed by the correlation key; None if the entry has none."""
+        """The events of the wanted stream in this entry, keyed by the correlation key; None without such events."""
         is_wanted = (
             self.fields[b"kind"] == RecordKind.EVENTS.value.encode()
             and self.fields[b"stream"] == wanted.stream.encode()

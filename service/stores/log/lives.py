@@ -11,7 +11,7 @@ STREAMS_KEY = PREFIX + "streams"
 
 
 def since_of(client: Client, stream: str) -> str:
-    """When a stream was declared, in the form that the scripts' part ``living`` reads; empty if it is not declared."""
+    """The time of a stream's declaration, as the scripts' part ``living`` reads it; empty if it is not declared."""
     body = cast("bytes | None", client.hget(STREAMS_KEY, stream))
     return "" if body is None else _since(body, stream)
 

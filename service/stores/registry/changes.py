@@ -182,7 +182,7 @@ class StreamBook:
 
 
 def _commit_record(script: Callable[..., Any], wanted: Change, **given: Any) -> Any:
-    """Call the script with the keys of the shards, then those of the parts' routes, then those of the stops."""
+    """Call the script with the keys of the shards, the routes of parts, and the stops, in this order."""
     users = [users_key(part.stream) for part in wanted.parts]
     stops = [stops_key(shard) for shard in range(given["shard_count"])] if wanted.stops else []
     parts = [

@@ -180,10 +180,10 @@ class AlertStore:
         return str(int(cast("bytes | None", self._client.get(NUMBER_KEY)) or 0))
 
     def page(self, wanted: AlertFilter = AlertFilter(), *, after: str = "0", limit: int = 100) -> AlertPage:
-        """Alerts after a cursor, oldest first; a cursor older than all kept alerts is before the oldest.
+        """Alerts after a cursor, oldest first; after a cursor older than all kept alerts, the oldest ones.
 
-        If alerts are selected by more than stream and pattern, a page may hold fewer than match: some thousands
-        are examined for a page.
+        If alerts are selected by more than stream and pattern, a page may have fewer alerts than match, because only
+        some thousands are examined for it.
         """
         require_cursor(after, NUMBER)
         found: list[_Found] = []

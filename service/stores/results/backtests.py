@@ -112,7 +112,7 @@ class BacktestStore:
         return [_record(body, name.decode()) for name, body in zip(ids, bodies, strict=True) if body is not None]
 
     def change(self, backtest_id: str, expected: Sequence[BacktestStatus], **fields: Any) -> Backtest | None:
-        """Change fields of a backtest whose status is one of ``expected``; None if its status is another."""
+        """Change fields of a backtest whose status is one of ``expected``; None for any other status."""
         for _ in range(_ATTEMPTS):
             current = self._stored(backtest_id)
             known = _record(current, backtest_id)
