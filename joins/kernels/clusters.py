@@ -59,7 +59,7 @@ def touch(lent: JoinState, cluster: np.int64) -> None:
 
 @inlined
 def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
-    """The time at which the next event leaves its window of time, and its input; ``_FOREVER`` and NIL: none."""
+    """The next event to leave its window of time: its time and input; ``_FOREVER`` and NIL: none."""
     due, who = _FOREVER, np.int64(NIL)
     for number in range(rules.spans_us.shape[0]):
         first = lent.sides[number]["first"]
@@ -70,7 +70,7 @@ def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
 
 @inlined
 def take_head(lent: JoinState, cluster: np.int64, number: np.int64, behind: np.int64) -> bool:
-    """Remove the oldest event from a key's list; returns whether the list is empty. ``behind``: the event after it."""
+    """Remove the oldest event from a key's list; returns whether the list is empty. ``behind`` is the next event."""
     lent.lists[cluster, number]["head"] = behind
     lent.lists[cluster, number]["live"] -= 1
     if behind != NIL:
@@ -268,7 +268,7 @@ def purge_list(
 
 @routine
 def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, time_us: np.int64, item: np.int64) -> None:
-    """Report a key that is closed for good, once no more results of it can come; there is room for the report."""
+    """Report a key that is closed for good, once it can have no more results; there is room for the report."""
     if lent.keyed[cluster]["ends"] != CLOSED_FOR_GOOD or rules.reporters[0] & ~lent.keyed[cluster][
         "closed"
     ] != np.uint64(0):

@@ -1,4 +1,5 @@
-"""The windowed join of more than two inputs of which some may be absent: combinations that are part of no larger one.
+"""The windowed join of more than two inputs, some of which may be absent: it reports combinations that are part of no
+larger one.
 
 Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), of combinations that lack no
 required input. Events of a key join each other while both are in their windows. So the stay of each is an interval, and
@@ -109,7 +110,7 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """The most results of combining one event of each input that has some, except ``number`` (NIL: no exception)."""
+    """The most results of combining one event of each input that has some; ``number`` is left out, unless it is NIL."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number and lent.lists[cluster, other]["live"] > 0:
@@ -190,7 +191,7 @@ def cover_combinations(
     origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
-    """Write enough combinations for each event that was in none before to be in one; returns the place after them.
+    """Write combinations until each event has at least one; returns the place after them.
 
     An event that is in any combination that is part of no larger one is also in such a combination with the newest
     events of the other inputs.
@@ -222,7 +223,7 @@ def write_combinations(
     of: tuple[np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write the combinations of an event of each input that has some, except parts of larger ones; there is room.
+    """Write combinations of one event of each input that has some, but no parts of larger combinations; there is room.
 
     ``of``: an input, and the sequence of its event in all combinations; NIL: any event. ``origin``: the time of the
     combinations, the item that leads to them, and the reason.
@@ -311,7 +312,7 @@ def leave(
 
 @inlined
 def owed_by(lent: JoinState, rules: Rules, number: np.int64) -> np.int64:
-    """The most results that the oldest event of an input can lead to as it leaves its window."""
+    """The most results that the oldest event of an input can lead to when it leaves its window."""
     node = lent.sides[number]["first"]
     if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
         return np.int64(0)
@@ -335,7 +336,7 @@ def pass_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: 
 def join_event(
     lent: JoinState, rules: Rules, found: Found, of: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
-    """Write the combinations of a new event (``of``: its key and input) if they are decided now; returns whether."""
+    """Write a new event's combinations (``of``: its key and input) if they are decided now; true if they are."""
     cluster, number = of
     absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))
     is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE

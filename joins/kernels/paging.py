@@ -1,4 +1,4 @@
-"""Kernels that take keys with all of their events out of the tables of a join, and put them back unchanged.
+"""Kernels that take keys, with all of their events, out of the tables of a join, and put them back unchanged.
 
 The caller puts a key back before an item of it comes, and before time leads to a result of it.
 """
@@ -97,7 +97,7 @@ def move_node(lent: JoinState, number: np.int64, node: np.int64, before: np.int6
 
 @inlined
 def behind_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
-    """The node after another one in an input's list; after NIL comes the first one, after the last one NIL."""
+    """The node that follows a node in an input's list: the first node for NIL, NIL for the last node."""
     return np.int64(lent.sides[number]["first"]) if node == NIL else np.int64(lent.nodes[node]["of_input"])
 
 

@@ -105,7 +105,7 @@ def write_result(
 
 @inlined
 def note_cut(found: Found, place: np.int64) -> None:
-    """Note that the result before a place is the last one written of its event, though there are more."""
+    """Note that the result before a place is the last written result of its event, although there are more."""
     found.cut_places[found.filled[4]] = place - 1
     found.filled[4] += 1
 
@@ -114,7 +114,7 @@ def note_cut(found: Found, place: np.int64) -> None:
 def write_cover(
     lent: JoinState, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write enough combinations of the new event for each event that was in none before to be in one.
+    """Write combinations of the new event until each event has at least one.
 
     Of all combinations, in their order, these are the ones that contain an event for the first time. The events of an
     input that are in no combination are its newest, so if the newest event is in one, all are.

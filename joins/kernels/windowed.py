@@ -110,7 +110,7 @@ def every_input(lent: JoinState) -> np.uint64:
 def close_key(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
 ) -> None:
-    """Close a key for good: its events are removed; it is remembered as long as an input may bring events of it."""
+    """Close a key for good and remove its events; it is remembered as long as an input may bring events of it."""
     counters = lent.counters
     why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
     for number in range(lent.lists.shape[1]):
@@ -395,7 +395,7 @@ def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
 
 @kernel
 def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
-    """Write the input of each node to ``inputs``, which has the length of the nodes."""
+    """Write the input of each node to ``inputs``, which has one place for each node."""
     lent = borrowed(state)
     for number in range(lent.sides.shape[0]):
         node = np.int64(lent.sides[number]["first"])

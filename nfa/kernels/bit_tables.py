@@ -120,7 +120,7 @@ class Fallback(NamedTuple):
 
 @inlined
 def holds(whole: Words, part: Words) -> bool:
-    """Whether one set is inside another."""
+    """Whether a set contains another set."""
     outside = NOTHING
     for word in range(part.shape[0]):
         outside |= part[word] & ~whole[word]
@@ -129,7 +129,7 @@ def holds(whole: Words, part: Words) -> bool:
 
 @inlined
 def meets(one: Words, other: Words) -> bool:
-    """Whether two sets have something in common."""
+    """Whether two sets have common members."""
     shared = NOTHING
     for word in range(one.shape[0]):
         shared |= one[word] & other[word]
@@ -145,7 +145,7 @@ def add(target: Words, more: Words) -> None:
 
 @inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
-    """Whether one of some names is in no conforming continuation: excluded, or blocked before it was seen."""
+    """Whether one of some names is in no conforming continuation: it is excluded, or blocked and not seen."""
     gone = NOTHING
     for word in range(names.shape[0]):
         gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))
@@ -154,7 +154,7 @@ def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
 
 @routine
 def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words) -> None:
-    """Add names as seen, with the consequences of each alone."""
+    """Add names as seen, with the consequences that each name has alone."""
     first = program.name_from[guard]
     for word in range(names.shape[0]):
         new = names[word] & ~state[SEEN, word]

@@ -229,7 +229,7 @@ def aggregate(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Write an aggregate of the program at ``body`` to ``top``: oldest event first, the current event last."""
+    """Write an aggregate of the program at ``body`` to ``top``, from the oldest event to the current one."""
     function = code[body - 4]
     end = body + WIDTH * code[body - 1]
     last = np.int64(-1) if code[body - 2] != 0 and at_hand != NIL else np.int64(0)

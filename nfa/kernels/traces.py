@@ -158,7 +158,7 @@ def wants_row(
     event_type: Int,
     row: Int,
 ) -> tuple[bool, bool]:
-    """Whether an event passes some predicate of its type, and whether it may open a trace."""
+    """Whether some step needs an event, by the predicates of its type, and whether the event may open a trace."""
     is_wanted, is_opening = False, False
     for place in range(ask_from[event_type], ask_from[event_type + 1]):
         if passed[predicates[place], row]:
@@ -241,7 +241,7 @@ def reach_trace(
     key: np.uint64,
     known: np.uint64,
 ) -> np.uint64:
-    """Number plus one of the trace at a slot, which is opened if it is not ``known``; 0 if there is no room."""
+    """Number plus one of the trace at a slot; the trace is opened if it is not ``known``; 0 if there is no room."""
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 
 

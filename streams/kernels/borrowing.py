@@ -76,7 +76,7 @@ def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) ->
 
 
 def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
-    """The words of an array except its owner, each read separately, so that unused words are not read."""
+    """The machine words of an array except its owner, each read separately, so that unused words are not read."""
     array = _words.get_null_value(address.type.pointee)
     for place, name in enumerate(context.data_model_manager[kind]._fields):
         if name in ("meminfo", "parent"):

@@ -107,7 +107,7 @@ class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
 class _Options(_compiler.Flags):  # type: ignore[misc]
     """Options of a compilation with a fast comparison; numba compares them whenever it types a call.
 
-    Mostly, equal options also have the same members set.
+    Equal options usually have the same members set.
     """
 
     def __eq__(self, other: Any) -> bool:

@@ -106,7 +106,7 @@ def note_start(s: RunState, grown: Int, run: Int) -> None:
 def grow(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
 ) -> Int:
-    """A run after a node that a run has just bound by a step, or that begins a run (NIL)."""
+    """Make a run from a node that another run has just bound by a step, or that begins a run (NIL)."""
     bits = s.run_bits
     grown = new_run(s, node, p.target[step], kind)
     note_start(s, grown, run)
@@ -259,7 +259,7 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 
 @routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int, limit: Int) -> bool:
-    """Let an active run take the current event in every way, and skip it; false: the run has no future."""
+    """Let an active run take the current event in every way, and skip it; false if the run has no future."""
     if s.now[STEPS] > s.now[CEILING]:
         return True
     s.now[STEPS] += 1
@@ -304,7 +304,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 
 @routine
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Let a complete run meet the current event; false: a trailing condition is broken."""
+    """Let a complete run meet the current event; false if a trailing condition is broken."""
     s.now[STEPS] += 1
     if not is_in_reach(p, s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
@@ -333,7 +333,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 @routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
-    """Let a complete run meet the current event; false: it is finally emitted, or refuted."""
+    """Let a complete run meet the current event; false if the run is finally emitted, or refuted."""
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)
@@ -351,7 +351,7 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
 
 @routine
 def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
-    """Retract a match that was emitted early, or drop a decided one; false: nothing of it is retained."""
+    """Retract a match that was emitted early, or drop a decided match; false if nothing of the match is retained."""
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(p, s, run) and is_refuted(p, s, x, c, run))

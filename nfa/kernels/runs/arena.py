@@ -31,7 +31,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
-    """Position of a (trace, pattern) pair in the index, or the empty position where it belongs."""
+    """The position of a (trace, pattern) pair in the index, or the empty position where it belongs."""
     mask = np.int64(s.pair_slots.shape[0] - 1)
     place = (np.int64(trace) * 2654435761 + np.int64(pattern) * 40503) & mask
     while s.pair_slots[place] != NIL:
@@ -127,7 +127,7 @@ def free_runs(s: RunState, pair: Int) -> None:
 
 @routine
 def give_up_pair(s: RunState, pair: Int) -> None:
-    """Drop everything that a pair retains, and let it meet no further event: it took too much work."""
+    """Give up a pair that took too much work: it drops everything that it retains, and meets no further event."""
     free_runs(s, pair)
     s.pair_runs[pair] = NIL
     s.pair_count[pair] = 0

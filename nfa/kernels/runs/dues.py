@@ -92,7 +92,7 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_told(s: RunState, pair: Int, filled: Int) -> None:
-    """Note that a pair has emitted something, if that matters; ``filled`` matches were found before."""
+    """Note that a pair has emitted something, if its pattern depends on this; ``filled`` matches were found before."""
     if s.pair_told[pair] == UNTOLD_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_TOLD
 

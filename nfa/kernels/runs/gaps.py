@@ -79,7 +79,7 @@ def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) ->
 
 @routine
 def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) -> np.uint64:
-    """The given repetitions whose current instance began before the current event."""
+    """The repetitions, of the given ones, whose current instance began before the current event."""
     found, number = NOTHING, 0
     while repetitions >> np.uint64(number) != NOTHING:
         bit = ONE << np.uint64(number)
@@ -92,7 +92,7 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
 
 @routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
-    """Whether an event of an order is after the beginning of a gap; false only for equal times."""
+    """Whether an event, by its order, is after the beginning of a gap; false only for equal times."""
     if order > s.event_order[s.node_event[head]]:
         return True
     node = anchor(p, s, head, slot)
@@ -124,7 +124,7 @@ def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> b
 
 @routine
 def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, repetitions: np.uint64) -> np.uint64:
-    """The given repetitions whose UNTIL the current event satisfies."""
+    """The repetitions, of the given ones, whose UNTIL the current event satisfies."""
     found = NOTHING
     first = p.until_from[s.now[PATTERN]]
     number = 0
@@ -206,7 +206,7 @@ def settle(s: RunState, run: Int) -> None:
 
 @routine
 def pass_strict(p: RunProgram, s: RunState, run: Int, kept: np.uint64) -> None:
-    """Note for STRICT NOTs that the current event directly follows the beginning of their gaps, or comes later."""
+    """Mark the gaps of STRICT NOTs after whose beginning the current event comes, directly or later."""
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
         slot = p.watch_slot[watch]

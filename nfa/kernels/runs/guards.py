@@ -77,7 +77,7 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
-    """Drop the runs of a pair that are dead by a row of ``live``; ``NIL``: all runs that a guard can end."""
+    """Drop the runs of a pair that a row of ``live`` declares dead; ``NIL``: all runs that a guard can end."""
     gone, previous = NIL, NIL
     run = s.pair_runs[pair]
     while run != NIL:
@@ -111,7 +111,7 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
 
 @routine
 def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
-    """Whether a pair finds nothing more: its one match was found, or it was given up for its work."""
+    """Whether a pair finds nothing more: its only match was found, or the pair was given up for its work."""
     is_finished = s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0
     return bool(is_finished or s.pair_work[pair] == LATEST)
 

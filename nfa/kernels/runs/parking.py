@@ -1,4 +1,4 @@
-"""Parked runs: partial matches that an event finds by their state, and by a value, without a scan.
+"""Parked runs: partial matches that an event finds by their state and by a value, without a scan.
 
 A state is *plain* if nothing that an event does to a gap matters there: every step from it is under ANY, without NOT,
 limit, UNTIL or GREEDY. A run in a plain state only waits for an event that takes a step. If all steps from the state

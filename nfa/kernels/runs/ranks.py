@@ -58,7 +58,7 @@ def set_aside(s: RunState, run: Int) -> None:
 
 @routine
 def compare_events(s: RunState, one: Int, other: Int) -> Int:
-    """-1, 0 or 1 for two chains of one length, oldest events first."""
+    """Compare two chains of one length, oldest events first: -1, 0 or 1."""
     left, right, order = s.run_node[one], s.run_node[other], np.int64(0)
     while left != right:
         a, b = s.event_sequence[s.node_event[left]], s.event_sequence[s.node_event[right]]
@@ -70,7 +70,7 @@ def compare_events(s: RunState, one: Int, other: Int) -> Int:
 
 @routine
 def compare_alias(p: RunProgram, s: RunState, one: Int, other: Int, alias: Int) -> Int:
-    """-1, 0 or 1 for the events that two chains over the same events bind to an alias; a missing alias is greater."""
+    """Compare the events of two chains over the same events for an alias: -1, 0 or 1; a missing alias is greater."""
     first = p.alias_from[s.now[PATTERN]]
     left, right = s.run_node[one], s.run_node[other]
     order, n_left, n_right = np.int64(0), 0, 0  # so far, from the newest event back
@@ -91,7 +91,7 @@ def compare_alias(p: RunProgram, s: RunState, one: Int, other: Int, alias: Int) 
 
 @routine
 def compare(p: RunProgram, s: RunState, one: Int, other: Int) -> Int:
-    """-1, 0 or 1: which of two matches that one event completed is emitted first; 0: they have equal bindings."""
+    """Compare two matches that one event completed by their order of emission: -1, 0 or 1; 0 for equal bindings."""
     if s.run_start[one] != s.run_start[other]:
         return np.int64(-1) if s.run_start[one] < s.run_start[other] else np.int64(1)
     if s.run_first[one] != s.run_first[other]:

@@ -203,7 +203,7 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 
 @routine
 def forget_found(s: RunState, found: Found, filled: Int) -> None:
-    """Drop the matches that the current event has completed: they are not all, because not every run has met it."""
+    """Drop the matches that the current event has completed: some are missing, as not every run has met the event."""
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):
         node = found.node[place]
@@ -226,8 +226,8 @@ def forget_found(s: RunState, found: Found, filled: Int) -> None:
 def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
     """Add the work of the current event, less an event's allowance, to the pair's work and to the pattern's total.
 
-    Beyond either limit the pair is given up; returns the work for which it was, or 0. Only runs that time has not
-    decided or ended are counted, so the counts depend on the events alone.
+    Beyond either limit the pair is given up; returns the work for which it is given up, or 0. Only runs that time has
+    not decided or ended are counted, so the counts depend on the events alone.
     """
     pattern = s.pair_pattern[pair]
     work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))

@@ -1,4 +1,4 @@
-"""Timeouts: partial matches that WITHIN ended, that were alive until then, and that no other one extends.
+"""Timeouts: partial matches that were alive until WITHIN ended them, and that no other partial match extends.
 
 A partial match extends another if every alias of the other begins with the same events. A partial match whose window
 has passed is a *candidate*. A chain that extends it binds its newest event, and up to that event the chain begins with
@@ -46,7 +46,7 @@ from streams.kernels.compiling import apart, routine
 
 @routine
 def end_of(s: RunState, node: Int) -> Int:
-    """The newest time of a chain's events; if events are out of order, it may not be the last one's."""
+    """The newest time of a chain's events; not always the time of the last event, if events are out of order."""
     newest = np.int64(EARLIEST)
     while node != NIL:
         newest = max(newest, s.event_time[s.node_event[node]])
@@ -91,7 +91,7 @@ def is_beginning(p: RunProgram, s: RunState, one: Int, other: Int) -> bool:
 
 @routine
 def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) -> None:
-    """Rule out the candidates that a chain extends; ``goes_on``: more follows, or it is a match, so equal ones too."""
+    """Rule out candidates that a chain extends; ``goes_on``: also equal ones, as the chain continues or is a match."""
     key = key_of_list(p, s, node)
     run = s.buckets[key & np.uint64(s.buckets.shape[0] - 1)]
     while run != NIL:

@@ -42,7 +42,8 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 def attend(
     p: RunProgram, s: RunState, found: Found, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
 ) -> tuple[Int, Int]:
-    """Do what depends on time or patterns for the run or pair at a place of ``numbers``; ``PASS_TIME``: from there on.
+    """Apply an operation that needs time or patterns to the run or pair at a place of ``numbers``; ``PASS_TIME``: from
+    this place on.
 
     Returns (status, place): as ``pass_time``; for other operations ``DONE`` and, for ``DEADLINE``, the time.
     """

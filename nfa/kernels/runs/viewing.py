@@ -12,7 +12,7 @@ from streams.kernels.compiling import kernel, routine
 
 @routine
 def is_open(p: RunProgram, s: RunState, run: Int, pattern: Int, now: Int) -> bool:
-    """Whether a run is a partial match, or a match whose last NOT is not decided yet."""
+    """Whether a run is a partial match, or a match whose trailing NOT is not decided yet."""
     if s.run_muted[run]:
         return False
     if s.run_kind[run] == PENDING:

@@ -78,7 +78,7 @@ def tell(s: RunState, found: Found, node: Int, limit: Int) -> None:
 
 @routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
-    """The time when the last trailing condition of a match is decided; ``at_end`` for those without deadline."""
+    """The time when the last trailing condition of a match is decided; ``at_end`` for conditions without a deadline."""
     within = p.within[s.now[PATTERN]]
     whole = LATEST if within == LATEST else s.run_start[run] + within
     latest = np.int64(EARLIEST)
@@ -95,7 +95,7 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
 
 @routine
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
-    """As ``deadline``, without NOTs whose event can no longer come; ``EARLIEST`` if nothing else is left."""
+    """As ``deadline``, but without NOTs whose event can no longer come; ``EARLIEST`` if no condition is left."""
     within = p.within[s.now[PATTERN]]
     whole = LATEST if within == LATEST else s.run_start[run] + within
     latest = np.int64(EARLIEST if greedy == NOTHING else whole)
@@ -122,7 +122,7 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
-    """Emit or rank a complete match that no longer waits; false: nothing of it must be remembered.
+    """Emit or rank a complete match that no longer waits; false if nothing of the match must be remembered.
 
     A match that is emitted before its deadline stays until then.
     """

@@ -57,7 +57,7 @@ def count_paths(state: SharedState, output: Output, head: Int, now: Int, within:
 
 @inlined
 def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Write the events of one match: the first, those of the path above it, the last; level ``NIL``: only the last.
+    """Write the events of one match: the first, those of the path above, and the last; level ``NIL``: only the last.
 
     Returns (status, end): where the next match begins.
     """
@@ -101,8 +101,8 @@ def write_paths(
 ) -> tuple[Int, Int]:
     """Write the matches that an event of a time completes, newest events first, at most ``budget``.
 
-    Under WITHIN the window must still be open when the event comes: ``clock``, how far time has come by then, counts.
-    Returns (status, written): unless the status is ``DONE``, there was not enough room and nothing counts.
+    Under WITHIN the window must still be open when the event comes, by ``clock``, the newest time until then. Returns
+    (status, written): unless the status is ``DONE``, there was not enough room and nothing counts.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled

@@ -87,7 +87,7 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
 
 @inlined
 def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
-    """Alternatives that a bound event can still complete, as bits; under BY_QUERY also those that ever completed."""
+    """Alternatives that a bound event can still complete, as bits; under BY_QUERY also any that ever completed."""
     blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
     if pair != NIL:
@@ -221,7 +221,7 @@ def push(
 
 @inlined
 def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
-    """The array without enough room for a group of transitions, as a status; otherwise DONE."""
+    """The array that lacks room for a group of transitions, as a status; DONE if none does."""
     counters = state.counters
     if counters[NODES] + pushes > state.nodes.shape[0]:
         return NODES_FULL
@@ -345,7 +345,7 @@ def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: In
 
 @inlined
 def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
-    """Under BY_QUERY, mark alternatives that have matched: they are never dropped."""
+    """Under BY_QUERY, mark alternatives that have matched, because they are never dropped."""
     if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
         matching.state.blocks[pair + MATCHED] |= np.int32(terms)
 
@@ -439,7 +439,7 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 @inlined
 def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
-    """The transitions for an event: part -1 for its type, other parts for its cells; they ascend."""
+    """The range of transitions for an event: part -1 for its type, other parts for its cells; ranges ascend."""
     program = matching.program
     if part < 0:
         return program.listen[event_type], program.listen[event_type + 1]
