@@ -132,13 +132,13 @@ class StreamDeclaration:
         event_types: The allowed types; empty: any. Events of other types are dead-lettered.
         end_events: Types that end a trace.
         ties: How events with equal timestamps are ordered: as in the log, or not at all.
-        lateness: How many seconds an event may be older than the newest one before it, or that this is measured; events
-            are sorted by time within this bound. None: events are taken in the order of the log.
+        lateness: Bound of out-of-orderness: the seconds that an event may be older than the newest event before it, or
+            a measured bound; events are sorted by time within it. None: events are taken in the order of the log.
         late: What to do with events that are later than the lateness.
         idle_timeout: Session gap: seconds of event time after which a trace without an event ends. None: never.
         quiet_after: Source idleness: seconds of wall clock without any event after which event time advances with the
             wall clock. None: it advances with events only.
-        max_ahead: How many seconds the time of an event may be ahead of the wall clock when a service accepts it;
+        max_ahead: The seconds that the time of an event may be ahead of the wall clock when a service accepts it;
             ``none``: any number. None: ``USUAL_AHEAD_S``.
         mapping: How plain JSON objects are read.
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it

@@ -171,7 +171,7 @@ class Retractions:
         return JoinOutput(events=events, passed_on=passed_on), self._join.retract(key, number, sequence)
 
     def dump(self) -> bytes:
-        """The ledger, to save it."""
+        """The state to save: the ledger."""
         return orjson.dumps(self.ledger.dump())
 
     def load(self, saved: bytes) -> None:

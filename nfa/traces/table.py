@@ -41,8 +41,8 @@ class Want:
     Attributes:
         predicate: Row of ``Columns.passed`` that an event must pass.
         opens: Whether the step matters for an unknown trace: it may bind a match's first event, or an engine keeps data
-            about it (a NOT, a counter). An event of an unknown trace is skipped if no step that can take it has this
-            set.
+            about it (a NOT, a counter). An event of an unknown trace is skipped unless a step that can take it
+            ``opens``.
         cell: Cell of the filter index in which it listens; ``NO_CELL``: all events of the type.
     """
 

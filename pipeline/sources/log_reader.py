@@ -230,7 +230,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _ends(self, start: Offset, entries: int) -> Offset:
-        """Last position of at most ``entries`` (0: all) entries after ``start``, per shard."""
+        """For each shard, the last position among at most ``entries`` (0: all) entries after ``start``."""
         afters = [start[str(shard)] for shard in range(self._options.shards)]
         try:
             script = read_script("pipeline.sources", "ends")

@@ -45,7 +45,7 @@ def _several() -> None:
 def list_traces(
     stream: Annotated[str, typer.Argument(help="The stream.")],
     pattern: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Only transactions in which it has a partial match.")
+        str | None, typer.Option(metavar="PATTERN", help="Only transactions in which this pattern has a partial match.")
     ] = None,
     state: Annotated[State, typer.Option(help="All, those with partial matches, or those that broke a constraint.")] = (
         State.OPEN

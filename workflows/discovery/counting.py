@@ -28,9 +28,9 @@ class Tally:
 def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
     """Count order, occurrence and end events.
 
-    ``prior(A, B)`` is tested by traces with both, ``prior(A, A)``, ``require(A, B)`` and ``end(A)`` by those with an A,
-    ``existence(A)`` by all traces, ``exclusive(A, B)`` by those with the rarer of the two, so that a rare type that
-    always comes with a frequent one does not seem to avoid it.
+    Traces with both types test ``prior(A, B)``; traces with an A test ``prior(A, A)``, ``require(A, B)`` and
+    ``end(A)``; all traces test ``existence(A)``. Traces with the rarer type test ``exclusive(A, B)``, so that a rare
+    type that always comes with a frequent one does not seem to avoid it.
     """
     width = len(log.types)
     both, ordered = np.zeros((width, width), np.int64), np.zeros((width, width), np.int64)

@@ -93,7 +93,7 @@ def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSetti
 
 
 def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: float) -> NDArray[np.bool_]:
-    """Whether so few violations are too improbable for independent types.
+    """Whether so few violations are improbable if the types are independent.
 
     With ``e`` violations on average and ``k`` observed, ``exp(-(e - k + k ln(k / e)))`` bounds the probability of
     ``k`` or fewer (H. Chernoff, A measure of asymptotic efficiency, 1952; W. Hoeffding, Probability inequalities for

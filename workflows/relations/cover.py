@@ -60,7 +60,7 @@ class _Occurrence:
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
-        """All types that occur in every trace with some types."""
+        """The given types, and all types that every trace with them has too."""
         closed = self._base | self.always | types
         waiting = closed & ~self._base
         while waiting:

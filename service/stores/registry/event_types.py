@@ -104,7 +104,7 @@ class EventTypeStore:
         return read_use(decode(self._record(stream), f"the stream {stream!r}"))
 
     def get(self, stream: str, name: str) -> EventType:
-        """The schema of a type.
+        """The schema of an event type.
 
         Raises:
             UnknownEventType: The type has no schema.
