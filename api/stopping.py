@@ -1,4 +1,4 @@
-"""The stop of the process: endless answers must end when it is requested, as the process waits for them."""
+"""The stop of the process: endless answers must end once a stop is requested, because the process waits for them."""
 
 from __future__ import annotations
 

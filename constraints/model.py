@@ -409,7 +409,7 @@ class ConstraintSet:
         return frozenset({atom.type}).union(name for name, other in of_type.items() if implies(condition, other))
 
     def comes_before(self, first: str, second: str) -> bool:
-        """Whether no ``second`` may be followed by a ``first``."""
+        """Whether constraints order ``first`` before ``second``: no ``second`` may be followed by a ``first``."""
         if second in self.closing_ends or first in self.earlier.get(second, ()):
             return True
         return self.process is not None and second in self.process.derived_ends and first in self.process.types

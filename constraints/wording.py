@@ -31,7 +31,7 @@ def listed_types(names: Sequence[str]) -> str:
 
 
 def with_workflow(workflow: str, parts: Sequence[Part]) -> str:
-    """The beginning of a sentence: that a workflow, perhaps with constraints, allows something."""
+    """The words "the workflow W allows", or with constraints "the workflow W with A and B allows"."""
     beside = f" with {listed_parts(parts)}" if parts else ""
     return f"the workflow {workflow}{beside} allows"
 

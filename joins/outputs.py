@@ -83,7 +83,7 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The results of a join up to the place where it stops, if ``is_there``, and the reports of ``JoinOutput``."""
+    """The results of a join up to its stop (``is_there``: it stops), and the reports of ``JoinOutput``."""
 
     found: JoinedColumns
     is_there: bool

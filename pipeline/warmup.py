@@ -17,7 +17,7 @@ from streams.compiling import CompileProgress, compile_kernels, compile_missing,
 
 @contextmanager
 def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress], None]) -> Iterator[None]:
-    """Compile what exercises need while the block runs, which usually starts Spark, and wait for the end of both.
+    """Compile the kernels of exercises while the block (usually the start of Spark) runs, and wait for both to end.
 
     ``report`` is called from another thread about once a second while kernels are compiled.
     """

@@ -30,7 +30,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The volumes appended to the log since it began, and matched."""
+    """The volumes that were appended to the log, and matched, since the log began."""
 
     appended: Volume
     matched: Volume

@@ -217,8 +217,8 @@ def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
     """Look for contradictions in a constraint set, independently of patterns.
 
     Returns:
-        Types that can never occur, sorted, then cycles of order constraints through types that nothing else keeps
-        apart.
+        Types that can never occur, sorted; then cycles of order constraints through types that no other constraint
+        keeps apart.
 
     Raises:
         ContradictoryConstraints: No trace conforms at all; ``details`` has a minimal clash.

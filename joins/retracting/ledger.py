@@ -148,7 +148,7 @@ class Ledger:
         return lives[-1] if lives and not lives[-1].is_over else None
 
     def finish(self, key: int) -> list[Said]:
-        """Finish a hashed key: events that may be retracted until their key is finished no longer can.
+        """Finish a hashed key: its events can no longer be retracted, unless their input declares a time for this.
 
         Returns the removed combinations, which can no longer be retracted.
         """

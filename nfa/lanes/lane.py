@@ -376,7 +376,7 @@ class Lane:
 
 
 def _is_named(layout: Layout) -> NDArray[np.bool_]:
-    """Whether some step may bind an event, by type code."""
+    """A mask by type code: whether some step may bind an event of the type."""
     atoms = [atom for pattern in layout.patterns for atom in pattern.automaton.atoms]
     named = np.full(len(layout.types) + 1, any(atom.is_any_type for atom in atoms))
     codes = layout.codes

@@ -50,7 +50,7 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 
 
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Path, int], Path]:
-    """Equalities that a condition requires: attribute and atoms of an earlier event, and the own attribute."""
+    """Equalities that a condition requires: attribute and atoms of an earlier event, the current event's attribute."""
     found: dict[tuple[Path, int], Path] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":

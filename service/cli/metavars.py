@@ -19,7 +19,7 @@ _BY_TYPE = {bool: "", Path: "FILE", int: "N"}
 
 
 class PlainCommand(TyperCommand):
-    """A command whose options have such metavars; single-valued options may be given once."""
+    """A command whose options have the metavars of this module; single-valued options may be given once."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)

@@ -67,7 +67,7 @@ def _reduced(graph: FlowGraph) -> TreeNet | None:
 
 
 def _end_plainly(whole: TreeNet) -> None:
-    """Turn terminates that take the only token into ends."""
+    """Turn terminates into ends where they take the only token."""
     for name, step in list(whole.steps.items()):
         if step.signal == _TERMINATE:
             whole.change(name, replace(step, signal=""))

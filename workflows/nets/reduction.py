@@ -27,9 +27,9 @@ class Step:
     """A transition with a tree.
 
     Attributes:
-        inputs: Places from each of which it takes a token.
-        outputs: Places on each of which it puts a token.
-        tree: Performed in between.
+        inputs: Places; the step takes a token from each.
+        outputs: Places; the step puts a token on each.
+        tree: Process tree, a trace of which the step performs in between.
         is_open_join: The step takes tokens from those inputs that have one, once the other inputs can get none.
         is_open_split: The step puts tokens on any of its outputs, at least one.
         signal: Not empty: the step ends more than itself, in a way that the caller knows.

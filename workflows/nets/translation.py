@@ -132,7 +132,7 @@ class _Translator:
         self.notices: list[tuple[str, str]] = []
 
     def throw(self, frames: tuple[_Frame, ...], node: Node, place: int, own: Places) -> None:
-        """Leave a throw to the block that has its exit."""
+        """Hand a throw over to the block that has its exit."""
         found = find_exit(tuple(frame.node for frame in frames), node.throws)
         if found is None:
             raise ModelRefused([(node.id, f"throws {node.throws!r}, an exit that no block around it has")])
