@@ -86,7 +86,7 @@ class NewPattern(WireModel):
         return self
 
     def to_domain(self, parsed: Pattern, condition: Condition) -> OperatorDraft:
-        """How the pattern, as it was read, is to be registered."""
+        """The draft that registers the parsed pattern."""
         return pattern_draft(
             name=parsed.name,
             text=parsed.text if self.text is None else self.text,

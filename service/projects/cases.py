@@ -37,7 +37,7 @@ class Case:
         events: Events by stream, in the order of arrival.
         promises: Ranges of keys that are finished, each with its stream.
         patterns: Operators whose results are compared; empty: all.
-        is_open: Whether the transactions continue after the events; otherwise all end with them.
+        is_open: Whether transactions continue after the last event; otherwise they all end there.
         expected: Lines by the name of the list of results.
     """
 

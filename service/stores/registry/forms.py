@@ -59,7 +59,7 @@ def pattern_form(budget: WorkBudget) -> Form:
 
 
 def operator_form(kind: str) -> Form:
-    """The form of the kinds without records of their own; an empty kind: all of them, for reading only."""
+    """The form of a kind without records of its own; an empty kind: of all such kinds, for reading only."""
     return Form(
         one=kind,
         key=OPERATORS_KEY,

@@ -64,7 +64,7 @@ def begun(
 
 
 def require_writable(record: RegisteredOperator, *, is_draft: bool) -> None:
-    """Check that an operator may get another version: not if retired, nor as a draft if it is no draft any more."""
+    """Check that an operator may get another version: it is not retired, and a draft can only follow a draft."""
     if record.state == "retired":
         raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])
     if is_draft and record.state != "draft":

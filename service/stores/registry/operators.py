@@ -28,7 +28,7 @@ class Form:
     Attributes:
         one: The kind's name for people.
         key: Redis key of the current records, by name.
-        prefix: Of the fields, where kinds share a hash.
+        prefix: Prefix of the fields, if kinds share a hash.
         read: Reads a stored record, the JSON form of ``RegisteredOperator.tagged``.
         on: The control record by which an operator runs.
         pause: The control record by which it sees no events for the time being.
@@ -200,7 +200,7 @@ class Operators:
             raise self._form.elsewhere(message, there.name, there.stream)
 
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
-        """How a draft actually starts: ``fresh`` if there is no active version to continue."""
+        """The start of a draft as it takes effect: ``fresh`` if there is no active version to continue."""
         if running is None or running.state != "active" or (start := draft.start_behind(running)) == "fresh":
             return "fresh"
         if start == "migrate" and running.route != draft.route:
@@ -220,7 +220,7 @@ class Operators:
         return None if graded == there else self._change(graded, None)  # the log need not know
 
     def _moved_change(self, record: RegisteredOperator, action: Action, now_us: int | None = None) -> Change | None:
-        """The change that an action makes; the log gets a control record if it knows the operator, or is to know it."""
+        """The change that an action makes; None if the operator is in the resulting state already."""
         after = moved(record, action, now_us)
         if after == record:
             return None
@@ -237,7 +237,7 @@ class Operators:
     def _change(
         self, record: RegisteredOperator, control: ControlRecord | None, before: RegisteredOperator | None = None
     ) -> Change:
-        """The change to an operator's record; its route is in use while it sees events."""
+        """The change of an operator's record; the operator uses its route only while it sees events."""
         is_seeing = record.is_active and record.state == "active"
         return Change(
             record=encode(**record.tagged()),
