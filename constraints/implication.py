@@ -299,10 +299,7 @@ def _with_constants(attribute: Attribute, operator: str, expressions: Sequence[E
 
 
 def _constant(expression: Expression) -> tuple[_Constant, ...]:
-    """A list with the value of a constant.
-
-    Empty for other expressions, and for numbers too large to compare exactly.
-    """
+    """The value of a constant; empty for other expressions, and for numbers too large to compare exactly."""
     match expression:
         case Literal():
             is_large = isinstance(expression.value, int | float) and abs(expression.value) >= _EXACT

@@ -43,10 +43,7 @@ class FinishedRanges:
         return sum(array.nbytes for array in (self._hashes.values, self._numbers.values, *bounds))
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Remember the numbers of keys (strings) that a join takes in.
-
-        Returns the mask of whole numbers, and the numbers.
-        """
+        """Remember the numbers of a join's keys (strings); returns the mask of whole numbers, and the numbers."""
         is_whole, numbers = whole_numbers(keys)
         self._hashes.add(hashes[is_whole])
         self._numbers.add(numbers[is_whole])

@@ -107,10 +107,7 @@ class HeldEvents:
         return cast("NDArray[np.bool_]", self._is_counted.values[rows])
 
     def count(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Mark some distinct events as part of a result or total.
-
-        Returns the mask of events that were not marked before.
-        """
+        """Mark distinct events as part of a result or total; returns the mask of events without a mark before."""
         is_new = ~self._is_counted.values[rows]
         self._is_counted.values[rows] = True
         return cast("NDArray[np.bool_]", is_new)

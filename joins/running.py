@@ -135,10 +135,7 @@ class JoinRun:
         return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in (only the times of another version's events count).
-
-        ``StateLost`` if rows on disk are lost.
-        """
+        """Take merged events in (of another version's, only the times); ``StateLost`` if rows on disk are lost."""
         if self._retractions is None and any(REVOCABLE in name for name in batch.type_names) and not self.has_stopped:
             self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
             self._retractions.begin(self._held)

@@ -253,10 +253,7 @@ class WindowJoin:
         return bool(is_key_over(self._state, np.uint64(key)))
 
     def _outside(self) -> NDArray[np.int64]:
-        """The nodes of stored events outside of their windows, oldest first, with their inputs.
-
-        The result is an array (events, 2).
-        """
+        """Nodes of stored events outside of their windows, oldest first, with their inputs: an array (events, 2)."""
         state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
         nodes = np.flatnonzero(state.nodes["flags"][:fresh] & kernel.ALIVE)
         nodes = nodes[np.argsort(state.nodes["sequence"][nodes])]

@@ -176,10 +176,7 @@ class HeldShards:
     def _one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
     ) -> list[RowBlock]:
-        """Match entries one by one.
-
-        Those that raise, or that ended the process in an earlier attempt, are set aside.
-        """
+        """Match entries one by one; set aside those that raise, or ended the process in an earlier attempt."""
         done: list[StoredEntry] = []
         rows: list[RowBlock] = []
         for entry in entries:

@@ -322,10 +322,7 @@ class StreamDeclaration:
 
 
 def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
-    """The names that identify a key: all names of an only path.
-
-    Of paths by event type, the names that no other key has.
-    """
+    """The names of a key that identify it: all of a single path, or those of its paths that no other key has."""
     if not isinstance(key, Mapping):
         return key_names(key)
     taken = {name for other in others for name in key_names(other)}

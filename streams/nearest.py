@@ -12,10 +12,7 @@ _LISTED = 20
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most similar to another name, if any.
-
-    Only some of very many or very long names are compared.
-    """
+    """The known name most similar to a name, if any; only some of very many or very long names are compared."""
     if len(name) > _LONGEST:
         return None
     candidates = {one.casefold(): one for one in sorted(known)[:_MOST] if len(one) <= _LONGEST}

@@ -145,10 +145,7 @@ def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
 
 
 def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple[ConstraintSet, tuple[Part, ...]]:
-    """The constraint set for the monitor, and the constraints left out of it.
-
-    Nothing is left out unless the settings allow it.
-    """
+    """The set for the monitor, and the constraints left out of it: none, unless the settings allow it."""
     if constraint_set.settings.beyond_cap != "leave_out":
         return constraint_set, ()
     choice = choose(constraint_set, queries)

@@ -129,10 +129,7 @@ class ExactOutlook:
         return self.is_jointly_possible(state, whole_of(query, one.term), one.bound)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """The mask of the ``query.states`` that the process alone allows to complete.
-
-        Read-only, because it is shared.
-        """
+        """The mask of the ``query.states`` that the process alone allows to complete; shared, so read-only."""
         place = state.places[0]
         if self.own.is_over(state):
             is_accepted = bool(self._language.accepting[place])

@@ -140,10 +140,7 @@ class Monitor:
         return state if self._exact is None else self._exact.own_state(state)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """The mask of the ``query.states`` that some conforming continuation completes.
-
-        Read-only, because it is shared.
-        """
+        """The mask of the ``query.states`` that some conforming continuation completes; shared, so read-only."""
         row = self._rows.get((query, state))
         if row is None:
             if len(self._rows) >= self._memory_limit:

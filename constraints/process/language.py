@@ -174,10 +174,7 @@ class Completions:
         return max(1, len(self._found)) * len(self._language.automaton)
 
     def of(self, bound: int) -> Vector:
-        """The mask of the states from which the remainder can complete.
-
-        ``bound`` is closed under predecessors in the pattern.
-        """
+        """The mask of states from which the rest can complete; ``bound`` is closed under predecessors."""
         return self._found[bound] >= 0 if self._is_whole else self._apart(bound)
 
     def has(self, state: int, bound: int) -> bool:

@@ -32,10 +32,7 @@ class Said:
 
 @dataclass(slots=True)
 class Life:
-    """The life of a key, from its first event until it is finished.
-
-    ``total`` is id and type of its derived event, if any.
-    """
+    """A key's life, from its first event until it is finished; ``total``: id and type of its derived event, if any."""
 
     key: str
     said: dict[int, Said] = field(default_factory=dict)

@@ -41,10 +41,7 @@ class Retractions:
         self.ledger.change(_spans_us(body))
 
     def begin(self, held: HeldEvents) -> None:
-        """Begin the memory.
-
-        Events that have joined until now have joined for good, as their results cannot be retracted.
-        """
+        """Begin the memory; events have joined for good until now, as their results cannot be retracted."""
         self.settle_joined(held, self._join.joined_sequences())
 
     def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
@@ -180,10 +177,7 @@ class Retractions:
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether the marks in ``held`` are events that joined for good.
-
-        In a join with totals they are counted events.
-        """
+        """Whether marks in ``held`` show events that joined for good; in joins with totals they show counted events."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[Said], held: HeldEvents) -> None:

@@ -47,10 +47,7 @@ def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
 
 
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The expected held events of each input: events with keys above the lowest closing key of the others.
-
-    None if unknown.
-    """
+    """The expected held events of each input: keys above the lowest closing key of the others; None if unknown."""
     highest = heads(inputs)
     closings = {name: one.closing for name, one in inputs.items() if one.closing is not None}
     if highest is None or len(closings) < max(len(inputs), 2) or any(one.rise <= 0 for one in inputs.values()):

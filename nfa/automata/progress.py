@@ -192,10 +192,7 @@ class Outline:
                 return self.is_final(children[progress[0]], progress[1])
 
     def exits(self, number: int, progress: Progress) -> tuple[Exit, ...]:
-        """Exits of a part that ends at a progress, or is omitted (None).
-
-        They are alternatives, one of which must hold.
-        """
+        """Alternative exits of a part that ends at a progress, or is omitted (None); one of them must hold."""
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():

@@ -251,10 +251,7 @@ class ConditionCompiler:
         return 1 + self._write_body(place, 4, argument, _EventScope(alias, scope.own))
 
     def _write_body(self, place: int, operand: int, argument: Expression, scope: _EventScope) -> int:
-        """Write the program for one event after the instruction at ``place``.
-
-        Its length becomes the instruction's operand.
-        """
+        """Write the program for one event after the instruction at ``place``, whose operand becomes the length."""
         start = len(self._words)
         depth = self._write(argument, scope)
         self._words[place + operand] = (len(self._words) - start) // WIDTH

@@ -27,10 +27,7 @@ _EXACT_BELOW = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of an index: a column of events and its comparison.
-
-    A bound of ``<`` or ``>`` may be exclusive or inclusive.
-    """
+    """A dimension of an index: a column of events, and a comparison whose bounds may be exclusive or inclusive."""
 
     leaf: Leaf
     relation: Relation

@@ -113,10 +113,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """The constants of each step in the index.
-
-    For bounds the weakest bound of all steps, so that events meet all steps.
-    """
+    """The constants of each step in the index; the weakest bound of all steps, so that events meet all steps."""
     together = frozenset[Constant]().union(*(own.constants for own in filters))
     bounds = [one for one in together if isinstance(one, tuple)]
     if group.is_apart and not bounds:

@@ -198,10 +198,7 @@ def leaves_of(expression: Expression) -> Iterator[Leaf]:
 
 
 def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
-    """The value, on ``size`` rows, of an expression that reads only the current event.
-
-    It has no own alias (``without_alias``).
-    """
+    """The value, on ``size`` rows, of an expression without alias that reads only the current event."""
     match expression:
         case Literal():
             return Values.of_constant(expression.value, size)

@@ -193,10 +193,7 @@ def all_of(operands: Sequence[Values], size: int) -> Values:
 
 
 def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
-    """Compare numbers (two integers exactly, others as float64), texts, or booleans (equality only).
-
-    Null for other operands.
-    """
+    """Compare numbers (two integers exactly, others as float64), texts, booleans (equality only); otherwise null."""
     compare = COMPARE[sign]
     is_true = np.zeros(len(left), np.bool_)
     is_known = np.zeros(len(left), np.bool_)

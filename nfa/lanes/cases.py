@@ -118,10 +118,7 @@ class CaseReading:
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
     def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Found]:
-        """The number of partial matches in some entries, and the furthest of them.
-
-        Only some of very many finer traces are compared.
-        """
+        """Number and furthest of the partial matches of some entries; of many finer traces only some are compared."""
         wanted: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
         for name, places in entries.items():
             for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:

@@ -54,10 +54,7 @@ class Attempt:
         return [place for place in places if place not in taken]
 
     def takes(self, atom: Atom, spot: Spot, place: int, *, is_step: bool = True) -> bool:
-        """The predicate ``takes`` of section 4.3.
-
-        For NOT and UNTIL (no step) the own alias only has the current event.
-        """
+        """Whether ``takes`` (4.3) holds; for NOT and UNTIL (no step) the own alias only has the current event."""
         if place == self.ghost:
             return False
         event = self.trace.events[place]

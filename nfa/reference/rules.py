@@ -51,10 +51,7 @@ def keeps_limits(attempt: Attempt) -> bool:
 
 
 def keeps_negations(attempt: Attempt) -> bool:
-    """Rules 4.3.5 and 4.5: no NOT between two neighbours, or before all bound events, takes an event.
-
-    Trailing NOTs (4.6) are not checked.
-    """
+    """Rules 4.3.5 and 4.5: no NOT between neighbours, or before all bound events, takes an event; 4.6 is apart."""
     return all(
         not any(attempt.takes(one.atom, one.spot, place, is_step=False) for place in _negated_places(attempt, one))
         for one in attempt.layout.negations

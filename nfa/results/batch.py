@@ -211,10 +211,7 @@ class MatcherStats:
     under_bits: int
 
     def with_other_keys(self, other: MatcherStats) -> MatcherStats:
-        """The sum of these counts and the counts of another lane.
-
-        The events of both are the same, and are counted once.
-        """
+        """The sum with the counts of another lane, whose events are the same and are counted once."""
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_PATTERNS})
 
 

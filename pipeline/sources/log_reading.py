@@ -89,10 +89,7 @@ def unreachable(error: Exception) -> LogUnreachable:
 
 
 def last_position(server: redis.Redis, key: str, position: str) -> str:
-    """The last position of an entry at or before ``position``.
-
-    It is ``position`` itself if an entry is, or was, there.
-    """
+    """The last position, at or before ``position``, at which a shard has, or had, an entry."""
     try:
         facts: Any = server.xinfo_stream(key)
         if not facts["length"] or position_order(position) < position_order(facts["first-entry"][0].decode()):

@@ -135,10 +135,7 @@ class RunningQuery(ABC, Generic[_Row]):
             raise
 
     def _is_begun_again(self) -> bool:
-        """Restart the query if only a Python process of the source died, for example for lack of memory.
-
-        True if restarted.
-        """
+        """Restart the query if only a Python process of the source died, as for lack of memory; true if restarted."""
         try:
             self._started().awaitTermination()
         except PySparkException as error:

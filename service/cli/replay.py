@@ -104,10 +104,7 @@ def declaration_in(client: ForestallClient, stream: str) -> StreamDeclaration:
 def _file(
     client: ForestallClient | None, named: tuple[str, Path], base: ReaderOptions, asked: Mapping[str, Any]
 ) -> EventFile:
-    """A file, read by its stream's mapping and the options, which take precedence.
-
-    The stream is new without a client.
-    """
+    """A file, read by its stream's mapping and the options, which take precedence; no client: a new stream."""
     name, path = named
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     usual = reading_of(declared)
@@ -151,10 +148,7 @@ def send_files(
 
 
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
-    """The requests: parts of files, each file in its order.
-
-    The next part is always from the file with the oldest event.
-    """
+    """Parts of files, each in the file's order; the next is always from the file with the oldest event."""
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
         number = min(open_files, key=lambda one: files[one].events[nexts[one]].time_us)
@@ -196,10 +190,7 @@ def _tell_late(client: ForestallClient, files: Sequence[EventFile]) -> None:
 
 
 def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
-    """The source of each event: one source for all files.
-
-    For ids made from the place in a file, a source for the file.
-    """
+    """The source of each event: one for all files, or one for each file if ids are made from the place in it."""
     if keeps:
         run = uuid4().hex
         return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]

@@ -198,10 +198,7 @@ def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[R
 
 
 def _say_without_zone(row: dict[str, Any], column: str) -> None:
-    """Replace a time without a zone by its text, because the zone is applied later.
-
-    The time would become UTC otherwise.
-    """
+    """Replace a time without a zone by its text: the zone is applied later, and the time would become UTC otherwise."""
     value = row.get(column)
     if isinstance(value, datetime) and value.tzinfo is None:
         row[column] = value.isoformat()

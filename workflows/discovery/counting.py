@@ -77,10 +77,7 @@ def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
 def _per_first(
     seen: Occurrences, weights: Counts, holds: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]]
 ) -> Counts:
-    """For each type and each second type, the number of traces that satisfy ``holds``.
-
-    Only variants with the first type are examined.
-    """
+    """For each first and second type, the number of traces that have the first type and satisfy ``holds``."""
     found = np.zeros((seen.counts.shape[1],) * 2, np.int64)
     for own in range(len(found)):
         rows = np.flatnonzero(seen.counts[:, own])
@@ -89,10 +86,7 @@ def _per_first(
 
 
 def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
-    """For each pair of types, the number of traces in which the first type comes after the second.
-
-    For a type with itself, this is the number of traces that repeat it.
-    """
+    """The number of traces with the first type after the second; on the diagonal, traces that repeat the type."""
     return _per_first(seen, log.weights, lambda own, rows: seen.last[rows, own, None] > seen.first[rows])
 
 

@@ -80,10 +80,7 @@ def moves_of(automaton: ProcessAutomaton) -> Moves:
 
 
 def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
-    """The disjoint union of several automata, and the number of the first state of each.
-
-    The union begins in the first automaton.
-    """
+    """The disjoint union of automata, which begins in the first, and the number of the first state of each."""
     letters = tuple(sorted({letter for part in parts for letter in part.letters}))
     codes = {letter: code for code, letter in enumerate(letters)}
     begins = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

@@ -26,10 +26,7 @@ _NOBODY = -1
 
 
 def reduced(moves: Moves) -> Moves:
-    """An automaton of the same language with fewer states, all of them on complete words.
-
-    No states for an empty language.
-    """
+    """A smaller automaton of the same language with all states on complete words; no states for an empty language."""
     moves = trimmed(moves)
     while len(moves):
         before = len(moves)

@@ -99,10 +99,7 @@ def _plain(moves: Moves) -> ProcessAutomaton | None:
 
 
 def _closures(silent: Adjacency, most: int) -> tuple[Numbers, Numbers]:
-    """Sorted pairs of a state and a state reachable from it by silent moves (also itself).
-
-    Empty if there are more than ``most``.
-    """
+    """Sorted pairs of a state and a state that silent moves lead to, or itself; empty if more than ``most``."""
     states = len(silent.offsets) - 1
     keys = frontier = np.arange(states, dtype=np.int64) * (states + 1)
     while len(frontier):

@@ -254,10 +254,7 @@ class _Growth:
         self._totals[targets] = self._totals[sources] + self._gains[transitions]
 
     def largest(self, count: int) -> int | None:
-        """The marking with the most tokens among the first ``count``.
-
-        None if this proves nothing about unboundedness.
-        """
+        """The marking with the most tokens of the first ``count``; None if it would not prove an unbounded place."""
         return int(self._totals[:count].argmax()) if self._is_monotone else None
 
     def grown(self, begin: int, is_passing: Flags) -> int | None:

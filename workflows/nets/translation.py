@@ -210,10 +210,7 @@ class _Translator:
         return [("", tuple(starts))]
 
     def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add any number of concurrent runs approximately, as a net cannot distinguish them.
-
-        A required run is added exactly.
-        """
+        """Add any number of concurrent runs, which a net cannot distinguish; only a required run is added exactly."""
         message = "runs any number of times at once; read as any of its activities, any number of times, in any order"
         self.notices.append((node.id, message if not repeat.least else f"{message}, beside one run"))
         running = self.assembly.place(f"while {node} runs")

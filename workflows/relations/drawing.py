@@ -105,10 +105,7 @@ class Drawing:
         return f"{statement}: {found}"
 
     def _emitted_by(self, name: str) -> str:
-        """A type in words, by the element that emits it.
-
-        If several do, by the first one and the number of the others.
-        """
+        """A type in words, by the element that emits it; by the first and the number of the others if several do."""
         nodes = self._labels[name]
         more = f" (and {len(nodes) - 1} more)" if len(nodes) > 1 else ""
         return f"{self._words[nodes[0]] or name}{more}"

@@ -63,10 +63,7 @@ def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Rel
 
 
 def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
-    """For each step, the steps that may be concurrent with it, as bits.
-
-    The step itself, if it may be taken twice at once.
-    """
+    """For each step, the steps (bits) that may be concurrent with it; itself, if it may be taken twice at once."""
     transitions = [net.transitions[step] for step in steps]
     places = concurrency(len(net.places), net.initial, transitions)
     everything = (1 << len(net.places)) - 1
@@ -79,10 +76,7 @@ def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
 
 
 def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
-    """Two masks by the structure: over (A, B), whether an A may come without a B.
-
-    Over B, whether a trace may lack it.
-    """
+    """Two masks by the structure: whether an A may come without a B, (A, B); whether a trace may lack a B."""
     lacks = np.zeros((len(groups), len(groups)), np.bool_)
     optional = np.zeros(len(groups), np.bool_)
     for number, group in enumerate(groups):

@@ -76,10 +76,7 @@ def _one_by_one(parts: Iterable[ProcessTree], start_us: int, rng: Random) -> _Sa
 
 
 def _all_at_once(branches: Iterable[ProcessTree], start_us: int, rng: Random) -> _Sampled:
-    """Run branches concurrently.
-
-    Events of equal time are ordered by a random order of branches, and within a branch as in it.
-    """
+    """Run branches concurrently; events of equal time are in a random order of branches, each in its own order."""
     sampled = [_sample(branch, start_us, rng) for branch in branches]
     rng.shuffle(sampled)
     merged = sorted((event for trace, _ in sampled for event in trace), key=itemgetter(0))

@@ -238,10 +238,7 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """The exit that an end takes, or a mark for another kind of end.
-
-    None for other nodes, and for ends that may come later.
-    """
+    """The exit, or a mark, for an end that follows at once; None for other nodes, and for ends that may come later."""
     is_left = any(frame.is_left for frame in frames)
     if node.kind is NodeKind.END:
         return _PLAIN if is_left else None
