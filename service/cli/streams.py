@@ -40,6 +40,13 @@ Ahead = Annotated[
 
 _SECONDS = "SECONDS|none"
 _QUIET_HELP = "After this many seconds without events, let event time follow the clock."
+Lateness = Annotated[
+    str | None,
+    typer.Option(
+        metavar=f"SECONDS|{AUTO_FORM}",
+        help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
+    ),
+]
 Quiet = Annotated[float | None, typer.Option(metavar="SECONDS", help=_QUIET_HELP)]
 
 
@@ -81,13 +88,7 @@ def add_stream(
         list[str] | None, typer.Option(metavar="TYPE", help="Event type that ends a transaction. Repeatable.")
     ] = None,
     ties: Annotated[TieOrder | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
-    lateness: Annotated[
-        str | None,
-        typer.Option(
-            metavar=f"SECONDS|{AUTO_FORM}",
-            help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
-        ),
-    ] = None,
+    lateness: Lateness = None,
     late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than that.")] = None,
     idle_timeout: Annotated[
         float | None,
