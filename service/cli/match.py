@@ -162,7 +162,7 @@ def _ends_of(one: RoutedPattern, constraint_set: ConstraintSet | None) -> TraceE
     if constraint_set is None or one.route:
         has_end = not one.route and (bool(timing.end_events) or timing.idle_timeout is not None)
         return TraceEnds(has_trace_end=has_end, is_log_ordered=timing.ties == "log")
-    from service.registering.reports import trace_ends_of  # noqa: PLC0415
+    from service.registering.on_stream import trace_ends_of  # noqa: PLC0415
 
     return trace_ends_of(one, constraint_set, is_guarded=True)
 

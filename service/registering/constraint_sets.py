@@ -16,6 +16,7 @@ from constraints import (
 from nfa import Query, build_query, parse_pattern
 from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
 from service.registering.joining import Derived, effective_set, workflow_mismatches
+from service.registering.on_stream import StreamRules
 from service.registering.reports import ConstraintReport, constraint_warnings, mismatches
 from service.registering.routing import routed
 from service.runtime import Stores
@@ -107,7 +108,7 @@ class ConstraintSets:
         """The current constraint set of a stream."""
         self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
-        return self._report(record, parse_constraints(record.document).constraint_set, is_new=False)
+        return self._report(record, is_new=False)
 
     def derived(self, following: Following) -> Derived:
         """The version of a workflow that a stream follows, even if the workflow is deleted or has newer versions.
@@ -142,7 +143,7 @@ class ConstraintSets:
         record, is_new = self._stores.registry.change_constraints(
             declaration.name, lambda known: self._draft(declaration, wish(known)), self._clock.now_us(), condition
         )
-        return self._report(record, parse_constraints(record.document).constraint_set, is_new=is_new)
+        return self._report(record, is_new=is_new)
 
     def _draft(self, declaration: StreamDeclaration, wish: _Wish) -> ConstraintsDraft:
         """The set to be registered, checked as by ``upload`` and ``follow``."""
@@ -174,15 +175,15 @@ class ConstraintSets:
                 most=most,
             )
 
-    def _report(
-        self, record: RegisteredConstraints, constraint_set: ConstraintSet, *, is_new: bool
-    ) -> ConstraintReport:
-        warnings = constraint_warnings(
-            constraint_set,
-            [one for one in self._stores.registry.patterns(record.stream) if one.state != "retired"],
-            self._stores.registry.stream(record.stream),
+    def _report(self, record: RegisteredConstraints, *, is_new: bool) -> ConstraintReport:
+        rules = StreamRules(declaration=self._stores.registry.stream(record.stream), document=record.document)
+        patterns = [one for one in self._stores.registry.patterns(record.stream) if one.state != "retired"]
+        return ConstraintReport(
+            record=record,
+            is_new=is_new,
+            constraint_set=rules.constraint_set,
+            warnings=constraint_warnings(rules, patterns),
         )
-        return ConstraintReport(record=record, is_new=is_new, constraint_set=constraint_set, warnings=warnings)
 
 
 def _following(known: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Wish:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from constraints import ConstraintSet, check_query, parse_constraints
-from nfa import Pattern, TraceEnds, describe_pattern, parse_pattern, pattern_from_json
+from constraints import ConstraintSet, parse_constraints
+from nfa import Pattern, describe_pattern, parse_pattern, pattern_from_json
 from service.errors import PatternTooLong, UnknownConstraints
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
 from service.registering.derivations import Derivations
 from service.registering.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
-from service.registering.reports import (
-    ConstraintReport,
-    PatternReport,
-    pattern_warnings,
-    reasoned_query,
-    trace_ends_of,
-)
-from service.registering.routing import RoutedPattern, routed
+from service.registering.on_stream import OnStream, StreamRules
+from service.registering.reports import ConstraintReport, PatternReport, pattern_warnings
 from service.registering.strangers import require_declared, unfollowed_types
 from service.runtime import Stores
 from service.settings import Settings
@@ -125,19 +119,14 @@ class Registration:
     def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
         """A registered pattern, and its analysis under the stream's constraints."""
         record = self._stores.registry.pattern(name)
-        declaration = self._stores.registry.stream(record.stream)
-        pattern = parse_pattern(record.text)
-        on_stream = routed(pattern, declaration)
-        query = reasoned_query(on_stream)
-        rules = self._rules_of(declaration, route=record.route, is_guarded=record.is_guarded)
-        is_ended = record.is_guarded and on_stream.has_whole_traces and is_explained(query)
+        on_stream = self._on_stream(record)
+        rules, is_ended = on_stream.rules, on_stream.is_pruned and is_explained(on_stream.query)
         found = self._inspections.get(
-            (record.text, tag_of(declaration), record.route, str(is_ended), "" if rules is None else tag_of(rules)),
-            lambda: inspect_pattern(query, _set_of(rules, declaration, record.route), is_ended=is_ended),
+            (record.text, str(record.is_guarded), tag_of(rules)),
+            lambda: inspect_pattern(on_stream.query, on_stream.constraint_set, is_ended=is_ended),
         )
-        ends = self._ends(on_stream, is_guarded=record.is_guarded)
-        warnings = pattern_warnings(on_stream, query, found.check, ends)
-        return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
+        warnings = pattern_warnings(on_stream, found.check)
+        return PatternReport(pattern=record, is_new=False, parsed=on_stream.pattern, warnings=warnings), found
 
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
@@ -167,74 +156,51 @@ class Registration:
 
     def check_pattern(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> tuple[str, ...]:
         """Check that a pattern can be matched on a stream, as ``register_pattern`` does; returns warnings, in words."""
-        return self._checked(routed(pattern, self._stores.registry.stream(stream)), is_guarded=is_guarded)
+        rules = self._rules(self._stores.registry.stream(stream))
+        return self._checked(rules.on_stream(pattern, is_guarded=is_guarded))
 
-    def _checked(self, on_stream: RoutedPattern, *, is_guarded: bool) -> tuple[str, ...]:
+    def _checked(self, on_stream: OnStream) -> tuple[str, ...]:
         """Check that a pattern can be matched; returns warnings, in words."""
-        pattern, declaration = on_stream.pattern, on_stream.declaration
+        pattern, declaration = on_stream.pattern, on_stream.rules.declaration
         require_declared(pattern, declaration)
         self._derivations.check(pattern, declaration.name)
-        ends = self._ends(on_stream, is_guarded=is_guarded)
-        ends.check(pattern)
-        query = reasoned_query(on_stream)
-        constraint_set = self.constraint_set(declaration, route=on_stream.route, is_guarded=is_guarded)
-        check = check_query(query, constraint_set)
-        check.require_satisfiable()
+        on_stream.ends.check(pattern)
+        on_stream.check.require_satisfiable()
         with_schemas = self._stores.registry.event_types.all(declaration.name)
         return (
-            *pattern_warnings(on_stream, query, check, ends),
-            *unfollowed_types(pattern, constraint_set, with_schemas),
+            *pattern_warnings(on_stream, on_stream.check),
+            *unfollowed_types(pattern, on_stream.constraint_set, with_schemas),
             *self._derivations.unfed_types(pattern, declaration),
         )
 
     def register(self, stream: str, pattern: Pattern, wish: OperatorDraft) -> PatternReport:
         """Register a pattern, which gives name and route, with the options of ``wish``; see ``register_pattern``."""
         declaration = self._stores.registry.stream(stream)
-        on_stream = routed(pattern, declaration)
-        warnings = self._checked(on_stream, is_guarded=bool(wish.body["is_guarded"]))
+        on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(wish.body["is_guarded"]))
+        warnings = self._checked(on_stream)
         into = "" if pattern.into is None else pattern.into.stream
-        draft = replace(wish, name=pattern.name, route=on_stream.route, into=into)
+        draft = replace(wish, name=pattern.name, route=on_stream.routed.route, into=into)
         if not draft.is_draft:
             self._derivations.declare_fed(draft.record(declaration.name, 0, 0).feeders)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:
-        declaration = self._stores.registry.stream(record.stream)
-        pattern = parse_pattern(record.text)
-        on_stream = routed(pattern, declaration)
-        query = reasoned_query(on_stream)
-        constraint_set = self.constraint_set(declaration, route=record.route, is_guarded=record.is_guarded)
-        ends = self._ends(on_stream, is_guarded=record.is_guarded)
-        warnings = pattern_warnings(on_stream, query, check_query(query, constraint_set), ends)
-        return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
+        on_stream = self._on_stream(record)
+        warnings = pattern_warnings(on_stream, on_stream.check)
+        return PatternReport(pattern=record, is_new=is_new, parsed=on_stream.pattern, warnings=warnings)
+
+    def _on_stream(self, record: RegisteredPattern) -> OnStream:
+        rules = self._rules(self._stores.registry.stream(record.stream))
+        return rules.on_stream(parse_pattern(record.text), is_guarded=record.is_guarded)
+
+    def _rules(self, declaration: StreamDeclaration) -> StreamRules:
+        try:
+            document = self._stores.registry.constraints(declaration.name).document
+        except UnknownConstraints:
+            document = None
+        return StreamRules(declaration=declaration, document=document)
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
         """The constraints that a pattern may rely on; none for traces of a further key, which do not end either."""
-        return _set_of(self._rules_of(declaration, route=route, is_guarded=is_guarded), declaration, route)
-
-    def _ends(self, on_stream: RoutedPattern, *, is_guarded: bool) -> TraceEnds:
-        """How the traces end in which a pattern is matched."""
-        declaration = on_stream.declaration
-        rules = self._rules_of(declaration, route="", is_guarded=True)
-        return trace_ends_of(on_stream, _set_of(rules, declaration, ""), is_guarded=is_guarded)
-
-    def _rules_of(
-        self, declaration: StreamDeclaration, *, route: str, is_guarded: bool
-    ) -> RegisteredConstraints | None:
-        """The stream's constraint set; None without a set, or if the pattern may not rely on constraints."""
-        if route or not is_guarded:
-            return None
-        try:
-            return self._stores.registry.constraints(declaration.name)
-        except UnknownConstraints:
-            return None
-
-
-def _set_of(rules: RegisteredConstraints | None, declaration: StreamDeclaration, route: str) -> ConstraintSet:
-    """The constraints of traces: the stream's constraint set, or its end events alone; none by a further key."""
-    if route:
-        return ConstraintSet()
-    if rules is not None:
-        return parse_constraints(rules.document).constraint_set
-    return ConstraintSet(end_events=frozenset(declaration.end_events))
+        return self._rules(declaration).relied_on(route, is_guarded=is_guarded)

@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from constraints import ConstraintSet, QueryCheck, check_query, check_set
-from nfa import (
-    MAX_REASONED,
-    Pattern,
-    PatternRefused,
-    Query,
-    TraceEnds,
-    awaited_types,
-    build_query,
-    is_coarse,
-    parse_pattern,
-    unknown_types,
-)
+from constraints import ConstraintSet, QueryCheck, check_set
+from nfa import MAX_REASONED, Pattern, PatternRefused, is_coarse, parse_pattern, unknown_types
 from service.registering.inspection import is_explained
-from service.registering.routing import RoutedPattern, routed
+from service.registering.on_stream import OnStream, StreamRules
+from service.registering.routing import RoutedPattern
 from service.stores import RegisteredConstraints, RegisteredPattern
 from streams import StreamDeclaration, key_text
 
@@ -78,60 +68,19 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
     return [notice]
 
 
-def constraint_warnings(
-    constraint_set: ConstraintSet, patterns: Sequence[RegisteredPattern], declaration: StreamDeclaration
-) -> tuple[str, ...]:
+def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
     """Warnings about what a constraint set makes impossible: types, cycles of order, and registered patterns."""
-    found, endless = [warning.text for warning in check_set(constraint_set)], []
+    found, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
-        on_stream = routed(parse_pattern(pattern.text), declaration)
-        if pattern.is_guarded and not on_stream.route:
-            check = check_query(reasoned_query(on_stream), constraint_set)
-            if not check.is_satisfiable:
-                reasons = "; ".join(dict.fromkeys(term.text for term in check.dead))
-                found.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
+        on_stream = rules.on_stream(parse_pattern(pattern.text), is_guarded=pattern.is_guarded)
+        if pattern.is_guarded and not on_stream.routed.route and not on_stream.check.is_satisfiable:
+            reasons = "; ".join(dict.fromkeys(term.text for term in on_stream.check.dead))
+            found.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
         try:
-            trace_ends_of(on_stream, constraint_set, is_guarded=pattern.is_guarded).check(on_stream.pattern)
+            on_stream.ends.check(on_stream.pattern)
         except PatternRefused as refusal:
             endless.append(f"the pattern {pattern.name} stays registered and waits for ever: {refusal.message}")
     return (*found, *endless)
-
-
-def reasoned_query(on_stream: RoutedPattern) -> Query:
-    """The query that is checked against constraints: without NOTs if the traces are finer than those of the stream."""
-    query = build_query(on_stream.pattern)
-    return query if on_stream.has_whole_traces else _without_absences(query)
-
-
-def _without_absences(query: Query) -> Query:
-    """The query without its NOTs, and so without states that only wait for a NOT."""
-    terms = tuple(replace(term, absences=()) for term in query.terms)
-    states = tuple(state for state in query.states if len(state.bound) < len(query.terms[state.term].atoms))
-    return replace(query, terms=terms, states=states)
-
-
-def has_trace_end(declaration: StreamDeclaration, constraint_set: ConstraintSet | None = None) -> bool:
-    """Whether traces of the stream end; a constraint set's end events count only if its settings end traces."""
-    is_reopening = constraint_set is not None and bool(constraint_set.trace_ends)
-    return bool(declaration.end_events) or declaration.idle_timeout is not None or is_reopening
-
-
-def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
-    """How the traces end in which a pattern is matched; those of a further key do not end.
-
-    ``is_guarded``: the constraints may decide about the pattern.
-    """
-    if on_stream.route:
-        return TraceEnds(has_trace_end=False)
-    declaration = on_stream.declaration
-    is_known = is_guarded and constraint_set is not None and on_stream.has_whole_traces
-    return TraceEnds(
-        has_trace_end=has_trace_end(declaration, constraint_set),
-        is_log_ordered=declaration.ties == "log",
-        has_closing=is_known
-        and constraint_set is not None
-        and constraint_set.decides_absences(declaration.ties, awaited_types(on_stream.pattern)),
-    )
 
 
 _LAST_ITERATIONS = (
@@ -140,19 +89,23 @@ _LAST_ITERATIONS = (
 )
 
 
-def pattern_warnings(on_stream: RoutedPattern, query: Query, check: QueryCheck, ends: TraceEnds) -> tuple[str, ...]:
+def pattern_warnings(on_stream: OnStream, check: QueryCheck) -> tuple[str, ...]:
     """Warnings about alternatives of a pattern that can never match, and about what is probably not meant, in words."""
-    pattern, declaration = on_stream.pattern, on_stream.declaration
-    finer = ", ".join(on_stream.finer)
+    pattern, routed, declaration = on_stream.pattern, on_stream.routed, on_stream.rules.declaration
+    finer = ", ".join(routed.finer)
     return (
         *(f"one alternative of the pattern can never match: {term.text}" for term in check.dead),
         *_undeclared_types(pattern, declaration),
-        *([] if is_explained(query) else ["it has too many steps or alternatives to list its failing conditions"]),
+        *(
+            []
+            if is_explained(on_stream.query)
+            else ["it has too many steps or alternatives to list its failing conditions"]
+        ),
         *([_LAST_ITERATIONS] if is_coarse(pattern.event) else []),
-        *(notice.placed for notice in ends.warnings_of(pattern)),
+        *(notice.placed for notice in on_stream.ends.warnings_of(pattern)),
         *([f"traces are finer by {finer}, so constraints do not end its partial matches early"] if finer else []),
-        *([_routed(on_stream.route, declaration)] if on_stream.route else []),
-        *_mistaken_names(on_stream),
+        *([_routed(routed.route, declaration)] if routed.route else []),
+        *_mistaken_names(routed),
     )
 
 

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from constraints import ConstraintSet, parse_constraints
 from nfa import PatternRefused, parse_pattern
 from service.errors import StreamInUse
 from service.registering.constraint_sets import ConstraintSets
-from service.registering.reports import trace_ends_of
-from service.registering.routing import routed
+from service.registering.on_stream import StreamRules
 from service.runtime import Stores
 from service.stores import ANY, Condition, ConstraintsDraft, RegisteredConstraints, StreamUse
 from streams import Clock, StreamDeclaration
@@ -62,18 +60,15 @@ class StreamLibrary:
         self._stores.derived.forget(name)
         return found
 
-    def _check_ends(self, declaration: StreamDeclaration, document: object) -> None:
+    def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:
         """Check that all patterns that wait for ends of traces can still see them; else raises ``StreamInUse``."""
-        ends = frozenset(declaration.end_events)
-        constraint_set = ConstraintSet(end_events=ends)
-        if document is not None:
-            constraint_set = parse_constraints(document).constraint_set
+        rules = StreamRules(declaration=declaration, document=document)
         for record in self._stores.registry.patterns(declaration.name):
             if record.state == "retired":
                 continue
-            on_stream = routed(parse_pattern(record.text), declaration)
+            on_stream = rules.on_stream(parse_pattern(record.text), is_guarded=record.is_guarded)
             try:
-                trace_ends_of(on_stream, constraint_set, is_guarded=record.is_guarded).check(on_stream.pattern)
+                on_stream.ends.check(on_stream.pattern)
             except PatternRefused as error:
                 raise StreamInUse(
                     f"the pattern {record.name!r} needs the ends of traces that the stream {declaration.name!r} would "

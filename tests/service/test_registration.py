@@ -1,6 +1,8 @@
+from unittest.mock import Mock
+
 import pytest
 
-from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
+from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern, parse_constraints
 from nfa import KeyMismatch, PatternRefused, parse_pattern, pattern_to_json
 from service import Registration
 from service.errors import (
@@ -10,6 +12,7 @@ from service.errors import (
     UnknownPatternName,
     UnknownStream,
 )
+from service.registering import on_stream
 from service.registering.inspection import inspect_pattern
 from service.stores import pattern_draft
 from service.testing import settings_for
@@ -43,6 +46,21 @@ def test_another_severity_is_no_next_version(registration, stores):
     assert (longer.version, longer.severity) == (2, "critical")
     registration.delete_pattern("p")
     assert stores.registry.severities() == {"p": "critical"}
+
+
+def test_a_call_parses_the_constraint_set_once(registration, monkeypatch):
+    registration.upload_constraints("orders", {"constraints": ["prior(A, B)"]})
+    parses = Mock(side_effect=parse_constraints)
+    monkeypatch.setattr(on_stream, "parse_constraints", parses)
+    calls = [
+        lambda: registration.register_pattern("orders", PATTERN),
+        lambda: registration.pattern("p"),
+        lambda: registration.move_pattern("p", "pause"),
+        lambda: registration.constraints("orders"),
+    ]
+    for number, call in enumerate(calls, 1):
+        call()
+        assert parses.call_count == number
 
 
 def test_a_pattern_gets_its_name_from_its_text(registration, clock):

@@ -1,0 +1,107 @@
+"""A pattern on its stream: its key, the constraints that it relies on, and how the traces of the stream end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from constraints import ConstraintSet, QueryCheck, check_query, parse_constraints
+from nfa import Pattern, Query, TraceEnds, awaited_types, build_query
+from service.registering.routing import RoutedPattern, routed
+from streams import StreamDeclaration
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots: each value is computed once, when it is first needed
+class StreamRules:
+    """The declaration of a stream, and the document of its registered constraint set; None: it has no set."""
+
+    declaration: StreamDeclaration
+    document: Mapping[str, Any] | None
+
+    @cached_property
+    def constraint_set(self) -> ConstraintSet:
+        """The registered constraints, or the end events of the declaration alone."""
+        return self._ends_only if self.document is None else parse_constraints(self.document).constraint_set
+
+    @property
+    def _ends_only(self) -> ConstraintSet:
+        return ConstraintSet(end_events=frozenset(self.declaration.end_events))
+
+    def relied_on(self, route: str, *, is_guarded: bool) -> ConstraintSet:
+        """The constraints that a pattern may rely on; traces of a further key (``route``) have none, nor end events."""
+        if route:
+            return ConstraintSet()
+        return self.constraint_set if is_guarded else self._ends_only
+
+    def on_stream(self, pattern: Pattern, *, is_guarded: bool) -> OnStream:
+        """A pattern under these rules. Raises ``KeyMismatch``."""
+        return OnStream(rules=self, routed=routed(pattern, self.declaration), is_guarded=is_guarded)
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots: each value is computed once, when it is first needed
+class OnStream:
+    """A pattern under the rules of its stream; ``is_guarded``: constraints may terminate its partial matches early."""
+
+    rules: StreamRules
+    routed: RoutedPattern
+    is_guarded: bool
+
+    @property
+    def pattern(self) -> Pattern:
+        """The pattern."""
+        return self.routed.pattern
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether constraints terminate its partial matches early: guarded, and matched in whole traces."""
+        return self.is_guarded and self.routed.has_whole_traces
+
+    @cached_property
+    def query(self) -> Query:
+        """The query that is checked against constraints: without NOTs if the traces are finer than the stream's."""
+        query = build_query(self.pattern)
+        return query if self.routed.has_whole_traces else _without_absences(query)
+
+    @property
+    def constraint_set(self) -> ConstraintSet:
+        """The constraints that the pattern may rely on."""
+        return self.rules.relied_on(self.routed.route, is_guarded=self.is_guarded)
+
+    @cached_property
+    def check(self) -> QueryCheck:
+        """The check of the query against the constraints."""
+        return check_query(self.query, self.constraint_set)
+
+    @cached_property
+    def ends(self) -> TraceEnds:
+        """How the traces end in which the pattern is matched."""
+        return trace_ends_of(self.routed, self.rules.constraint_set, is_guarded=self.is_guarded)
+
+
+def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
+    """How the traces end in which a pattern is matched; those of a further key do not end.
+
+    The end events of a constraint set count only if its settings end traces. ``is_guarded``: the constraints may decide
+    about the pattern.
+    """
+    if on_stream.route:
+        return TraceEnds(has_trace_end=False)
+    declaration = on_stream.declaration
+    ends = {*declaration.end_events, *(() if constraint_set is None else constraint_set.trace_ends)}
+    return TraceEnds(
+        has_trace_end=bool(ends) or declaration.idle_timeout is not None,
+        is_log_ordered=declaration.ties == "log",
+        has_closing=is_guarded
+        and on_stream.has_whole_traces
+        and constraint_set is not None
+        and constraint_set.decides_absences(declaration.ties, awaited_types(on_stream.pattern)),
+    )
+
+
+def _without_absences(query: Query) -> Query:
+    """The query without its NOTs, and so without states that only wait for a NOT."""
+    terms = tuple(replace(term, absences=()) for term in query.terms)
+    states = tuple(state for state in query.states if len(state.bound) < len(query.terms[state.term].atoms))
+    return replace(query, terms=terms, states=states)
