@@ -266,16 +266,18 @@ class EventLog:
             "list[tuple[bytes, dict[bytes, bytes]]]",
             self._client.xrange(log_key(shard), min=f"({after}", max=until, count=_PAGE_ENTRIES),
         )
-        return [
-            LogEntry(
-                position=position.decode(),
-                kind=RecordKind(fields[b"kind"].decode()),
-                stream=fields[b"stream"].decode(),
-                body=fields[b"body"],
-                route=fields.get(b"route", b"").decode(),
-            )
-            for position, fields in found
-        ]
+        return [log_entry(position, fields) for position, fields in found]
+
+
+def log_entry(position: bytes, fields: Mapping[bytes, bytes]) -> LogEntry:
+    """The entry of a shard's log at a position, with these fields in Redis."""
+    return LogEntry(
+        position=position.decode(),
+        kind=RecordKind(fields[b"kind"].decode()),
+        stream=fields[b"stream"].decode(),
+        body=fields[b"body"],
+        route=fields.get(b"route", b"").decode(),
+    )
 
 
 def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list[_Part]:

@@ -8,7 +8,8 @@ from typing import cast
 from redis.exceptions import ResponseError
 
 from service.stores.connection import Client
-from streams import LogEntry, RecordKind, log_key
+from service.stores.log.event_log import log_entry
+from streams import LogEntry, log_key
 
 _PAGE_ENTRIES = 256
 
@@ -27,13 +28,7 @@ class LogTail:
             self._client.xrevrange(log_key(shard), max=until, min=str(since_ms), count=_PAGE_ENTRIES),
         ):
             for position, fields in page:
-                yield LogEntry(
-                    position=position.decode(),
-                    kind=RecordKind(fields[b"kind"].decode()),
-                    stream=fields[b"stream"].decode(),
-                    body=fields[b"body"],
-                    route=fields.get(b"route", b"").decode(),
-                )
+                yield log_entry(position, fields)
             until = "(" + page[-1][0].decode()
 
     def is_whole(self, shard: int) -> bool:
