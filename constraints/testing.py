@@ -252,19 +252,19 @@ def occurs_in(remainder: Remainder, word: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """An event of a trace in a test; ``is_taken`` is whether it satisfies the conditions of the atoms it meets."""
 
     type: str
     is_taken: bool = True
 
 
-def steps_of(text: str) -> tuple[Step, ...]:
+def steps_of(text: str) -> tuple[TraceStep, ...]:
     """Steps from a text such as ``"A B! C"``; the mark means that the event fails every condition."""
-    return tuple(Step(word.rstrip("!"), not word.endswith("!")) for word in text.split())
+    return tuple(TraceStep(word.rstrip("!"), not word.endswith("!")) for word in text.split())
 
 
-def occupied_states(query: Query, steps: Sequence[Step]) -> frozenset[PatternState]:
+def occupied_states(query: Query, steps: Sequence[TraceStep]) -> frozenset[PatternState]:
     """The incomplete states that partial matches reach, in all combinations, by definition."""
     occupied = {PatternState(term, frozenset()) for term in range(len(query.terms))}
     for step in steps:

@@ -111,7 +111,7 @@ class MemberEvents:
         return texts.take(column_of(self._places))
 
 
-class DerivedEvents:
+class DerivedEventBuilder:
     """Makes the derived events of one join."""
 
     def __init__(self, body: JoinBody, name: str, version: int) -> None:

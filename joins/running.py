@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from joins.combinations import Conditional, Conditions, UnkeyedEvents, unconditional
 from joins.costs.observing import StateObserver
 from joins.document import JoinBody
-from joins.emitting import DerivedEvents
+from joins.emitting import DerivedEventBuilder
 from joins.errors import JoinStateError
 from joins.figures import numbers_of
 from joins.finished_ranges import FinishedRanges
@@ -65,7 +65,7 @@ class JoinRun:
             reports_all=self._where is not None,
         )
         self._held = HeldEvents.empty()
-        self._derived = DerivedEvents(body, name, version)
+        self._derived = DerivedEventBuilder(body, name, version)
         self._totals = KeyTotals(body)
         self._retractions: Retractions | None = None  # from the first event on that may be retracted
         self._limit()
@@ -309,7 +309,7 @@ class JoinRun:
         self.body, self.version = body, version
         self._observer = StateObserver.of(body)
         self._pager = self._pager_of(body)
-        self._derived = DerivedEvents(body, self.name, version)
+        self._derived = DerivedEventBuilder(body, self.name, version)
         self._totals.change(body)
         self._where = Conditional.of(body, self.conditions, self._where)
         if self._retractions is not None:

@@ -15,7 +15,7 @@ from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
 from nfa.language.parsing import parse_tree
-from nfa.language.references import Scope, attributes_of, calls_of, check_references, resolve
+from nfa.language.references import NameScope, attributes_of, calls_of, check_references, resolve
 from nfa.syntax import (
     AGGREGATES,
     Arithmetic,
@@ -72,7 +72,9 @@ def parse_condition(text: str, aliases: Collection[str]) -> CombinedCondition:
     try:
         (tree,) = trees_of(parse_tree(f"{_IN_FRONT}{text}\n]", "condition"))
         known = frozenset(aliases)
-        scope = Scope(own=None, known=known, hidden=_NONE, bound=known, listed=known, groups=_NONE, has_previous=False)
+        scope = NameScope(
+            own=None, known=known, hidden=_NONE, bound=known, listed=known, groups=_NONE, has_previous=False
+        )
         expression = resolve(build_expression(tree), scope)
         check_references(expression, scope)
         _check_calls(expression)

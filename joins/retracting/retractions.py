@@ -13,7 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from joins.document import JoinBody
-from joins.emitting import DerivedEvents
+from joins.emitting import DerivedEventBuilder
 from joins.held_events import HeldEvents
 from joins.items import ItemColumns, JoinedColumns, are_events
 from joins.merging import REVOCABLE, original_ids, original_of
@@ -30,12 +30,12 @@ _NO_EVENTS = EventBatch.from_events([])
 class Retractions:
     """Retractions of one join."""
 
-    def __init__(self, body: JoinBody, join: WindowJoin, derived: DerivedEvents, totals: KeyTotals) -> None:
+    def __init__(self, body: JoinBody, join: WindowJoin, derived: DerivedEventBuilder, totals: KeyTotals) -> None:
         self._body, self._join, self._derived, self._totals = body, join, derived, totals
         self.ledger = Ledger(_spans_us(body), keeps_all=body.emit == "on_close")
         self._fresh: list[tuple[int, int]] = []  # noted events that ``settle`` has not checked yet, with their keys
 
-    def change(self, body: JoinBody, derived: DerivedEvents) -> None:
+    def change(self, body: JoinBody, derived: DerivedEventBuilder) -> None:
         """Continue as the memory of another version of the join."""
         self._body, self._derived = body, derived
         self.ledger.change(_spans_us(body))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joins.document import JoinBody
-from joins.emitting import DerivedEvents, MemberEvents
+from joins.emitting import DerivedEventBuilder, MemberEvents
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
 from joins.returns import Column, Totals, packed_totals, unpacked_totals
@@ -49,7 +49,7 @@ class KeyTotals:
             self.open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(known)]
 
     def on_close(
-        self, found: JoinedColumns, held: HeldEvents, derived: DerivedEvents
+        self, found: JoinedColumns, held: HeldEvents, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, with its totals until then, and the numbers of the closings."""
         counted = self._counted(found, held)
@@ -66,7 +66,7 @@ class KeyTotals:
         return self.made(over, found, derived)
 
     def made(
-        self, over: Sequence[tuple[int, str, list[Any]]], found: JoinedColumns, derived: DerivedEvents
+        self, over: Sequence[tuple[int, str, list[Any]]], found: JoinedColumns, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each of some keys that are over (closing, text, totals), and the numbers of the closings."""
         if not over:

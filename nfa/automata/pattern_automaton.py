@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nfa.automata.progress import Edge, Greed, Negation, Outline, Progress, Step
+from nfa.automata.progress import BindingStep, Edge, Greed, Negation, Outline, Progress
 from nfa.errors import PatternRefused
 from nfa.syntax import (
     Atom,
@@ -46,7 +46,7 @@ class Transition:
     target: int
     atom: int
     slot: int
-    step: Step
+    step: BindingStep
     resets: frozenset[int]
     leaves: frozenset[int]
 
@@ -120,7 +120,7 @@ def build_automaton(pattern: Pattern, *, max_states: int = MAX_STATES) -> Patter
     outline = Outline(pattern)
     states: list[Progress] = [None]
     numbers: dict[Progress, int] = {None: 0}
-    rows: list[tuple[int, int, Step]] = []
+    rows: list[tuple[int, int, BindingStep]] = []
     for source, progress in enumerate(states):
         for step in outline.steps(_ROOT, progress, Edge(mode=outline.default)):
             if step.after not in numbers:
@@ -167,7 +167,7 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
             raise PatternRefused("too-large", f"it has {count} {what}; at most {MAX_BITS}", position)
 
 
-def _slots(rows: Sequence[tuple[int, int, Step]]) -> list[int]:
+def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
     """The slot of each row: one for each atom and gap, and for each variant of NOTs if a state has several variants."""
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
@@ -187,11 +187,11 @@ def _slots(rows: Sequence[tuple[int, int, Step]]) -> list[int]:
 
 def _transitions(
     outline: Outline,
-    rows: Sequence[tuple[int, int, Step]],
+    rows: Sequence[tuple[int, int, BindingStep]],
     slots: Sequence[int],
     greedy: Mapping[tuple[int, Greed], int],
 ) -> tuple[Transition, ...]:
-    pending: dict[int, list[tuple[Step, int]]] = {}
+    pending: dict[int, list[tuple[BindingStep, int]]] = {}
     for (source, _, step), slot in zip(rows, slots, strict=True):
         pending.setdefault(source, []).append((step, slot))
     found = []
@@ -227,7 +227,7 @@ def _finishes(
     return (free,) if free in found else tuple(found)
 
 
-def _is_parallel(outline: Outline, bound: Step, later: Step) -> bool:
+def _is_parallel(outline: Outline, bound: BindingStep, later: BindingStep) -> bool:
     """Whether a pending step is parallel to the bound one in an AND, in the same iteration."""
     here, there = outline.ancestors[bound.atom], outline.ancestors[later.atom]
     common = [one for one, other in zip(here, there, strict=False) if one == other]

@@ -90,7 +90,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BindingStep:
     """One way to bind one more event.
 
     Attributes:
@@ -223,7 +223,7 @@ class Outline:
             return (Exit((self._negation(number, place, node.items[place]),)),)
         return self.exits(child, None)
 
-    def steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[Step]:
+    def steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
         """Every way to bind one more event below a node; such a step would enter the node by the edge ``entry``."""
         for step in self._inner_steps(number, progress, entry):
             span = self._span_numbers.get(number)
@@ -234,12 +234,12 @@ class Outline:
             else:
                 yield replace(step, in_spans=step.in_spans | {span})
 
-    def _inner_steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[Step]:
+    def _inner_steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
         node = self.nodes[number]
         match node:
             case Atom():
                 if progress is None:
-                    yield Step(atom=self.atom_numbers[number], after=True, edge=entry)
+                    yield BindingStep(atom=self.atom_numbers[number], after=True, edge=entry)
             case Sequence():
                 yield from self._sequence_steps(number, node, progress, entry)
             case Conjunction():
@@ -252,7 +252,7 @@ class Outline:
             case Repeat():
                 yield from self._repeat_steps(number, node, progress, entry)
 
-    def _sequence_steps(self, number: int, node: Sequence, progress: Progress, entry: Edge) -> Iterator[Step]:
+    def _sequence_steps(self, number: int, node: Sequence, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
         children = self.children[number]
         exits, first, is_own = _FREE, 0, True
         if progress is not None:
@@ -275,7 +275,7 @@ class Outline:
                 is_own = False
             exits = _together([exits, self._item_exits(number, node, place)])
 
-    def _conjunction_steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[Step]:
+    def _conjunction_steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
         children = self.children[number]
         if progress is None:
             inners: tuple[Progress, ...] = (None,) * len(children)
@@ -290,7 +290,7 @@ class Outline:
             for step in self.steps(child, inners[place], entry):
                 yield replace(step, after=(later, (*inners[:place], step.after, *inners[place + 1 :])))
 
-    def _repeat_steps(self, number: int, node: Repeat, progress: Progress, entry: Edge) -> Iterator[Step]:
+    def _repeat_steps(self, number: int, node: Repeat, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
         child, repeat = self.children[number][0], self.repeat_nodes[number]
         mark = frozenset({repeat})
         until = mark if node.until is not None else frozenset()

@@ -9,15 +9,15 @@ from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
 from nfa.language.limits import MAX_STEPS
 from nfa.language.placement import check_placement
-from nfa.language.references import Scope, check_references, resolve
+from nfa.language.references import NameScope, check_references, resolve
 from nfa.language.scope import all_atoms_of, check_aliases, resolve_event, scope_of_match
-from nfa.language.tree_building import Draft
+from nfa.language.tree_building import UnresolvedPattern
 from nfa.language.words import listed, quoted
 from nfa.syntax import ANY_TYPE, NOWHERE, Column, Expression, Node, Pattern, Position
 from streams import name_fault
 
 
-def checked(draft: Draft) -> Pattern:
+def checked(draft: UnresolvedPattern) -> Pattern:
     """The pattern of a draft with its references resolved.
 
     It is refused with every code but those that ``build_drafts`` raises and ``needs-end``, which depends on the stream:
@@ -50,13 +50,13 @@ def _check_size(event: Node) -> None:
         )
 
 
-def _seen(expression: Expression, scope: Scope) -> Expression:
+def _seen(expression: Expression, scope: NameScope) -> Expression:
     resolved = resolve(expression, scope)
     check_references(resolved, scope)
     return resolved
 
 
-def _columns(pattern: Pattern, scope: Scope, draft: Draft) -> tuple[Column, ...]:
+def _columns(pattern: Pattern, scope: NameScope, draft: UnresolvedPattern) -> tuple[Column, ...]:
     columns: list[Column] = []
     for column in pattern.returns:
         expression = _seen(column.expression, scope)
@@ -89,7 +89,7 @@ def _check_into(pattern: Pattern, position: Position) -> None:
         )
 
 
-def _check_after(draft: Draft, scope: Scope) -> None:
+def _check_after(draft: UnresolvedPattern, scope: NameScope) -> None:
     alias = draft.pattern.after.alias
     if alias is not None and alias not in scope.known:
         raise PatternRefused(

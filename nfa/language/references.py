@@ -35,7 +35,7 @@ _Within: TypeAlias = OneOf["aggregate", "prev", None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class NameScope:
     """The names that a condition can use.
 
     Attributes:
@@ -73,7 +73,7 @@ def calls_of(expression: Expression) -> Iterator[Call]:
         yield from calls_of(operand)
 
 
-def resolve(expression: Expression, scope: Scope) -> Expression:
+def resolve(expression: Expression, scope: NameScope) -> Expression:
     """Resolve the step of each attribute; ``key`` and ``a.key`` become the correlation key."""
     match expression:
         case Attribute():
@@ -97,12 +97,12 @@ def resolve(expression: Expression, scope: Scope) -> Expression:
             return replace(expression, operands=tuple(resolve(operand, scope) for operand in expression.operands))
 
 
-def check_references(expression: Expression, scope: Scope) -> None:
+def check_references(expression: Expression, scope: NameScope) -> None:
     """Refuse references of a resolved expression that are not visible or have no meaning at their place."""
     _check(expression, scope, None)
 
 
-def _resolved(attribute: Attribute, scope: Scope) -> Expression:
+def _resolved(attribute: Attribute, scope: NameScope) -> Expression:
     first, *rest = attribute.path
     if first in scope.known:
         if not rest:
@@ -120,7 +120,7 @@ def _key_or(attribute: Attribute, alias: str) -> Expression:
     return Call("key", (Attribute((), alias, attribute.position),), attribute.position)
 
 
-def _resolved_alias(attribute: Attribute, scope: Scope, function: str) -> Expression:
+def _resolved_alias(attribute: Attribute, scope: NameScope, function: str) -> Expression:
     (name,) = attribute.path
     if name in scope.known:
         return replace(attribute, path=(), of=name)
@@ -129,7 +129,7 @@ def _resolved_alias(attribute: Attribute, scope: Scope, function: str) -> Expres
     return _resolved(attribute, scope)
 
 
-def _refuse_unknown(attribute: Attribute, name: str, scope: Scope) -> NoReturn:
+def _refuse_unknown(attribute: Attribute, name: str, scope: NameScope) -> NoReturn:
     if name in scope.hidden:
         advice = f"{name} names a step after NOT or UNTIL, which exists only inside its own brackets"
     else:
@@ -147,7 +147,7 @@ def _refuse_bare(attribute: Attribute, alias: str) -> None:
     )
 
 
-def _check(expression: Expression, scope: Scope, within: _Within) -> None:
+def _check(expression: Expression, scope: NameScope, within: _Within) -> None:
     match expression:
         case Attribute():
             if not expression.path:
@@ -160,7 +160,7 @@ def _check(expression: Expression, scope: Scope, within: _Within) -> None:
                 _check(operand, scope, within)
 
 
-def _check_visible(attribute: Attribute, scope: Scope, within: _Within) -> None:
+def _check_visible(attribute: Attribute, scope: NameScope, within: _Within) -> None:
     alias = attribute.of
     if alias is None or alias == scope.own:
         return
@@ -188,7 +188,7 @@ def _check_visible(attribute: Attribute, scope: Scope, within: _Within) -> None:
         )
 
 
-def _check_call(call: Call, scope: Scope, within: _Within) -> None:
+def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
     if call.name in AGGREGATES:
         _check_aggregate(call, scope, within)
     elif call.name in OF_EVENT:
@@ -204,7 +204,7 @@ def _check_call(call: Call, scope: Scope, within: _Within) -> None:
         )
 
 
-def _check_aggregate(call: Call, scope: Scope, within: _Within) -> None:
+def _check_aggregate(call: Call, scope: NameScope, within: _Within) -> None:
     if within is not None:
         raise PatternRefused(
             "aggregate", f"{call.name} is inside another aggregate or prev; aggregates cannot be nested", call.position
@@ -228,7 +228,7 @@ def _check_aggregate(call: Call, scope: Scope, within: _Within) -> None:
         )
 
 
-def _check_of_event(call: Call, scope: Scope, within: _Within) -> None:
+def _check_of_event(call: Call, scope: NameScope, within: _Within) -> None:
     argument = call.arguments[0]
     if len(call.arguments) != 1 or not isinstance(argument, Attribute) or argument.path:
         raise PatternRefused(
@@ -237,7 +237,7 @@ def _check_of_event(call: Call, scope: Scope, within: _Within) -> None:
     _check_visible(argument, scope, within)
 
 
-def _check_prev(call: Call, scope: Scope, within: _Within) -> None:
+def _check_prev(call: Call, scope: NameScope, within: _Within) -> None:
     if not scope.has_previous or scope.own is None:
         raise PatternRefused(
             "prev",

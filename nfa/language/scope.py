@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nfa.errors import PatternRefused
 from nfa.language.never_true import check_first_element
-from nfa.language.references import Scope, attributes_of, check_references, resolve
+from nfa.language.references import NameScope, attributes_of, check_references, resolve
 from nfa.language.words import quoted
 from nfa.syntax import (
     Atom,
@@ -61,10 +61,10 @@ def resolve_event(event: Node) -> Node:
     return _resolved(event, view)
 
 
-def scope_of_match(event: Node) -> Scope:
+def scope_of_match(event: Node) -> NameScope:
     """The scope of WHERE and RETURN: the finished match."""
     known = _aliases(event)
-    return Scope(
+    return NameScope(
         own=None,
         known=known,
         hidden=hidden_aliases(event) - known,
@@ -91,9 +91,9 @@ class _View:
             self, bound=self.bound | aliases, listed=self.listed | aliases, groups=self.groups | _groups(part)
         )
 
-    def of(self, atom: Atom, *, is_positive: bool) -> Scope:
+    def of(self, atom: Atom, *, is_positive: bool) -> NameScope:
         known = self.known | {atom.alias}
-        return Scope(
+        return NameScope(
             own=atom.alias,
             known=known,
             hidden=self.hidden - known,

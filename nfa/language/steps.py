@@ -7,7 +7,7 @@ from functools import partial
 
 from nfa.errors import PatternRefused
 from nfa.language.parsing import parse_tree
-from nfa.language.references import Scope, calls_of, check_references, resolve
+from nfa.language.references import NameScope, calls_of, check_references, resolve
 from nfa.language.tree_building import build_step
 from nfa.syntax import (
     AGGREGATES,
@@ -43,7 +43,7 @@ def parse_step(text: str) -> Atom:
     atom = Atom(written.types, written.type, position=written.position)
     if written.condition is None:
         return atom
-    scope = Scope(
+    scope = NameScope(
         own=written.alias,
         known=frozenset([written.alias]),
         hidden=_NONE,

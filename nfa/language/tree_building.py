@@ -53,7 +53,7 @@ _CLAUSES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class UnresolvedPattern:
     """A pattern as written, with unresolved references; columns without a name have the empty name.
 
     ``clauses`` are the positions of clauses by their first words in lower case (``where``, ``select``, …).
@@ -63,7 +63,7 @@ class Draft:
     clauses: Mapping[str, Position] = field(default_factory=dict)
 
 
-def build_drafts(tree: Branch, text: str) -> tuple[Draft, ...]:
+def build_drafts(tree: Branch, text: str) -> tuple[UnresolvedPattern, ...]:
     """The patterns of a parsed text."""
     return tuple(_draft(part, text) for part in trees_of(tree))
 
@@ -79,7 +79,7 @@ def build_step(tree: Branch) -> Atom:
     return _atom(tree)
 
 
-def _draft(tree: Branch, text: str) -> Draft:
+def _draft(tree: Branch, text: str) -> UnresolvedPattern:
     name, event, *clauses = trees_of(tree)
     pattern = Pattern(name=build_name(name), event=_node(event), text=text[tree.meta.start_pos : tree.meta.end_pos])
     places: dict[str, Position] = {}
@@ -95,7 +95,7 @@ def _draft(tree: Branch, text: str) -> Draft:
             )
         places[kind] = position_of(clause)
         pattern = _with_clause(pattern, clause)
-    return Draft(pattern, places)
+    return UnresolvedPattern(pattern, places)
 
 
 def _with_clause(pattern: Pattern, clause: Branch) -> Pattern:

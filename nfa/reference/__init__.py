@@ -7,7 +7,7 @@ the matcher.
 """
 
 from nfa.reference.emission import FoundMatch
-from nfa.reference.outcome import Outcome, reference_matches, reference_outcome
+from nfa.reference.outcome import ReferenceResult, reference_matches, reference_outcome
 from nfa.reference.partials import FoundPartial
 from nfa.reference.traces import split_traces
 from nfa.reference.values import takes
@@ -15,7 +15,7 @@ from nfa.reference.values import takes
 __all__ = [
     "FoundMatch",
     "FoundPartial",
-    "Outcome",
+    "ReferenceResult",
     "reference_matches",
     "reference_outcome",
     "split_traces",

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from nfa.reference.layout import Layout, Neighbour, Spot
 from nfa.reference.traces import Trace
-from nfa.reference.values import Scope, is_taken
+from nfa.reference.values import DataScope, is_taken
 from nfa.syntax import Atom, Pattern
 from streams import Event
 
@@ -59,11 +59,11 @@ class Attempt:
             return False
         event = self.trace.events[place]
         if atom.condition is None:
-            return is_taken(atom, Scope(own=atom.alias, at_hand=event))
+            return is_taken(atom, DataScope(own=atom.alias, at_hand=event))
         groups = self._groups(spot.pre)
         if not is_step:
             groups.pop(atom.alias, None)
-        return is_taken(atom, Scope(own=atom.alias, at_hand=event, plain=self._plain(spot), groups=groups))
+        return is_taken(atom, DataScope(own=atom.alias, at_hand=event, plain=self._plain(spot), groups=groups))
 
     def bindings(self) -> Bindings:
         found: dict[str, list[int]] = {}
@@ -98,7 +98,7 @@ def _shared(one: Spot, other: Spot) -> int:
     return number
 
 
-def finished_scope(bindings: Bindings, trace: Trace) -> Scope:
+def finished_scope(bindings: Bindings, trace: Trace) -> DataScope:
     """The scope of WHERE and RETURN."""
     groups = {alias: tuple(trace.events[place] for place in places) for alias, places in bindings}
-    return Scope(plain={alias: events[0] for alias, events in groups.items() if len(events) == 1}, groups=groups)
+    return DataScope(plain={alias: events[0] for alias, events in groups.items() if len(events) == 1}, groups=groups)

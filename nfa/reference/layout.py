@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from nfa.reference.skeletons import Choice, Loop, Part, Place, Row, Shuffle, Step, size_of
+from nfa.reference.skeletons import AtomPart, Choice, Loop, Part, Place, Row, Shuffle, size_of
 from nfa.syntax import Atom, Gap, Mode, Pattern
 
 Numbers: TypeAlias = frozenset[int]
@@ -150,7 +150,7 @@ class Layout:
 
     def _place(self, part: Part, pending: Pending, spot: Spot) -> Pending:
         match part:
-            case Step():
+            case AtomPart():
                 return self._step(part, pending, spot)
             case Row():
                 return self._row(part, pending, spot)
@@ -164,7 +164,7 @@ class Layout:
                 self._span(first, part.within_us)
                 return after
 
-    def _step(self, part: Step, pending: Pending, spot: Spot) -> Pending:
+    def _step(self, part: AtomPart, pending: Pending, spot: Spot) -> Pending:
         number = len(self.occurrences)
         self.occurrences.append(Occurrence(part.atom, spot, part.is_bound))
         self._arrive(pending, frozenset({number}))

@@ -27,7 +27,7 @@ LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ReferenceResult:
     """Result of a pattern for a trace, in order of emission; timeouts are in order of ``due_us``.
 
     ``dropped`` is the number of matches beyond the cap.
@@ -46,7 +46,7 @@ def reference_outcome(
     is_open: bool = False,
     watermark_us: int | None = None,
     limit: int = LIMIT,
-) -> Outcome:
+) -> ReferenceResult:
     """The result of a pattern that the front end accepts for one trace in log order, times not decreasing.
 
     A trace that is not open has ended with the input. The watermark of an open trace is by default the time of its last
@@ -58,14 +58,14 @@ def reference_outcome(
     return outcome_of(pattern, Trace(tuple(trace), ties), Ended(is_open=True, watermark_us=seen_us), limit=limit)
 
 
-def outcome_of(pattern: Pattern, trace: Trace, ended: Ended, *, limit: int = LIMIT) -> Outcome:
+def outcome_of(pattern: Pattern, trace: Trace, ended: Ended, *, limit: int = LIMIT) -> ReferenceResult:
     """The result of a pattern for one trace, given the end of the trace."""
     every, found = _found(pattern, trace, ended)
     ordered = sorted(found, key=lambda match: emission_order(trace, match))
     chosen = kept_matches(pattern.after, trace, ordered)
     kept, dropped = capped(chosen, limit if pattern.limit is None else pattern.limit)
     timeouts = timeouts_of(pattern, trace, every, ended) if pattern.timeouts else []
-    return Outcome(matches=kept, timeouts=timeouts, dropped=dropped)
+    return ReferenceResult(matches=kept, timeouts=timeouts, dropped=dropped)
 
 
 def reference_matches(

@@ -15,7 +15,7 @@ Budget: TypeAlias = Callable[[Repeat], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AtomPart:
     """One occurrence; ``is_bound`` is false for the next one that a partial match could bind."""
 
     atom: Atom
@@ -64,13 +64,13 @@ class Choice:
     within_us: int | None
 
 
-Part: TypeAlias = Step | Row | Loop | Shuffle | Choice
+Part: TypeAlias = AtomPart | Row | Loop | Shuffle | Choice
 
 
-def steps_of(part: Part) -> Iterator[Step]:
+def steps_of(part: Part) -> Iterator[AtomPart]:
     """All occurrences of a part, in the order of the text."""
     match part:
-        case Step():
+        case AtomPart():
             yield part
         case Row():
             for entry in part.entries:
@@ -143,7 +143,7 @@ def _chosen(node: Node, place: Place, room: int, budget: Budget) -> Iterator[Par
         return
     match node:
         case Atom():
-            yield Step(node)
+            yield AtomPart(node)
         case Disjunction():
             for number, part in enumerate(node.parts):
                 yield from (Choice(choice, node.within_us) for choice in _chosen(part, (*place, number), room, budget))
@@ -189,7 +189,7 @@ def _begun(node: Node, place: Place, room: int, budget: Budget) -> Iterator[Part
     """All positions in or before a part that is not finished, with at most ``room`` occurrences bound."""
     match node:
         case Atom():
-            yield Step(node, is_bound=False)
+            yield AtomPart(node, is_bound=False)
         case Disjunction():
             for number, part in enumerate(node.parts):
                 yield from (Choice(choice, node.within_us) for choice in _begun(part, (*place, number), room, budget))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from nfa.reference.values import Scope, value_of
+from nfa.reference.values import DataScope, value_of
 from nfa.syntax import Attribute, Pattern, Scalar
 from streams import Event, Ties
 
@@ -77,7 +77,7 @@ def split_traces(pattern: Pattern, events: Iterable[Event], end_events: Collecti
     newest_us: int | None = None
     for event in events:
         newest_us = event.time_us if newest_us is None else max(newest_us, event.time_us)
-        values = [value_of(path, Scope(at_hand=event)) for path in paths]
+        values = [value_of(path, DataScope(at_hand=event)) for path in paths]
         if None in values:
             continue
         key = (event.key, *((_kind(value), value) for value in values))

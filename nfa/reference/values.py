@@ -37,7 +37,7 @@ _ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {"+": add, "-": sub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class DataScope:
     """The data that an expression can read; ``own`` is the alias of the current event, None in WHERE and RETURN.
 
     By alias, ``plain`` is the event that ``a.x`` reads, and ``groups`` are all events bound so far, in order, without
@@ -62,10 +62,10 @@ class Scope:
 
 def takes(atom: Atom, event: Event) -> bool:
     """Whether a step whose condition reads no other event can take an event."""
-    return is_taken(atom, Scope(own=atom.alias, at_hand=event))
+    return is_taken(atom, DataScope(own=atom.alias, at_hand=event))
 
 
-def is_taken(atom: Atom, scope: Scope) -> bool:
+def is_taken(atom: Atom, scope: DataScope) -> bool:
     """The predicate ``takes`` of section 4.3: the current event has the step's type, and the condition is true."""
     assert scope.at_hand is not None
     if not atom.is_any_type and scope.at_hand.type not in atom.types:
@@ -73,7 +73,7 @@ def is_taken(atom: Atom, scope: Scope) -> bool:
     return atom.condition is None or value_of(atom.condition, scope) is True
 
 
-def value_of(expression: Expression, scope: Scope) -> Scalar:
+def value_of(expression: Expression, scope: DataScope) -> Scalar:
     """Value of an expression: True, False, a number, a text, or None for null."""
     match expression:
         case Literal():
@@ -90,7 +90,7 @@ def value_of(expression: Expression, scope: Scope) -> Scalar:
             return _truth(expression, scope)
 
 
-def _truth(expression: Comparison | IsNull | InList | Like | Not | Both | Either, scope: Scope) -> bool | None:
+def _truth(expression: Comparison | IsNull | InList | Like | Not | Both | Either, scope: DataScope) -> bool | None:
     match expression:
         case Comparison():
             return compared(expression.operator, value_of(expression.left, scope), value_of(expression.right, scope))
@@ -144,7 +144,7 @@ def aliases_in(expression: Expression) -> Iterator[str | None]:
         yield from aliases_in(operand)
 
 
-def _attribute(attribute: Attribute, scope: Scope) -> Scalar:
+def _attribute(attribute: Attribute, scope: DataScope) -> Scalar:
     event = scope.event_of(attribute.of)
     found: object = None if event is None else event.data
     for name in attribute.path:
@@ -204,7 +204,7 @@ def _is_number(value: Scalar) -> bool:
     return classified(value)[0] in (INTEGER, FLOAT)
 
 
-def _called(call: Call, scope: Scope) -> Scalar:
+def _called(call: Call, scope: DataScope) -> Scalar:
     if call.name == "coalesce":
         values = (value_of(argument, scope) for argument in call.arguments)
         return next((value for value in values if value is not None), None)
@@ -213,16 +213,16 @@ def _called(call: Call, scope: Scope) -> Scalar:
         return _of_event(call.name, argument, scope)
     if call.name == "prev":
         bound = scope.groups.get(scope.own, ()) if scope.own is not None else ()
-        return value_of(argument, Scope(own=scope.own, at_hand=bound[-1])) if bound else None
+        return value_of(argument, DataScope(own=scope.own, at_hand=bound[-1])) if bound else None
     alias = next(aliases_in(argument), None)
     owner = scope.own if alias is None else alias
     events = scope.events_of(alias)
     if call.name == "count" and isinstance(argument, Attribute) and not argument.path:
         return len(events)
-    return _aggregated(call.name, [value_of(argument, Scope(own=owner, at_hand=event)) for event in events])
+    return _aggregated(call.name, [value_of(argument, DataScope(own=owner, at_hand=event)) for event in events])
 
 
-def _of_event(name: str, argument: Expression, scope: Scope) -> Scalar:
+def _of_event(name: str, argument: Expression, scope: DataScope) -> Scalar:
     assert isinstance(argument, Attribute)
     event = scope.event_of(argument.of)
     if event is None:

@@ -84,7 +84,7 @@ def check(
             raise
         typer.echo(orjson.dumps(_clashing(parsed, clash, past)).decode())
         raise typer.Exit(2) from clash
-    found = replace(_Found.of(patterns, parsed, warnings), past=past)
+    found = replace(_CheckReport.of(patterns, parsed, warnings), past=past)
     if is_json:
         typer.echo(orjson.dumps(found.to_document()).decode())
     else:
@@ -93,7 +93,7 @@ def check(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _CheckReport:
     """The analysis of some patterns under a constraint document."""
 
     parsed: ParsedConstraints
@@ -104,7 +104,7 @@ class _Found:
     past: PastViolations | None = None
 
     @classmethod
-    def of(cls, patterns: Sequence[Pattern], parsed: ParsedConstraints, warnings: Sequence[SetWarning]) -> _Found:
+    def of(cls, patterns: Sequence[Pattern], parsed: ParsedConstraints, warnings: Sequence[SetWarning]) -> _CheckReport:
         queries = [build_query(pattern) for pattern in patterns]
         constraint_set = parsed.constraint_set
         return cls(
@@ -191,7 +191,7 @@ def _patterns(argument: str) -> list[Pattern]:
     return read_pattern_files([Path(argument)])
 
 
-def _print(found: _Found) -> None:
+def _print(found: _CheckReport) -> None:
     console = Console(highlight=False, soft_wrap=True, markup=False)
     for warning in found.warnings:
         console.print(f"warning: {warning.text}")

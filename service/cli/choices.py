@@ -13,6 +13,13 @@ NONE = "none"
 AUTO_FORM = "auto[:MEMBER=NUMBER,...]"
 
 
+class OutputFormat(StrEnum):
+    """How a command prints its result."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 class TieOrder(StrEnum):
     """How events with equal timestamps are ordered."""
 

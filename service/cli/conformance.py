@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import orjson
 import typer
 from rich.console import Console
 
+from service.cli.choices import OutputFormat
 from service.cli.columns import Classifier
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
 from service.cli.models import read_model_file
@@ -21,13 +21,6 @@ _MOST_SHOWN = 20
 _MOST_ALLOWED = 8
 
 
-class Output(StrEnum):
-    """Output format."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def conformance(
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML.")],
     log: Annotated[Path, typer.Argument(help="Past events: .jsonl, .csv or .xes, each also .gz.")],
@@ -35,7 +28,7 @@ def conformance(
         Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
     ] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
-    output: Annotated[Output, typer.Option(help="Output format.")] = Output.TEXT,
+    output: Annotated[OutputFormat, typer.Option(help="Output format.")] = OutputFormat.TEXT,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,
     times: Annotated[Times, TimesOption] = (Times.EVENT),
@@ -44,7 +37,7 @@ def conformance(
     end: EndEvents = None,
 ) -> None:
     """Compare past transactions with a model. Exit status 1: one of them leaves the model."""
-    is_json = is_json or output is Output.JSON
+    is_json = is_json or output is OutputFormat.JSON
     read = read_model_file(model, map_file, process)
     with progress_bar(f"compiling {model.name}"):
         compiled = compile_workflow(read)

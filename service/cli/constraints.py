@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,17 +14,11 @@ from typer.core import TyperGroup
 
 from constraints import Constraint
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
+from service.cli.choices import OutputFormat
 from service.cli.inputs import progress_bar, read_text, told
 from service.cli.models import read_model_file
 from service.cli.resources import Resource, Table, add_list_of_stream, add_show
 from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
-
-
-class Output(StrEnum):
-    """Form of the result."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class _ModelFirst(TyperGroup):
@@ -51,14 +44,16 @@ def derive(
         Path | None, typer.Option("--map", metavar="FILE", help="JSON or YAML file that maps tasks to event types.")
     ] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
-    output: Annotated[Output, typer.Option(help="Output format; JSON always has all constraints.")] = Output.TEXT,
+    output: Annotated[
+        OutputFormat, typer.Option(help="Output format; JSON always has all constraints.")
+    ] = OutputFormat.TEXT,
     full: Annotated[
         bool, typer.Option("--full", help="List all constraints, including those that follow from others.")
     ] = False,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
 ) -> None:
     """Derive the constraints that hold on every complete trace of a workflow model."""
-    is_json = is_json or output is Output.JSON
+    is_json = is_json or output is OutputFormat.JSON
     read = read_model_file(model, map_file, process)
     with progress_bar(f"compiling {model.name}"):
         compiled = compile_workflow(read)

@@ -25,7 +25,7 @@ from service.observing.tracing import spans_of
 from service.process import run_process
 from service.runtime import Stores, open_stores
 from service.settings import Settings, WebhookSettings
-from service.stores import Delivery, Outcome, RegisteredWebhook
+from service.stores import Delivery, DeliveryOutcome, RegisteredWebhook
 from service.targets import Resolver, resolve
 from streams import Clock, SystemClock, format_time
 
@@ -119,11 +119,11 @@ class Deliverer:
             return
         log.info("delivery-settled", verdict=outcome.verdict, status=outcome.status, error=outcome.error)
 
-    async def _attempt(self, outbound: Outbound, delivery: Delivery) -> Outcome:
+    async def _attempt(self, outbound: Outbound, delivery: Delivery) -> DeliveryOutcome:
         try:
             webhook, body = await asyncio.to_thread(self._look_up, delivery)
         except NotFound:
-            return Outcome(verdict="dropped", at_us=self._clock.now_us())
+            return DeliveryOutcome(verdict="dropped", at_us=self._clock.now_us())
         reply = await self._send_traced(outbound, webhook, delivery, body)
         if reply.error is not None:
             await asyncio.to_thread(self._disable_where_hopeless, delivery.webhook, reply)
@@ -186,9 +186,9 @@ class Deliverer:
             return None
         return f"nothing but failures since {format_time(since_us)}"
 
-    def _outcome(self, delivery: Delivery, reply: Reply) -> Outcome:
+    def _outcome(self, delivery: Delivery, reply: Reply) -> DeliveryOutcome:
         now_us = self._clock.now_us()
-        ended = Outcome(
+        ended = DeliveryOutcome(
             verdict="delivered",
             at_us=now_us,
             status=reply.status,

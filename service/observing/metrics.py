@@ -29,11 +29,13 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 def render_metrics(stores: Stores, limits: Limits, clock: Clock) -> bytes:
     """All metrics in the text form of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Found([*_of_pipeline(pipeline_overview(stores, clock), limits, clock), *_of_stores(stores)]))
+    registry.register(
+        _ReadMetrics([*_of_pipeline(pipeline_overview(stores, clock), limits, clock), *_of_stores(stores)])
+    )
     return generate_latest(registry)
 
 
-class _Found(Collector):
+class _ReadMetrics(Collector):
     """Metrics that were read beforehand, so that an error of a store reaches the caller."""
 
     def __init__(self, metrics: list[Metric]) -> None:

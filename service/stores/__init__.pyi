@@ -4,7 +4,7 @@ from .answers import Answer, AnswerStore, Asked
 from .audit import AuditEntry, AuditLog
 from .conditions import ANY, Condition, tag_of
 from .connection import Client, connect, is_answering, server_folder
-from .deliveries.delivery import Delivery, Outcome
+from .deliveries.delivery import Delivery, DeliveryOutcome
 from .deliveries.delivery_queue import Circuit, DeliveryStore, QueueRules
 from .deliveries.log import Attempt, AttemptPage, DeliveryLog
 from .deliveries.webhooks import (
@@ -98,6 +98,7 @@ __all__ = [
     "Decision",
     "Delivery",
     "DeliveryLog",
+    "DeliveryOutcome",
     "DeliveryStats",
     "DeliveryStore",
     "DerivedEventPages",
@@ -131,7 +132,6 @@ __all__ = [
     "OperatorDraft",
     "OperatorPart",
     "Operators",
-    "Outcome",
     "PipelineStatus",
     "ProjectRecord",
     "ProjectStore",

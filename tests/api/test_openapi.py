@@ -22,7 +22,7 @@ from schemathesis.specs.openapi import checks as openapi_checks
 from api import create_app
 from api.testing import serving
 from service import AlertSink
-from service.stores import Outcome
+from service.stores import DeliveryOutcome
 from service.testing import settings_for
 from shards import ShardState
 from shards.testing import Step, event, log_of
@@ -131,7 +131,9 @@ def filled(fuzz_url, stores, clock):
         AlertSink(stores, clock)(ShardState(0).apply(entries), 0)
         stores.heartbeat.beat(clock.now_us())
         (delivery,) = stores.deliveries.claim(clock.now_us(), 10**9, 1)
-        stores.deliveries.settle(delivery, Outcome(verdict="dead", at_us=clock.now_us(), status=500, error="500"))
+        stores.deliveries.settle(
+            delivery, DeliveryOutcome(verdict="dead", at_us=clock.now_us(), status=500, error="500")
+        )
         yield Filled(
             fuzz_url,
             {

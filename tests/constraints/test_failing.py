@@ -19,7 +19,7 @@ from constraints import (
     remainder_of,
 )
 from constraints.explaining.failing import FailingCondition
-from constraints.testing import Step, compared, constraint_sets, occupied_states, queries, query_of, words
+from constraints.testing import TraceStep, compared, constraint_sets, occupied_states, queries, query_of, words
 from nfa import EventClass, MonitorState, PatternState, Query, Symbol, build_query, parse_pattern
 from workflows import derive_constraints, order_fulfilment
 from workflows.reference import enumerate_language
@@ -134,7 +134,7 @@ def reachable_endings(
         before = _monitored(monitor, word[:-1])
         after = None if before is None else monitor.step(before, EventClass(type=word[-1]))
         if before is not None and after is not None and after != before:
-            occupied = occupied_states(query, [Step(name) for name in word[:-1]])
+            occupied = occupied_states(query, [TraceStep(name) for name in word[:-1]])
             ended = monitor.live(before, query) & ~monitor.live(after, query)
             for state, is_ended in zip(query.states, ended, strict=True):
                 if is_ended and state in occupied:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins import JoinBody, JoinRun, merged_data, merged_id, merged_ids, merged_types, read_join
-from joins.emitting import DerivedEvents, json_texts
+from joins.emitting import DerivedEventBuilder, json_texts
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
 from streams import Event, EventBatch, format_time, pieces_of, texts_of
@@ -107,7 +107,7 @@ def test_combinations(some: list[Event], data: st.DataObject) -> None:
     pair = st.tuples(st.sampled_from([-1, *left]), st.sampled_from([-1, *right])).filter(lambda one: max(one) >= 0)
     members = data.draw(st.lists(pair, max_size=6))
     times_us = data.draw(st.lists(st.integers(0, 10**15), min_size=len(members), max_size=len(members)))
-    made = DerivedEvents(body, "né", 3).of_combinations(held_of(some), found_of(members, times_us))
+    made = DerivedEventBuilder(body, "né", 3).of_combinations(held_of(some), found_of(members, times_us))
     expected = [
         plain(body, {ALIASES[place]: some[one] for place, one in enumerate(pair) if one >= 0}, time_us)
         for pair, time_us in zip(members, times_us, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nfa.language.parsing import parse_pattern
-from nfa.reference import Outcome, reference_matches, reference_outcome, takes
+from nfa.reference import ReferenceResult, reference_matches, reference_outcome, takes
 from nfa.syntax import Atom
 from nfa.worked_examples import examples_in
 from streams import Event
@@ -21,7 +21,7 @@ def events_of(trace: str) -> tuple[Event, ...]:
     return example.events
 
 
-def outcome_of(text: str, trace: str, **options: Any) -> Outcome:
+def outcome_of(text: str, trace: str, **options: Any) -> ReferenceResult:
     return reference_outcome(
         parse_pattern(f"PATTERN p EVENT {text}"), events_of(trace), **{"ties": "simultaneous", **options}
     )
@@ -346,4 +346,4 @@ def test_events_of_one_time_are_a_word_in_the_log_or_have_no_order() -> None:
 
 
 def test_an_empty_trace_has_no_match() -> None:
-    assert outcome_of("A* a", "") == Outcome(matches=[], timeouts=[], dropped=0)
+    assert outcome_of("A* a", "") == ReferenceResult(matches=[], timeouts=[], dropped=0)

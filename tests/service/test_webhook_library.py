@@ -6,7 +6,7 @@ import pytest
 
 from service import Registration, WebhookDraft, WebhookLibrary
 from service.errors import UnknownPatternName, UnknownStream, UnknownWebhook, WebhookRefused
-from service.stores import Outcome
+from service.stores import DeliveryOutcome
 from service.testing import settings_for, sink_row
 from streams import StreamDeclaration
 
@@ -120,7 +120,7 @@ def test_what_was_given_up_is_sent_again_in_bounded_numbers(library, stores, clo
     rows = [sink_row(kind="alert", stream="s", id=f"a{n}", body=b'{"pattern":"p"}') for n in range(5)]
     stores.alerts.append(rows, [webhook], clock.now_us())
     for number, delivery in enumerate(stores.deliveries.claim(clock.now_us(), 10**9, 9)):
-        stores.deliveries.settle(delivery, Outcome(verdict="dead", at_us=clock.now_us() + number, error="x"))
+        stores.deliveries.settle(delivery, DeliveryOutcome(verdict="dead", at_us=clock.now_us() + number, error="x"))
     since_us = clock.now_us() + 1
     done = [library.send_given_up_again(webhook.id, since_us=since_us, limit=3) for _ in range(3)]
     assert [(found.queued, found.remaining) for found in done] == [(3, 1), (1, 0), (0, 0)]

@@ -29,7 +29,7 @@ from constraints import (
 from workflows.discovery.counting import Tally, count_plain, count_rules
 from workflows.discovery.log import Counts, EncodedLog
 from workflows.discovery.mined import LogSummary, MinedConstraint, MinedConstraints, MiningSettings
-from workflows.discovery.redundancy import Found, useful_among
+from workflows.discovery.redundancy import FoundConstraints, useful_among
 
 _ROUNDING = 1e-12
 
@@ -56,7 +56,7 @@ def mine(
     if asked.has_rules:
         tallies.update(count_rules(encoded))
     masks = _within(tallies, encoded, asked)
-    found = {kind: Found.of(tally.broken, masks[kind]) for kind, tally in tallies.items()}
+    found = {kind: FoundConstraints.of(tally.broken, masks[kind]) for kind, tally in tallies.items()}
     useful = useful_among(found)
     chosen = tuple(_listed(encoded, tallies, useful))
     chosen, withdrawn = (chosen, ()) if asked.min_confidence == 1 else _consistent(chosen)

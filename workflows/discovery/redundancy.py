@@ -20,7 +20,7 @@ _RULES = ("response", "precedence", "alternate response", "alternate precedence"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class FoundConstraints:
     """The constraints of one kind by their names.
 
     ``violations`` are float64 (types,) or (types, types), infinite if a constraint was not found. They change in place
@@ -30,7 +30,7 @@ class Found:
     violations: Violations
 
     @classmethod
-    def of(cls, broken: NDArray[np.int64], mask: Mask) -> Found:
+    def of(cls, broken: NDArray[np.int64], mask: Mask) -> FoundConstraints:
         return cls(np.where(mask, broken.astype(np.float64), np.inf))
 
     @property
@@ -42,7 +42,7 @@ class Found:
         self.violations[self.mask & (least <= self.violations)] = np.inf
 
 
-def useful_among(found: Mapping[str, Found]) -> Mapping[str, Mask]:
+def useful_among(found: Mapping[str, FoundConstraints]) -> Mapping[str, Mask]:
     """Masks of the constraints of each kind that do not follow from the rest."""
     ends, always = found["end"].violations, found["existence"].violations
     width = len(ends)
@@ -70,11 +70,11 @@ class _Closure:
     require: Violations
 
 
-def _symmetric(exclusive: Found) -> Violations:
+def _symmetric(exclusive: FoundConstraints) -> Violations:
     return np.minimum(exclusive.violations, exclusive.violations.T)
 
 
-def _reduce_rules(found: Mapping[str, Found], closure: _Closure) -> None:
+def _reduce_rules(found: Mapping[str, FoundConstraints], closure: _Closure) -> None:
     """Leave out rules that follow from order and occurrence, or from stricter rules."""
     once = found["prior"].violations.diagonal()
     found["last"].leave_out(found["existence"].violations + found["end"].violations)
@@ -87,7 +87,7 @@ def _reduce_rules(found: Mapping[str, Found], closure: _Closure) -> None:
         plain.leave_out(np.broadcast_to(bound, plain.violations.shape))
 
 
-def _reduce_exclusive(found: Mapping[str, Found], require: Violations) -> None:
+def _reduce_exclusive(found: Mapping[str, FoundConstraints], require: Violations) -> None:
     """Leave out exclusions that follow: two end events exclude each other.
 
     A type that requires one of two exclusive types excludes the other.
@@ -105,7 +105,7 @@ def _reduce_exclusive(found: Mapping[str, Found], require: Violations) -> None:
             both[first, second] = both[second, first] = own
 
 
-def _reduce_require(found: Mapping[str, Found]) -> None:
+def _reduce_require(found: Mapping[str, FoundConstraints]) -> None:
     """Leave out requirements that follow from types that always occur, other requirements, responses or precedences."""
     require = found["require"]
     require.leave_out(np.broadcast_to(found["existence"].violations[None, :], require.violations.shape))
@@ -128,7 +128,7 @@ def _reduce_require(found: Mapping[str, Found]) -> None:
             known[first, second] = own
 
 
-def _reduce_prior(found: Mapping[str, Found], require: Violations) -> None:
+def _reduce_prior(found: Mapping[str, FoundConstraints], require: Violations) -> None:
     """Leave out orders that follow: nothing comes after an end; types that never meet are in order.
 
     Order is transitive over required types.

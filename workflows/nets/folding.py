@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from workflows.nets import normal_forms
 from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
 from workflows.nets.net import WorkflowNet
-from workflows.nets.reduction import Step, TreeNet
+from workflows.nets.reduction import TreeNet, TreeTransition
 from workflows.nets.ways import Ways, thrown_in
 from workflows.tree import Activity, Instances, Loop, ProcessTree, Silent
 
@@ -32,11 +32,13 @@ def fold_net(net: WorkflowNet) -> ProcessTree | None:
         return None
     whole = TreeNet()
     number = [whole.place(words) for words in net.places]
-    whole.add(Step(inputs=frozenset({whole.source}), outputs=frozenset(number[place] for place in net.initial)))
+    whole.add(
+        TreeTransition(inputs=frozenset({whole.source}), outputs=frozenset(number[place] for place in net.initial))
+    )
     for step in net.transitions:
         tree = normal_forms.NOTHING if step.label is None else Activity(step.label, origin=step.element)
         inputs, outputs = (frozenset(number[place] for place in places) for places in (step.inputs, step.outputs))
-        whole.add(Step(inputs=inputs, outputs=outputs, tree=tree, splits=step.element))
+        whole.add(TreeTransition(inputs=inputs, outputs=outputs, tree=tree, splits=step.element))
     if not is_emptied:
         whole.sink = whole.place("the end")
         for final in net.finals:
@@ -129,9 +131,11 @@ class _Drawing:
             case NodeKind.PARALLEL | NodeKind.INCLUSIVE:
                 self._put_gateway(node, flows)
             case NodeKind.TERMINATE:
-                self.net.add(Step(inputs=frozenset({place}), outputs=frozenset(), signal=_TERMINATE))
+                self.net.add(TreeTransition(inputs=frozenset({place}), outputs=frozenset(), signal=_TERMINATE))
             case NodeKind.THROW:
-                self.net.add(Step(inputs=frozenset({place}), outputs=frozenset(), signal=_thrown(node.throws)))
+                self.net.add(
+                    TreeTransition(inputs=frozenset({place}), outputs=frozenset(), signal=_thrown(node.throws))
+                )
             case NodeKind.BLOCK:
                 return self._put_block(node, place, self._next(flows))
             case _:
@@ -147,7 +151,7 @@ class _Drawing:
             self.net.link(outputs[-1], self._place_of(flow))
         is_open = node.kind is NodeKind.INCLUSIVE
         self.net.add(
-            Step(
+            TreeTransition(
                 inputs=frozenset(inputs),
                 outputs=frozenset(outputs),
                 is_open_join=is_open and len(inputs) > 1,
@@ -181,7 +185,7 @@ class _Drawing:
     def _put_chance(self, place: int, target: int | None) -> int:
         """Add an exit that does not interrupt: its token may be put when the block begins, or never."""
         begin, chance = self.net.place(""), self.net.place("")
-        self.net.add(Step(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
+        self.net.add(TreeTransition(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
         self.net.link(chance, target)
         self.net.link(chance, None)
         return begin

@@ -23,7 +23,7 @@ Tokens = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TreeTransition:
     """A transition with a tree.
 
     Attributes:
@@ -68,7 +68,7 @@ class TreeNet:
 
     def __init__(self) -> None:
         self.words: list[str] = []
-        self.steps: dict[int, Step] = {}
+        self.steps: dict[int, TreeTransition] = {}
         self._makers: list[set[int]] = []
         self._takers: list[set[int]] = []
         self._waiting: list[int] = []
@@ -84,7 +84,7 @@ class TreeNet:
         self._takers.append(set())
         return len(self.words) - 1
 
-    def add(self, step: Step) -> int:
+    def add(self, step: TreeTransition) -> int:
         self._count += 1
         self._put(self._count, step)
         return self._count
@@ -92,9 +92,9 @@ class TreeNet:
     def link(self, source: int, target: int | None, tree: ProcessTree = normal_forms.NOTHING) -> int:
         """Add a step from one place to another, or to an end; returns its number."""
         outputs = frozenset() if target is None else frozenset({target})
-        return self.add(Step(inputs=frozenset({source}), outputs=outputs, tree=tree))
+        return self.add(TreeTransition(inputs=frozenset({source}), outputs=outputs, tree=tree))
 
-    def change(self, name: int, step: Step) -> None:
+    def change(self, name: int, step: TreeTransition) -> None:
         self._put(name, step)
 
     def tree(self) -> ProcessTree | None:
@@ -420,7 +420,7 @@ class TreeNet:
         for name in list(makers):
             step = self.steps[name]
             self._put(name, replace(step, outputs=step.outputs - shared | {middle}))
-        self.add(Step(inputs=frozenset({middle}), outputs=shared))
+        self.add(TreeTransition(inputs=frozenset({middle}), outputs=shared))
         return True
 
     def _share_join(self, place: int) -> bool:
@@ -436,7 +436,7 @@ class TreeNet:
         for name in list(takers):
             step = self.steps[name]
             self._put(name, replace(step, inputs=step.inputs - shared | {middle}))
-        self.add(Step(inputs=shared, outputs=frozenset({middle})))
+        self.add(TreeTransition(inputs=shared, outputs=frozenset({middle})))
         return True
 
     def _split_further(self, place: int) -> bool:
@@ -477,7 +477,7 @@ class TreeNet:
             return None
         return first, second
 
-    def _put(self, name: int, step: Step) -> None:
+    def _put(self, name: int, step: TreeTransition) -> None:
         if name in self.steps:
             self._unlink(name)
         self.steps[name] = step

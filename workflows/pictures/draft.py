@@ -47,7 +47,7 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PictureDraft:
     """The boxes and arrows that are laid out together."""
 
     boxes: tuple[Box, ...]

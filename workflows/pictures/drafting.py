@@ -9,7 +9,7 @@ from workflows.diagram import Diagram
 from workflows.model import Source
 from workflows.nets.graph import Block, FlowGraph, Node, NodeKind
 from workflows.nets.net import Places, WorkflowNet
-from workflows.pictures.draft import Arrow, Box, Draft, small_box, task_box
+from workflows.pictures.draft import Arrow, Box, PictureDraft, small_box, task_box
 from workflows.pictures.labels import extent
 from workflows.pictures.layout import PORT_DISTANCE, laid_out, moved
 from workflows.tree import (
@@ -37,7 +37,7 @@ _EVENTS = {
 }
 
 
-def draft_of(source: Source) -> Draft:
+def draft_of(source: Source) -> PictureDraft:
     """The draft of a tree, a flow graph or a net."""
     match source:
         case FlowGraph():
@@ -98,11 +98,11 @@ class _Growing:
     def name(self, kind: str) -> str:
         return f"{kind}-{len(self.boxes) + 1}"
 
-    def done(self) -> Draft:
-        return Draft(tuple(self.boxes), tuple(self.arrows))
+    def done(self) -> PictureDraft:
+        return PictureDraft(tuple(self.boxes), tuple(self.arrows))
 
 
-def _of_tree(tree: ProcessTree) -> Draft:
+def _of_tree(tree: ProcessTree) -> PictureDraft:
     growing = _Growing()
     ends = growing.add(small_box("start", "start"), _Ends([]))
     ends = _grow(growing, tree, ends)
@@ -169,7 +169,7 @@ def _area(element: str, label: str, inner: Diagram, ports: tuple[tuple[str, str]
     )
 
 
-def _of_graph(graph: FlowGraph) -> Draft:
+def _of_graph(graph: FlowGraph) -> PictureDraft:
     number = {node.id: index for index, node in enumerate(graph.nodes)}
     ports = {
         exit_.id: place
@@ -182,7 +182,7 @@ def _of_graph(graph: FlowGraph) -> Draft:
         for flow in graph.flows
         if flow.source in number and flow.target in number
     )
-    return Draft(tuple(map(_box_of, graph.nodes)), arrows)
+    return PictureDraft(tuple(map(_box_of, graph.nodes)), arrows)
 
 
 def _box_of(node: Node) -> Box:
@@ -205,7 +205,7 @@ def _repeats(block: Block) -> str:
     return f" ({times} times{', at once' if block.repeat.is_parallel else ''})"
 
 
-def _of_net(net: WorkflowNet) -> Draft:
+def _of_net(net: WorkflowNet) -> PictureDraft:
     """Places, then transitions; reset and inhibitor arcs are dashed."""
     final = {place for marking in net.finals for place in marking}
     boxes = [_place(number, net.initial, final) for number in range(len(net.places))]
@@ -221,7 +221,7 @@ def _of_net(net: WorkflowNet) -> Draft:
         for place in dict.fromkeys(transition.outputs):
             label = _often(transition.outputs, place)
             arrows.append(Arrow(element=f"{element}-out-{place + 1}", source=own, target=place, label=label))
-    return Draft(tuple(boxes), tuple(arrows))
+    return PictureDraft(tuple(boxes), tuple(arrows))
 
 
 def _entering(element: str, kind: str, places: Places, target: int) -> Iterator[Arrow]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from workflows.pictures.draft import Arrow, Draft
+from workflows.pictures.draft import Arrow, PictureDraft
 
 _SWEEPS = 12
 
@@ -37,7 +37,7 @@ class Layered:
     back: tuple[Arrow, ...]
 
 
-def layered(draft: Draft, max_places: int) -> Layered:
+def layered(draft: PictureDraft, max_places: int) -> Layered:
     """Give every box a layer and a place in it.
 
     Long arrows get at most ``max_places`` places; arrows beyond that are straight, across other boxes.
@@ -64,7 +64,7 @@ def layered(draft: Draft, max_places: int) -> Layered:
     )
 
 
-def _without_cycles(draft: Draft) -> tuple[list[Arrow], list[Arrow]]:
+def _without_cycles(draft: PictureDraft) -> tuple[list[Arrow], list[Arrow]]:
     """Forward arrows, and backward arrows that close a cycle of a depth-first walk from boxes without predecessors."""
     leaving: list[list[Arrow]] = [[] for _ in draft.boxes]
     entered = set()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from workflows.diagram import Diagram, Edge, Point, Shape
-from workflows.pictures.draft import Arrow, Draft, room_of
+from workflows.pictures.draft import Arrow, PictureDraft, room_of
 from workflows.pictures.layers import Layered, layered
 from workflows.pictures.placing import extents, heights
 from workflows.pictures.routing import Hop, lanes_below, tracks_of, without_detours
@@ -29,7 +29,7 @@ class _Placed:
     at its source and at its target.
     """
 
-    draft: Draft
+    draft: PictureDraft
     layers: Layered
     middle: Sequence[float]
     left: Sequence[float]
@@ -47,7 +47,7 @@ class _Placed:
         return left, left + own
 
 
-def laid_out(draft: Draft) -> Diagram:
+def laid_out(draft: PictureDraft) -> Diagram:
     """Shapes and edges of a draft, from (0, 0) on."""
     if not draft.boxes:
         return Diagram(shapes=(), edges=())
@@ -67,7 +67,7 @@ def moved(diagram: Diagram, right: float, down: float) -> Diagram:
     )
 
 
-def _hops(draft: Draft, layers: Layered, middle: Sequence[float]) -> list[list[Hop]]:
+def _hops(draft: PictureDraft, layers: Layered, middle: Sequence[float]) -> list[list[Hop]]:
     """The hops of each channel; channel ``n`` is the one after layer ``n``."""
     channels: list[list[Hop]] = [[] for _ in layers.layers]
     for arrow, chain in layers.chains:
@@ -77,13 +77,13 @@ def _hops(draft: Draft, layers: Layered, middle: Sequence[float]) -> list[list[H
     return [list(dict.fromkeys(channel)) for channel in channels]
 
 
-def _hop(draft: Draft, layers: Layered, middle: Sequence[float], arrow: Arrow, link: tuple[int, int]) -> Hop:
+def _hop(draft: PictureDraft, layers: Layered, middle: Sequence[float], arrow: Arrow, link: tuple[int, int]) -> Hop:
     first, second = link
     rise = middle[first] + (_port_offset(draft, arrow) if first == arrow.source else 0.0)
     return Hop(first=first, second=second, rise=rise, fall=middle[second], channel=layers.layer_of[first])
 
 
-def _port_offset(draft: Draft, arrow: Arrow) -> float:
+def _port_offset(draft: PictureDraft, arrow: Arrow) -> float:
     """How far below the middle of its box an arrow leaves the box; ports are below the box's own flow."""
     return port_height(draft.boxes[arrow.source].height, arrow.port) if arrow.port else 0.0
 
@@ -113,7 +113,7 @@ class _Tracks:
                 self.x += _BETWEEN_TRACKS
 
 
-def _columns(draft: Draft, layers: Layered, middle: Sequence[float]) -> _Placed:
+def _columns(draft: PictureDraft, layers: Layered, middle: Sequence[float]) -> _Placed:
     """Place the layers, with room for the tracks of each channel."""
     channels = [[], *_hops(draft, layers, middle)]
     leaving: list[list[Arrow]] = [[] for _ in channels]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from workflows.pictures.draft import Draft, room_of
+from workflows.pictures.draft import PictureDraft, room_of
 from workflows.pictures.layers import Layered
 
 _SWEEPS = 9
@@ -20,7 +20,7 @@ _BETWEEN_BOXES = 26.0
 _ARROW_SPACE = 9.0
 
 
-def heights(draft: Draft, layers: Layered) -> list[float]:
+def heights(draft: PictureDraft, layers: Layered) -> list[float]:
     """The height of the middle of every box and every place of a long arrow, from 0."""
     count = len(layers.layer_of)
     above, below = extents(draft, count)
@@ -43,7 +43,7 @@ def heights(draft: Draft, layers: Layered) -> list[float]:
     return [height - top for height in middle]
 
 
-def extents(draft: Draft, count: int) -> tuple[list[float], list[float]]:
+def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
     """How far each box or place reaches above and below its middle, with its text and half of the space to the next."""
     above, below = [_ARROW_SPACE] * count, [_ARROW_SPACE] * count
     for number, box in enumerate(draft.boxes):

@@ -26,7 +26,7 @@ Families = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _BlockFamilies:
     """The families of a block for the groups of which it shows some member, by ascending number."""
 
     groups: Numbers
@@ -48,7 +48,7 @@ class GroupFamilies:
         self.families: Families = np.full(len(listed), NOTHING_SHOWN, np.uint8)
         self.families[found.groups] = found.families
 
-    def _of_labels(self, labels: tuple[str, ...]) -> dict[str, _Found]:
+    def _of_labels(self, labels: tuple[str, ...]) -> dict[str, _BlockFamilies]:
         groups: list[list[Numbers]] = [[] for _ in labels]
         alone: list[list[Families]] = [[] for _ in labels]
         for member, column in enumerate(self.members.T):
@@ -61,22 +61,22 @@ class GroupFamilies:
         for label, name in enumerate(labels):
             joined = np.concatenate(groups[label])
             order = np.argsort(joined)
-            found[name] = _Found(joined[order], np.concatenate(alone[label])[order])
+            found[name] = _BlockFamilies(joined[order], np.concatenate(alone[label])[order])
         return found
 
-    def _of_blocks(self, outline: Outline) -> _Found:
+    def _of_blocks(self, outline: Outline) -> _BlockFamilies:
         """The families of all blocks bottom-up; returns those of the last block, the whole tree."""
-        waiting: dict[int, _Found] = {}
+        waiting: dict[int, _BlockFamilies] = {}
         for place, block in enumerate(outline.blocks):
             waiting[place] = self._of_block(block, [waiting.pop(part) for part in block.parts])
         return waiting.popitem()[1]
 
-    def _of_block(self, block: Block, parts: list[_Found]) -> _Found:
+    def _of_block(self, block: Block, parts: list[_BlockFamilies]) -> _BlockFamilies:
         match block.node:
             case Activity(name):
                 return self._leaves[name]
             case Silent():
-                return _Found(np.empty(0, np.intp), np.empty(0, np.uint8))
+                return _BlockFamilies(np.empty(0, np.intp), np.empty(0, np.uint8))
             case Sequence() | Parallel():
                 return self._together(parts)
             case ExclusiveChoice():
@@ -90,16 +90,16 @@ class GroupFamilies:
                 again = self._size if count is None else min(count - 1, self._size)
                 return self._looped(body, redo, again, is_open=count is None)
 
-    def _together(self, parts: Iterable[_Found]) -> _Found:
+    def _together(self, parts: Iterable[_BlockFamilies]) -> _BlockFamilies:
         """The families of all parts together, whose choices are independent."""
         whole, touched = self._blank()
         for part in parts:
             whole[part.groups] = unions(self._size)[whole[part.groups], part.families]
             touched[part.groups] += 1
         groups = np.flatnonzero(touched)
-        return _Found(groups, whole[groups])
+        return _BlockFamilies(groups, whole[groups])
 
-    def _either(self, parts: list[_Found], *, is_inclusive: bool) -> _Found:
+    def _either(self, parts: list[_BlockFamilies], *, is_inclusive: bool) -> _BlockFamilies:
         """The families of one of the parts; if inclusive, of any of them, at least one."""
         whole, touched = self._blank()
         whole[:] = 0
@@ -110,23 +110,23 @@ class GroupFamilies:
             touched[part.groups] += 1
         groups = np.flatnonzero(touched)
         others = np.where(touched[groups] < len(parts), NOTHING_SHOWN, 0).astype(np.uint8)
-        return _Found(groups, whole[groups] | others)
+        return _BlockFamilies(groups, whole[groups] | others)
 
-    def _repeated(self, part: _Found, most: int) -> _Found:
+    def _repeated(self, part: _BlockFamilies, most: int) -> _BlockFamilies:
         """The families of one to ``most`` rounds; more rounds than a group has members add nothing."""
         table, families = unions(self._size), part.families
         for _ in range(most - 1):
             families = part.families | table[families, part.families]
-        return _Found(part.groups, families)
+        return _BlockFamilies(part.groups, families)
 
-    def _looped(self, body: _Found, redo: _Found, again: int, *, is_open: bool) -> _Found:
+    def _looped(self, body: _BlockFamilies, redo: _BlockFamilies, again: int, *, is_open: bool) -> _BlockFamilies:
         """The families of a loop: the body, then ``again`` times (exactly, or at most) the redo part and the body."""
         if not again:
             return body
         once = self._together([redo, body])
         if is_open:
             rounds = self._repeated(once, again)
-            rounds = _Found(rounds.groups, rounds.families | np.uint8(NOTHING_SHOWN))
+            rounds = _BlockFamilies(rounds.groups, rounds.families | np.uint8(NOTHING_SHOWN))
             return self._together([body, rounds])
         return self._together([body, *[once] * again])
 

@@ -9,7 +9,7 @@ from random import Random
 
 from streams import Event
 from workflows.errors import InvalidWorkflow
-from workflows.simulation.step import Step
+from workflows.simulation.step import SimulatedEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Noise:
     def counts(self) -> NoiseCounts:
         return NoiseCounts(missing=self._missing, swapped=self._swapped, duplicated=self._duplicated, late=self._late)
 
-    def disturb(self, trace: list[Step]) -> list[Step]:
+    def disturb(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
         """The trace with events missing, swapped and duplicated, applied in this order."""
         return self._duplicate(self._swap(self._thin(trace)))
 
@@ -89,28 +89,28 @@ class Noise:
         self._late += event.time_us < newest_us
         return max(newest_us, event.time_us)
 
-    def _thin(self, trace: list[Step]) -> list[Step]:
+    def _thin(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
         kept = [step for step in trace if self._rng.random() >= self._settings.missing]
         self._missing += len(trace) - len(kept)
         return kept
 
-    def _swap(self, trace: list[Step]) -> list[Step]:
+    def _swap(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
         """Swap activities of neighbours; the times stay."""
         place = 0
         while place < len(trace) - 1:
             if self._rng.random() < self._settings.swapped:
                 first, second = trace[place : place + 2]
                 trace[place : place + 2] = (
-                    Step(second.activity, first.offset_us),
-                    Step(first.activity, second.offset_us),
+                    SimulatedEvent(second.activity, first.offset_us),
+                    SimulatedEvent(first.activity, second.offset_us),
                 )
                 self._swapped += 1
                 place += 1
             place += 1
         return trace
 
-    def _duplicate(self, trace: list[Step]) -> list[Step]:
-        steps: list[Step] = []
+    def _duplicate(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
+        steps: list[SimulatedEvent] = []
         for step in trace:
             steps.append(step)
             if self._rng.random() < self._settings.duplicated:

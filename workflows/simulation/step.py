@@ -7,7 +7,7 @@ from typing import NamedTuple
 from workflows.tree import Activity
 
 
-class Step(NamedTuple):
+class SimulatedEvent(NamedTuple):
     """A future event of a simulated trace, at an offset from the trace's beginning; 0 without durations.
 
     A copy repeats the event before it, with its attributes.

@@ -23,7 +23,7 @@ from workflows.simulation.data import DataSource
 from workflows.simulation.noise import Noise
 from workflows.simulation.sampling import sample_trace
 from workflows.simulation.settings import SimulationSettings
-from workflows.simulation.step import Step
+from workflows.simulation.step import SimulatedEvent
 from workflows.simulation.timing import has_durations, sample_timed
 from workflows.simulation.walk import AutomatonWalk
 from workflows.tree import ProcessTree
@@ -34,13 +34,13 @@ class _OpenTrace:
     """A trace that has begun, with its steps to come in reverse order, and the attributes of its last event."""
 
     key: str
-    remaining: list[Step]
+    remaining: list[SimulatedEvent]
     emitted: int = 0
     data: dict[str, Value] = field(default_factory=dict)
 
 
-_Sampler: TypeAlias = Callable[[Random], list[Step]]  # draws the steps of one trace
-_Emission: TypeAlias = tuple[int, _OpenTrace, Step]
+_Sampler: TypeAlias = Callable[[Random], list[SimulatedEvent]]  # draws the steps of one trace
+_Emission: TypeAlias = tuple[int, _OpenTrace, SimulatedEvent]
 
 _Due: TypeAlias = tuple[int, int, int, _OpenTrace]  # time of an open trace's next step, rank, beginning, trace
 
@@ -68,10 +68,10 @@ def _sampler(source: ProcessTree | ProcessAutomaton, noise: Noise | None) -> _Sa
 def _sampler_of(source: ProcessTree | ProcessAutomaton) -> _Sampler:
     if isinstance(source, ProcessAutomaton):
         walk = AutomatonWalk(source)
-        return lambda rng: list(map(Step, walk.sample_trace(rng)))
+        return lambda rng: list(map(SimulatedEvent, walk.sample_trace(rng)))
     if has_durations(source):
-        return lambda rng: [Step(activity, offset_us) for offset_us, activity in sample_timed(source, rng)]
-    return lambda rng: list(map(Step, sample_trace(source, rng)))
+        return lambda rng: [SimulatedEvent(activity, offset_us) for offset_us, activity in sample_timed(source, rng)]
+    return lambda rng: list(map(SimulatedEvent, sample_trace(source, rng)))
 
 
 def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -> Iterator[_OpenTrace]:

@@ -58,7 +58,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DeliveryOutcome:
     """The outcome of an attempt.
 
     Attributes:

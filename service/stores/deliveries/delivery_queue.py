@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY, Delivery, Outcome, read_delivery
+from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY, Delivery, DeliveryOutcome, read_delivery
 from service.stores.deliveries.webhooks import (
     CIRCUIT_KEY,
     GIVEN_UP_KEY,
@@ -107,7 +107,7 @@ class DeliveryStore:
         )
         return [read_delivery(id_.decode(), record, end_us) for id_, record in found]
 
-    def settle(self, delivery: Delivery, outcome: Outcome) -> bool:
+    def settle(self, delivery: Delivery, outcome: DeliveryOutcome) -> bool:
         """Record the outcome of an attempt; False if it does not count: its lease had run out, and it is no success."""
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
@@ -186,7 +186,7 @@ class DeliveryStore:
         return self._client.hlen(RECORDS_KEY)
 
 
-def _entry(delivery: Delivery, outcome: Outcome) -> Mapping[str, Any]:
+def _entry(delivery: Delivery, outcome: DeliveryOutcome) -> Mapping[str, Any]:
     """An attempt in the form of the log."""
     return {
         "delivery": delivery.id,

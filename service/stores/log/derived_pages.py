@@ -23,7 +23,7 @@ _MEMBERS = ("id", "type", "time", "key", "data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DerivedEvents:
+class ListedEvents:
     """Events of a derived stream in the list, oldest first, each with its place; ``is_whole``: none is missing."""
 
     records: Sequence[tuple[str, dict[str, Any]]]
@@ -57,12 +57,12 @@ class DerivedEventPages:
         trimmed_us = self._trimmed_us(begin)  # after reading, so that trimming in the meantime counts
         return EventPage(items=items, cursors=cursors, after=place, has_more=has_more, trimmed_us=trimmed_us)
 
-    def of_stream(self, stream: str, since_ms: int) -> DerivedEvents:
+    def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
         """The events of a stream that was declared at a time of Redis; costs a pass over the list."""
         wanted = EventFilter(stream=stream, since_ms=since_ms)
         found = [(place, record) for place, record in self._before() if _is_wanted(place, record, wanted)]
         trimmed_us = self._trimmed_us(_FIRST)
-        return DerivedEvents(records=found[::-1], is_whole=trimmed_us is None or trimmed_us <= since_ms * 1_000)
+        return ListedEvents(records=found[::-1], is_whole=trimmed_us is None or trimmed_us <= since_ms * 1_000)
 
     def _newest(self, wanted: EventFilter, limit: int) -> EventPage:
         found: list[tuple[str, dict[str, Any]]] = []

@@ -7,7 +7,7 @@ from standardwebhooks import Webhook
 from api.schemas.alerts import AlertModel
 from api.schemas.results import CorrectionModel, DerivedEventModel, DeviationModel, SuspensionModel
 from service import AlertSink
-from service.stores import Outcome
+from service.stores import DeliveryOutcome
 from service.testing import receiving, sink_row
 from shards import RESULT_KINDS
 from streams import SystemClock
@@ -130,11 +130,11 @@ def test_a_webhook_is_disabled_and_enabled(http, created, stores):
 def test_an_open_circuit_is_shown(http, created, stores, settings, clock):
     now_us = clock.now_us()
     for delivery in queue_alerts(stores, 12, now_us)[: settings.webhooks.target_concurrency]:
-        stores.deliveries.settle(delivery, Outcome(verdict="retry", at_us=now_us, error="x", next_us=now_us))
+        stores.deliveries.settle(delivery, DeliveryOutcome(verdict="retry", at_us=now_us, error="x", next_us=now_us))
     path = f"/v1/webhooks/{created['id']}"
     assert http.get(path).json()["circuit"] == "closed"
     for delivery in stores.deliveries.claim(now_us, 10**9, 9)[:2]:
-        stores.deliveries.settle(delivery, Outcome(verdict="retry", at_us=now_us, error="x", next_us=now_us))
+        stores.deliveries.settle(delivery, DeliveryOutcome(verdict="retry", at_us=now_us, error="x", next_us=now_us))
     shown = http.get(path).json()
     assert (shown["circuit"], shown["waiting"], shown["failing_since"]) == ("open", 12, "2026-01-01T00:00:00Z")
     assert shown["next_probe_at"] == "2026-01-01T00:01:00Z"
@@ -184,9 +184,11 @@ def test_a_test_of_who_does_not_listen_says_so(http, created, check_problem):
 def test_attempts_are_listed_in_pages_newest_first(http, created, stores, clock, check_problem):
     now_us = clock.now_us()
     one, two, three = queue_alerts(stores, 3, now_us)
-    failed = Outcome(verdict="dead", at_us=now_us, status=500, error="the receiver answered 500", duration_ms=12)
+    failed = DeliveryOutcome(
+        verdict="dead", at_us=now_us, status=500, error="the receiver answered 500", duration_ms=12
+    )
     stores.deliveries.settle(one, replace(failed, verdict="retry", next_us=now_us + 5_000_000))
-    stores.deliveries.settle(two, Outcome(verdict="delivered", at_us=now_us, status=200, duration_ms=3))
+    stores.deliveries.settle(two, DeliveryOutcome(verdict="delivered", at_us=now_us, status=200, duration_ms=3))
     stores.deliveries.settle(three, failed)
     path = f"/v1/webhooks/{created['id']}/deliveries"
     page = http.get(path, params={"limit": 2}).json()
@@ -212,7 +214,7 @@ def test_a_delivery_is_sent_again(http, created, stores, clock, check_problem):
     (delivery,) = queue_alerts(stores, 1, clock.now_us())
     path = f"/v1/webhooks/{created['id']}/deliveries/{delivery.id}/redeliver"
     assert http.post(path).json() == {"queued": 0, "remaining": 0}  # it is on its way
-    stores.deliveries.settle(delivery, Outcome(verdict="delivered", at_us=1, status=200))
+    stores.deliveries.settle(delivery, DeliveryOutcome(verdict="delivered", at_us=1, status=200))
     answer = http.post(path)
     assert (answer.status_code, answer.json()) == (202, {"queued": 1, "remaining": 0})
     (again,) = stores.deliveries.claim(clock.now_us(), 1, 9)
@@ -223,7 +225,7 @@ def test_a_delivery_is_sent_again(http, created, stores, clock, check_problem):
 
 def test_a_delivery_is_looked_up_within_its_webhook(http, created, stores, clock, check_problem):
     (delivery,) = queue_alerts(stores, 1, clock.now_us())
-    stores.deliveries.settle(delivery, Outcome(verdict="dead", at_us=1, status=500))
+    stores.deliveries.settle(delivery, DeliveryOutcome(verdict="dead", at_us=1, status=500))
     other = http.post("/v1/webhooks", json={"url": URL}).json()["id"]
     for webhook, taken in ((other, False), (created["id"], True)):
         answer = http.post(f"/v1/webhooks/{webhook}/deliveries/{delivery.id}/redeliver")
@@ -235,7 +237,7 @@ def test_a_delivery_is_looked_up_within_its_webhook(http, created, stores, clock
 
 def test_what_was_given_up_is_sent_again(http, created, stores, clock, check_problem):
     for delivery in queue_alerts(stores, 3, clock.now_us()):
-        stores.deliveries.settle(delivery, Outcome(verdict="dead", at_us=clock.now_us(), error="x"))
+        stores.deliveries.settle(delivery, DeliveryOutcome(verdict="dead", at_us=clock.now_us(), error="x"))
     path = f"/v1/webhooks/{created['id']}/redeliver"
     answer = http.post(path, json={"since": "2026-01-01T00:00:00Z", "limit": 2})
     assert (answer.status_code, answer.json()) == (202, {"queued": 2, "remaining": 1})

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from service.errors import UnknownWebhook
-from service.stores import Outcome, RegisteredWebhook
+from service.stores import DeliveryOutcome, RegisteredWebhook
 from service.stores.deliveries.webhooks import WEBHOOKS_KEY
 from service.testing import sink_row
 
@@ -51,7 +51,7 @@ def test_a_claimed_delivery_is_nobody_elses_until_the_lease_ends(queue):
 
 def test_a_delivered_alert_leaves_the_queue(queue, stores):
     (delivery,) = queue.claim(0, LEASE_US, 1)
-    assert queue.settle(delivery, Outcome(verdict="delivered", at_us=7, status=204))
+    assert queue.settle(delivery, DeliveryOutcome(verdict="delivered", at_us=7, status=204))
     assert queue.queued() == 2
     stats = stores.webhooks.stats("w")
     assert (stats.delivered, stats.failed_attempts, stats.last_status, stats.last_error) == (1, 0, 204, None)
@@ -60,7 +60,7 @@ def test_a_delivered_alert_leaves_the_queue(queue, stores):
 
 def test_a_failed_attempt_comes_again_when_it_is_due(queue, stores):
     (delivery,) = queue.claim(0, LEASE_US, 1)
-    queue.settle(delivery, Outcome(verdict="retry", at_us=1, error="no answer", next_us=500))
+    queue.settle(delivery, DeliveryOutcome(verdict="retry", at_us=1, error="no answer", next_us=500))
     queue.claim(99, LEASE_US, 9)
     (again,) = [found for found in queue.claim(500, LEASE_US, 9) if found.alert == "a0"]
     assert (again.attempts, again.queued_us) == (1, 0)
@@ -70,7 +70,7 @@ def test_a_failed_attempt_comes_again_when_it_is_due(queue, stores):
 
 def test_a_dead_delivery_is_kept_to_be_sent_again(queue, stores):
     (delivery,) = queue.claim(0, LEASE_US, 1)
-    queue.settle(delivery, Outcome(verdict="dead", at_us=3, status=500, error="the receiver answered 500"))
+    queue.settle(delivery, DeliveryOutcome(verdict="dead", at_us=3, status=500, error="the receiver answered 500"))
     assert queue.queued() == 2
     assert alerts_of(stores.delivery_log.given_up("w", 3, 9)) == ["a0"]
     assert stores.delivery_log.given_up("w", 4, 9) == []
@@ -84,8 +84,8 @@ def test_a_dead_delivery_is_kept_to_be_sent_again(queue, stores):
 def test_the_outcome_of_a_lost_lease_does_not_count(queue, stores):
     (late,) = queue.claim(0, LEASE_US, 1)
     queue.claim(100, LEASE_US, 9)
-    assert not queue.settle(late, Outcome(verdict="retry", at_us=101, error="x", next_us=102))
-    assert not queue.settle(late, Outcome(verdict="dead", at_us=101, error="x"))
+    assert not queue.settle(late, DeliveryOutcome(verdict="retry", at_us=101, error="x", next_us=102))
+    assert not queue.settle(late, DeliveryOutcome(verdict="dead", at_us=101, error="x"))
     assert queue.claim(150, LEASE_US, 9) == []
     assert stores.webhooks.stats("w").failed_attempts == 0
 
@@ -93,15 +93,15 @@ def test_the_outcome_of_a_lost_lease_does_not_count(queue, stores):
 def test_success_counts_even_after_the_lease_and_once(queue, stores):
     (late,) = queue.claim(0, LEASE_US, 1)
     (current,) = [found for found in queue.claim(100, LEASE_US, 9) if found.id == late.id]
-    assert queue.settle(late, Outcome(verdict="delivered", at_us=101, status=200))
-    assert not queue.settle(current, Outcome(verdict="delivered", at_us=102, status=200))
+    assert queue.settle(late, DeliveryOutcome(verdict="delivered", at_us=101, status=200))
+    assert not queue.settle(current, DeliveryOutcome(verdict="delivered", at_us=102, status=200))
     assert queue.queued() == 2
     assert stores.webhooks.stats("w").delivered == 1
 
 
 def test_a_dropped_delivery_leaves_no_trace(queue, stores):
     (delivery,) = queue.claim(0, LEASE_US, 1)
-    queue.settle(delivery, Outcome(verdict="dropped", at_us=1))
+    queue.settle(delivery, DeliveryOutcome(verdict="dropped", at_us=1))
     assert queue.queued() == 2
     assert stores.webhooks.stats("w").last_attempt_us is None
 
@@ -109,7 +109,7 @@ def test_a_dropped_delivery_leaves_no_trace(queue, stores):
 def test_a_deleted_webhook_has_no_statistics(queue, stores):
     (delivery,) = queue.claim(0, LEASE_US, 1)
     stores.webhooks.delete("w")
-    queue.settle(delivery, Outcome(verdict="delivered", at_us=1, status=200))
+    queue.settle(delivery, DeliveryOutcome(verdict="delivered", at_us=1, status=200))
     assert stores.webhooks.stats("w").delivered == 0
     with pytest.raises(UnknownWebhook, match="'w'"):
         stores.webhooks.delete("w")
@@ -137,7 +137,7 @@ def test_a_correction_carries_its_body_from_attempt_to_attempt(stores, webhook):
     row = sink_row(kind="correction", stream="s", id="c", body=orjson.dumps({"id": "c", "pattern": "p"}))
     stores.results["correction"].append([row], 1, [webhook], 0)
     (delivery,) = stores.deliveries.claim(0, LEASE_US, 1)
-    stores.deliveries.settle(delivery, Outcome(verdict="retry", at_us=1, error="no answer", next_us=2))
+    stores.deliveries.settle(delivery, DeliveryOutcome(verdict="retry", at_us=1, error="no answer", next_us=2))
     (again,) = stores.deliveries.claim(2, LEASE_US, 1)
     assert (again.attempts, again.body) == (1, row.body.decode())
 
@@ -151,4 +151,4 @@ def test_webhooks_of_an_earlier_release_get_what_is_usual(stores, client):
 def test_an_outcome_without_a_next_time_cannot_be_a_retry(queue):
     (delivery,) = queue.claim(0, LEASE_US, 1)
     with pytest.raises(ValueError, match="retry"):
-        queue.settle(delivery, Outcome(verdict="retry", at_us=1))
+        queue.settle(delivery, DeliveryOutcome(verdict="retry", at_us=1))

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from service.errors import UnknownDelivery
-from service.stores import Delivery, DeliveryStore, Outcome, QueueRules, RegisteredWebhook
+from service.stores import Delivery, DeliveryOutcome, DeliveryStore, QueueRules, RegisteredWebhook
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.records import encode
 from service.testing import sink_row
@@ -34,7 +34,7 @@ def write(stores, stream, count, start=0, now_us=0):
 
 
 def fail(queue, delivery, now_us, next_us=None):
-    verdict = Outcome(verdict="retry", at_us=now_us, error="x", next_us=next_us or now_us)
+    verdict = DeliveryOutcome(verdict="retry", at_us=now_us, error="x", next_us=next_us or now_us)
     assert queue.settle(delivery, verdict)
 
 
@@ -83,7 +83,7 @@ def test_a_free_place_goes_to_who_has_waited_longest(stores, queue):
     for now_us in range(1, 9):
         (delivery,) = queue.claim(now_us, LEASE_US, 1)
         served.append(delivery.webhook)
-        queue.settle(delivery, Outcome(verdict="delivered", at_us=now_us, status=200))
+        queue.settle(delivery, DeliveryOutcome(verdict="delivered", at_us=now_us, status=200))
     assert served == ["a", "b"] * 4
 
 
@@ -92,7 +92,7 @@ def test_one_webhook_has_so_many_attempts_on_their_way_and_no_more(stores, queue
     write(stores, "a", 3)
     first, second = queue.claim(1, LEASE_US, 9)
     assert queue.claim(2, LEASE_US, 9) == []
-    queue.settle(first, Outcome(verdict="delivered", at_us=3, status=200))
+    queue.settle(first, DeliveryOutcome(verdict="delivered", at_us=3, status=200))
     assert names(queue.claim(3, LEASE_US, 9)) == ["a2"]
     assert queue.claim(1_000, LEASE_US, 9) == []
     assert names(queue.claim(1_001, LEASE_US, 9)) == [second.alert]  # its lease has run out
@@ -111,7 +111,7 @@ def test_deliveries_wait_while_the_circuit_is_open_and_one_tries(stores, queue):
     assert queue.circuit("a").until_us == 220
     assert queue.claim(219, LEASE_US, 9) == []
     (probe,) = queue.claim(220, LEASE_US, 9)
-    queue.settle(probe, Outcome(verdict="delivered", at_us=230, status=200))
+    queue.settle(probe, DeliveryOutcome(verdict="delivered", at_us=230, status=200))
     assert queue.circuit("a").failures == 0
     assert len(queue.claim(230, LEASE_US, 9)) == 2
     assert queue.waiting("a") == 5
@@ -133,7 +133,7 @@ def test_a_success_in_between_keeps_the_circuit_closed(stores, queue):
         if number % 3:
             fail(queue, delivery, number, next_us=500)
         else:
-            queue.settle(delivery, Outcome(verdict="delivered", at_us=number, status=200))
+            queue.settle(delivery, DeliveryOutcome(verdict="delivered", at_us=number, status=200))
     assert queue.circuit("a").until_us is None
 
 
@@ -154,7 +154,7 @@ def test_what_is_queued_for_a_deleted_webhook_is_dropped(stores, queue):
     (delivery,) = queue.claim(1, LEASE_US, 1)
     stores.webhooks.delete("a")
     assert queue.claim(2, LEASE_US, 9) == []
-    assert not queue.settle(delivery, Outcome(verdict="delivered", at_us=4, status=200))
+    assert not queue.settle(delivery, DeliveryOutcome(verdict="delivered", at_us=4, status=200))
     assert queue.queued() == 0
 
 
@@ -183,7 +183,7 @@ def test_only_the_latest_given_up_are_kept(stores, queue):
     write(stores, "a", 5)
     for number in range(5):
         (delivery,) = queue.claim(number, LEASE_US, 1)
-        queue.settle(delivery, Outcome(verdict="dead", at_us=number, error="x"))
+        queue.settle(delivery, DeliveryOutcome(verdict="dead", at_us=number, error="x"))
         queue.wake("a", number)
     assert names(stores.delivery_log.given_up("a", 0, 9)) == ["a2", "a3", "a4"]
 
@@ -206,7 +206,7 @@ def test_what_ended_can_be_sent_again_with_its_body(stores, queue):
         [sink_row(kind="correction", stream="a", id="c", body=body)], 1, stores.webhooks.all()
     )
     (delivery,) = queue.claim(1, LEASE_US, 1)
-    queue.settle(delivery, Outcome(verdict="delivered", at_us=2, status=200))
+    queue.settle(delivery, DeliveryOutcome(verdict="delivered", at_us=2, status=200))
     found = stores.delivery_log.delivery("a", delivery.id)
     assert (found.kind, found.body) == ("correction", body.decode())
     assert queue.send_again("a", [found], 3) == 1

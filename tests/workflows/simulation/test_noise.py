@@ -20,7 +20,7 @@ from workflows import (
     SimulationSettings,
     simulate,
 )
-from workflows.simulation.step import Step
+from workflows.simulation.step import SimulatedEvent
 
 NAMES = "ABCDEFGHIJ"
 TREE = Sequence(tuple(Activity(name, (IntegerAttribute("n", 10**9),)) for name in NAMES))
@@ -112,7 +112,7 @@ def test_a_disturbed_trace_counts_what_was_done(
     word: str, missing: float, swapped: float, duplicated: float, seed: int
 ) -> None:
     noise = Noise(NoiseSettings(missing=missing, swapped=swapped, duplicated=duplicated), seed)
-    trace = noise.disturb([Step(Activity(name), number) for number, name in enumerate(word)])
+    trace = noise.disturb([SimulatedEvent(Activity(name), number) for number, name in enumerate(word)])
     counts = noise.counts
     assert len(trace) == len(word) - counts.missing + counts.duplicated
     assert sum(step.is_copy for step in trace) == counts.duplicated

@@ -20,7 +20,7 @@ class Port:
     exit: str = ""
 
 
-class Draft:
+class GraphDraft:
     """The nodes and flows of a graph under construction, whose nodes the budget of the whole model counts.
 
     Generated ids extend those of elements by ``#``, which no id in a file contains.

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.activities import Labels
 from workflows.formats.bpmn.document import Document
-from workflows.formats.bpmn.draft import Draft, Port
+from workflows.formats.bpmn.draft import GraphDraft, Port
 from workflows.formats.bpmn.elements import describe, id_of, kind_of, name_of
 from workflows.formats.bpmn.findings import Findings
 from workflows.formats.bpmn.gateways import lead_on
@@ -46,7 +46,7 @@ class EventReader:
         element = level.nodes[own]
         return kind_of(element) == "intermediateCatchEvent" and link_of(element, self._document) is not None
 
-    def add_event(self, draft: Draft, level: Level, element: Element) -> None:
+    def add_event(self, draft: GraphDraft, level: Level, element: Element) -> None:
         kind = kind_of(element)
         if kind == "startEvent":
             self._add_start(draft, level, element)
@@ -57,7 +57,7 @@ class EventReader:
         else:
             self._add_catch(draft, level, element)
 
-    def _add_catch(self, draft: Draft, level: Level, element: Element) -> None:
+    def _add_catch(self, draft: GraphDraft, level: Level, element: Element) -> None:
         """A catch event: emits the mapped event type; if it has only a name, the event is optional."""
         name = name_of(element)
         if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
@@ -90,7 +90,7 @@ class EventReader:
         if not level.scope.prefix:
             self.labels[id_of(element)] = label
 
-    def _add_start(self, draft: Draft, level: Level, element: Element) -> None:
+    def _add_start(self, draft: GraphDraft, level: Level, element: Element) -> None:
         start = self._node(level, element, NodeKind.START)
         if not level.scope.flows.arriving(id_of(element)):
             self._pass(draft, level, element, start)
@@ -100,7 +100,7 @@ class EventReader:
         draft.connect(Port(node=made), start.id)
         self._pass(draft, level, element, self._node(level, element, NodeKind.SILENT))
 
-    def _add_end(self, draft: Draft, level: Level, element: Element) -> None:
+    def _add_end(self, draft: GraphDraft, level: Level, element: Element) -> None:
         own = id_of(element)
         if level.scope.flows.leaving(own):
             self._findings.refuse(
@@ -113,7 +113,7 @@ class EventReader:
         elif not self._throw(draft, level, element, triggers):
             draft.add(self._node(level, element, NodeKind.END))
 
-    def _add_terminate(self, draft: Draft, level: Level, element: Element) -> None:
+    def _add_terminate(self, draft: GraphDraft, level: Level, element: Element) -> None:
         terminator = level.scope.terminator
         if terminator:
             self.thrown.add(terminator)
@@ -121,7 +121,7 @@ class EventReader:
         else:
             draft.add(self._node(level, element, NodeKind.TERMINATE))
 
-    def _add_throw(self, draft: Draft, level: Level, element: Element) -> None:
+    def _add_throw(self, draft: GraphDraft, level: Level, element: Element) -> None:
         triggers = triggers_of(element, self._document)
         self._note_compensation(element, triggers)
         if first_of(triggers, ("link",)) is not None:
@@ -129,7 +129,7 @@ class EventReader:
         elif not self._throw(draft, level, element, triggers):
             self._pass(draft, level, element, self._mapped_node(level, element))
 
-    def _add_link(self, draft: Draft, level: Level, element: Element) -> None:
+    def _add_link(self, draft: GraphDraft, level: Level, element: Element) -> None:
         own, prefix = id_of(element), level.scope.prefix
         node = draft.add(self._node(level, element, NodeKind.SILENT))
         link = link_of(element, self._document) or ""
@@ -143,7 +143,7 @@ class EventReader:
         else:
             draft.connect(Port(node=node), prefix + targets[0], f"{node.id}#link")
 
-    def _throw(self, draft: Draft, level: Level, element: Element, triggers: Sequence[Trigger]) -> bool:
+    def _throw(self, draft: GraphDraft, level: Level, element: Element, triggers: Sequence[Trigger]) -> bool:
         """Add an event that is caught further out; False if it throws nothing, or nothing catches it."""
         trigger = first_of(triggers, THROWN)
         if trigger is None:
@@ -162,7 +162,7 @@ class EventReader:
             self._findings.note(id_of(element), f"nothing catches the error of {describe(element)}; it is a plain end")
         return bool(exits)
 
-    def _throw_to_any(self, draft: Draft, level: Level, element: Element, exits: Sequence[str]) -> None:
+    def _throw_to_any(self, draft: GraphDraft, level: Level, element: Element, exits: Sequence[str]) -> None:
         """Add a choice of catchers for an event without a code."""
         choice = draft.add(self._node(level, element, NodeKind.EXCLUSIVE))
         after = None
@@ -190,6 +190,6 @@ class EventReader:
             described=describe(element),
         )
 
-    def _pass(self, draft: Draft, level: Level, element: Element, node: Node) -> None:
+    def _pass(self, draft: GraphDraft, level: Level, element: Element, node: Node) -> None:
         scope = level.scope
         lead_on(draft, Port(node=draft.add(node)), scope.flows.leaving(id_of(element)), "", scope.prefix)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
-from workflows.formats.bpmn.draft import Budget, Draft, Port
+from workflows.formats.bpmn.draft import Budget, GraphDraft, Port
 from workflows.formats.bpmn.elements import children, describe, flag, id_of
 from workflows.formats.bpmn.findings import Findings
 from workflows.nets.graph import Block, Exit, FlowGraph, Node, NodeKind
@@ -34,7 +34,7 @@ def watch(
     """
     if not watchers and not ending:
         return graph
-    draft = Draft(graph.id, graph.name, budget)
+    draft = GraphDraft(graph.id, graph.name, budget)
     start = draft.add(Node(id=f"{graph.id}#{role}-start", kind=NodeKind.START, described=f"start of {graph.id}"))
     exits = [exit_ for watcher in watchers for exit_ in watcher.exits]
     if ending:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workflows.formats.bpmn.draft import Draft, Port
+from workflows.formats.bpmn.draft import GraphDraft, Port
 from workflows.formats.bpmn.flows import SequenceFlow
 from workflows.nets.graph import Node, NodeKind
 
@@ -23,7 +23,7 @@ KIND_OF_GATEWAY = {
 }
 
 
-def lead_on(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
+def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
     """Connect an activity, an event or an exit with its successors; several flows get a gateway.
 
     Without any flow, a start or an exit leads to a generated end. ``default``, the id of the default flow, may be
@@ -38,7 +38,9 @@ def lead_on(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: st
         _split(draft, port, flows, default, prefix)
 
 
-def lead_on_from_gateway(draft: Draft, gateway: Node, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
+def lead_on_from_gateway(
+    draft: GraphDraft, gateway: Node, flows: Sequence[SequenceFlow], default: str, prefix: str
+) -> None:
     """Connect a gateway with its successors. An inclusive one with a default flow gets a gateway for the choice."""
     port = Port(node=gateway)
     others = [flow for flow in flows if flow.id != default]
@@ -54,7 +56,7 @@ def lead_on_from_gateway(draft: Draft, gateway: Node, flows: Sequence[SequenceFl
         _connect_all(draft, port, flows, prefix)
 
 
-def _split(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
+def _split(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
     """Connect several flows out of an activity or event."""
     defaults = [flow for flow in flows if flow.id == default]
     conditional = [flow for flow in flows if flow.is_conditional and flow.id != default]
@@ -78,7 +80,7 @@ def _split(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: str
     _choose_any(draft, start, conditional, prefix)
 
 
-def _choose_any(draft: Draft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
+def _choose_any(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
     """Connect flows of which any may be taken, at least one."""
     if len(flows) > 1:
         choice = _make(draft, port, NodeKind.INCLUSIVE, "choice")
@@ -87,12 +89,12 @@ def _choose_any(draft: Draft, port: Port, flows: Sequence[SequenceFlow], prefix:
     _connect_all(draft, port, flows, prefix)
 
 
-def _connect_all(draft: Draft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
+def _connect_all(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
     for flow in flows:
         draft.connect(port, prefix + flow.target, prefix + flow.id)
 
 
-def _make(draft: Draft, port: Port, kind: NodeKind, role: str) -> Port:
+def _make(draft: GraphDraft, port: Port, kind: NodeKind, role: str) -> Port:
     """A generated node for the meaning of flows."""
     identity = port.exit or port.node.id
     described = f"flows out of {port.node}" if kind is not NodeKind.END else f"end after {port.node}"

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.activities import Labels, check_quantities, repeat_of
 from workflows.formats.bpmn.document import Document, has_content
-from workflows.formats.bpmn.draft import Budget, Draft, Port
+from workflows.formats.bpmn.draft import Budget, GraphDraft, Port
 from workflows.formats.bpmn.elements import (
     CALL,
     GATEWAYS,
@@ -25,7 +25,7 @@ from workflows.formats.bpmn.event_sub_processes import Watcher, interrupts, watc
 from workflows.formats.bpmn.findings import Findings
 from workflows.formats.bpmn.flows import FlowTable
 from workflows.formats.bpmn.gateways import KIND_OF_GATEWAY, lead_on, lead_on_from_gateway
-from workflows.formats.bpmn.levels import Level, LevelReader, Scope
+from workflows.formats.bpmn.levels import Level, LevelReader, ProcessScope
 from workflows.formats.bpmn.triggers import Catchers, catchers_of, exit_of
 from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
 
@@ -59,7 +59,7 @@ class GraphReader:
     def read_process(self, process: Element) -> FlowGraph:
         """The graph of a process; only valid if there were no problems."""
         graph = self._read_scope(
-            Scope(
+            ProcessScope(
                 element=process,
                 identity=id_of(process) or "process",
                 prefix="",
@@ -79,7 +79,7 @@ class GraphReader:
 
     # Scopes
 
-    def _read_scope(self, scope: Scope) -> FlowGraph:
+    def _read_scope(self, scope: ProcessScope) -> FlowGraph:
         if scope.depth > MOST_LEVELS:
             raise self._findings.refusal(
                 id_of(scope.element), f"sub-processes and calls are nested more than {MOST_LEVELS} deep"
@@ -99,13 +99,13 @@ class GraphReader:
         ending = terminator if terminator in self._events.thrown else ""
         return watch(graph, instead, "interrupted", self._budget, self._findings, ending)
 
-    def _within(self, scope: Scope, event_sub_processes: list[Element]) -> Scope:
+    def _within(self, scope: ProcessScope, event_sub_processes: list[Element]) -> ProcessScope:
         """The scope, watched by event sub-processes."""
         starts = [start for part in event_sub_processes for start in children(part, "startEvent")]
         caught = catchers_of(starts, scope.prefix, self._document)
         return replace(scope, catchers=Catchers(caught, scope.catchers)) if caught else scope
 
-    def _read_watcher(self, element: Element, scope: Scope) -> Watcher:
+    def _read_watcher(self, element: Element, scope: ProcessScope) -> Watcher:
         exits = tuple(
             exit_of(start, scope.prefix, self._document, self._events.thrown)
             for start in children(element, "startEvent")
@@ -121,14 +121,14 @@ class GraphReader:
         )
         return Watcher(exits=exits, node=node)
 
-    def _below(self, element: Element, scope: Scope) -> Scope:
+    def _below(self, element: Element, scope: ProcessScope) -> ProcessScope:
         return replace(
             scope, element=element, identity=scope.prefix + id_of(element), depth=scope.depth + 1, terminator=""
         )
 
     def _read_level(self, level: Level, identity: str) -> FlowGraph:
         """The graph of a level, from its starts to its ends."""
-        draft = Draft(identity, name_of(level.scope.element), self._budget)
+        draft = GraphDraft(identity, name_of(level.scope.element), self._budget)
         for element in level.nodes.values():
             kind = kind_of(element)
             if is_activity(kind):
@@ -140,7 +140,7 @@ class GraphReader:
         self._start(draft, level)
         return draft.finish(self._findings)
 
-    def _start(self, draft: Draft, level: Level) -> None:
+    def _start(self, draft: GraphDraft, level: Level) -> None:
         """Connect the starts: start events or instantiating nodes; otherwise all nodes without incoming flows."""
         prefix = level.scope.prefix
         roots = [element for own, element in level.nodes.items() if not self._events.is_led_to(level, own)]
@@ -174,7 +174,7 @@ class GraphReader:
             id_of(scope.element), f"{describe(scope.element)}: its activities come in any order, any number of times"
         )
         identity = scope.identity
-        choice = Draft(f"{identity}#any", "", self._budget)
+        choice = GraphDraft(f"{identity}#any", "", self._budget)
         start = choice.add(Node(id=f"{identity}#any-start", kind=NodeKind.START, described=describe(scope.element)))
         gateway = choice.add(Node(id=f"{identity}#any", kind=NodeKind.EXCLUSIVE, described=describe(scope.element)))
         choice.connect(Port(node=start), gateway.id)
@@ -191,7 +191,7 @@ class GraphReader:
         is_sequence = scope.element.get("ordering", "Parallel") == "Sequential"
         repeat = Repeat(least=0, is_parallel=not is_sequence and not is_single)
         block = Block(graph=choice.finish(self._findings), repeat=repeat)
-        draft = Draft(identity, name_of(scope.element), self._budget)
+        draft = GraphDraft(identity, name_of(scope.element), self._budget)
         node = Node(id=f"{identity}#ad-hoc", kind=NodeKind.BLOCK, block=block, described=describe(scope.element))
         start = draft.add(Node(id=f"{identity}#start", kind=NodeKind.START, described=describe(scope.element)))
         draft.connect(Port(node=start), draft.add(node).id)
@@ -199,7 +199,7 @@ class GraphReader:
 
     # Gateways and activities
 
-    def _add_gateway(self, draft: Draft, level: Level, element: Element) -> None:
+    def _add_gateway(self, draft: GraphDraft, level: Level, element: Element) -> None:
         kind = kind_of(element)
         if kind not in KIND_OF_GATEWAY:
             self._findings.refuse(
@@ -220,7 +220,7 @@ class GraphReader:
             self._findings.note(id_of(element), f"no flow leaves {describe(element)}; it is an end")
         lead_on_from_gateway(draft, draft.add(gateway), leaving, element.get("default", ""), prefix)
 
-    def _add_activity(self, draft: Draft, level: Level, element: Element) -> None:
+    def _add_activity(self, draft: GraphDraft, level: Level, element: Element) -> None:
         scope, own = level.scope, id_of(element)
         boundary = level.boundary.get(own, [])
         check_quantities(element, self._findings)
@@ -238,7 +238,7 @@ class GraphReader:
             port = Port(node=node, exit=scope.prefix + id_of(event))
             lead_on(draft, port, scope.flows.leaving(id_of(event)), "", scope.prefix)
 
-    def _read_content(self, element: Element, scope: Scope) -> _Content:
+    def _read_content(self, element: Element, scope: ProcessScope) -> _Content:
         kind = kind_of(element)
         if kind == CALL:
             called = self._document.find(element.get("calledElement", ""))
@@ -265,7 +265,7 @@ class GraphReader:
             message = f"{describe(element)} calls {target!r}, which is not a process of this file; it is read as a task"
             self._findings.note(id_of(element), message)
 
-    def _call(self, element: Element, called: Element, scope: Scope) -> _Content:
+    def _call(self, element: Element, called: Element, scope: ProcessScope) -> _Content:
         target = id_of(called)
         if not has_content(called):
             self._findings.note(

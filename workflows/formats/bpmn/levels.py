@@ -28,7 +28,7 @@ _CHOREOGRAPHY = frozenset({"choreographyTask", "subChoreography", "callChoreogra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class ProcessScope:
     """A process or sub-process with its surroundings.
 
     Attributes:
@@ -58,7 +58,7 @@ class Level:
         links: Name of a link -> the events that catch it.
     """
 
-    scope: Scope
+    scope: ProcessScope
     nodes: dict[str, Element]
     boundary: dict[str, list[Element]]
     event_sub_processes: tuple[Element, ...] = ()
@@ -95,7 +95,7 @@ class LevelReader:
         self._findings = findings
         self._owners: dict[str, Element] = {}
 
-    def read(self, scope: Scope) -> Level:
+    def read(self, scope: ProcessScope) -> Level:
         elements = self._identified(scope)
         handlers = self._handlers(scope, elements)
         nodes: dict[str, Element] = {}
@@ -136,7 +136,7 @@ class LevelReader:
                 message = f"no flow leads to or from {described}; it happens beside the rest in every trace: connect it"
                 self._findings.note(own, message)
 
-    def _identified(self, scope: Scope) -> list[Element]:
+    def _identified(self, scope: ProcessScope) -> list[Element]:
         """The flow nodes, each with a unique id."""
         elements = []
         for number, element in enumerate(scope.element):
@@ -153,7 +153,7 @@ class LevelReader:
                 self._findings.note(id_of(element) or id_of(scope.element), f"<{kind}> is not known and is left out")
         return elements
 
-    def _identify(self, element: Element, scope: Scope, number: int) -> None:
+    def _identify(self, element: Element, scope: ProcessScope, number: int) -> None:
         own = id_of(element)
         if not own:
             described = describe(element)
@@ -169,7 +169,7 @@ class LevelReader:
             element.set("id", f"{own}#{number}")
             self._findings.note(own, f"this id is used twice; {describe(element)} is distinguished")
 
-    def _handlers(self, scope: Scope, elements: Iterable[Element]) -> set[str]:
+    def _handlers(self, scope: ProcessScope, elements: Iterable[Element]) -> set[str]:
         """The nodes for compensation only: marked as such, or associated with a compensation event."""
         triggers = {
             id_of(element)
@@ -208,14 +208,14 @@ class LevelReader:
             self.handlers.append(id_of(element))
             self._findings.note(id_of(element), f"{describe(element)} is for compensation only and is left out")
 
-    def _check_unconnected(self, element: Element, scope: Scope) -> None:
+    def _check_unconnected(self, element: Element, scope: ProcessScope) -> None:
         if scope.flows.leaving(id_of(element)) or scope.flows.arriving(id_of(element)):
             self._findings.refuse(
                 id_of(element), f"{describe(element)} starts by an event; remove the flows to and from it"
             )
 
     def _boundary(
-        self, scope: Scope, elements: Iterable[Element], nodes: dict[str, Element], handlers: set[str]
+        self, scope: ProcessScope, elements: Iterable[Element], nodes: dict[str, Element], handlers: set[str]
     ) -> dict[str, list[Element]]:
         boundary: dict[str, list[Element]] = defaultdict(list)
         for event in elements:
