@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCu
 from streams import EventRejected, did_you_mean, parse_time
 
 _LONGEST_NAME = 200
-_TOLD = "told"
+_OWN_MESSAGE = "own-message"
 
 
 def _checked(text: str) -> str:
@@ -41,12 +41,12 @@ Older: TypeAlias = Annotated[
 """The cursor of a list in the order newest first."""
 
 
-_TOLD_ONCE: Final = "told-once"
+_SHOWN_ONCE: Final = "shown-once"
 
 Secret: TypeAlias = Annotated[
     str | None,
     Field(description="Shown only once; null in the answer to a repeated request with the same Idempotency-Key."),
-    _TOLD_ONCE,
+    _SHOWN_ONCE,
 ]
 """A value that only the first answer to a request contains; it is not stored."""
 
@@ -84,7 +84,7 @@ def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
         name = str(place[0])[:_LONGEST_NAME]
         known = f"there are {', '.join(sorted(names))}" if names else "there are none"
         message = f"no such member{did_you_mean(name, names)}; {known}"
-    kind = PydanticCustomError(_TOLD, "{text}", {"text": message})
+    kind = PydanticCustomError(_OWN_MESSAGE, "{text}", {"text": message})
     return InitErrorDetails(type=kind, loc=place, input=fault["input"])
 
 
@@ -92,4 +92,4 @@ def secrets_of(model: object) -> frozenset[str]:
     """Members of a model that are shown only once."""
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return frozenset()
-    return frozenset(name for name, field in model.model_fields.items() if _TOLD_ONCE in field.metadata)
+    return frozenset(name for name, field in model.model_fields.items() if _SHOWN_ONCE in field.metadata)

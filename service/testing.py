@@ -51,9 +51,9 @@ def sink_row(*, kind: str, stream: str, id: str, body: bytes, position: str = "1
     )
 
 
-def stats_row(shard: int, position: str, **told: object) -> OutputRow:
-    """The report of a shard that is matched up to ``position``; ``told`` as in ``pipeline.measures``."""
-    body = orjson.dumps({"shard": shard, "entries": 1, "bytes": 0, **told})
+def stats_row(shard: int, position: str, **measures: object) -> OutputRow:
+    """The report of a shard that is matched up to ``position``; ``measures`` as in ``pipeline.measures``."""
+    body = orjson.dumps({"shard": shard, "entries": 1, "bytes": 0, **measures})
     return sink_row(kind="stats", stream="", id=f"{shard}-{position}", body=body, position=position, shard=shard)
 
 

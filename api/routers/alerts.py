@@ -17,7 +17,7 @@ from streams import parse_time
 
 router = APIRouter(prefix="/alerts", tags=["alerts"], route_class=IdempotentRoute)
 
-_BY_NOBODY = NewAcknowledgement()
+_ANONYMOUS = NewAcknowledgement()
 
 
 def wanted_alerts(
@@ -66,9 +66,11 @@ def get_alert(alert_id: str, services: Served) -> AlertDetail:
 
 
 @router.post("/{alert_id}/acknowledge", summary="Acknowledge an alert")
-def acknowledge_alert(alert_id: str, services: Served, said: NewAcknowledgement = _BY_NOBODY) -> AcknowledgementModel:
+def acknowledge_alert(
+    alert_id: str, services: Served, request: NewAcknowledgement = _ANONYMOUS
+) -> AcknowledgementModel:
     """Mark an alert as seen. Repeating it changes nothing: the answer is who acknowledged it first, and when."""
-    mark = Acknowledgement(at_us=services.clock.now_us(), by=said.by)
+    mark = Acknowledgement(at_us=services.clock.now_us(), by=request.by)
     return AcknowledgementModel.from_domain(services.stores.alerts.marks.acknowledge(alert_id, mark))
 
 

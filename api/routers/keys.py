@@ -31,7 +31,7 @@ def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     made, token = services.keys.create(key.to_domain())
     give_location(response, "keys", made.id)
     give_tag(response, made)
-    return CreatedKey.told(made, token)
+    return CreatedKey.with_token(made, token)
 
 
 @router.get("", summary="List the API keys")
@@ -58,7 +58,7 @@ def rotate_key(
     """
     key, token = services.keys.rotate(key_id, rotation.grace_s, preconditions)
     give_tag(response, key)
-    return CreatedKey.told(key, token)
+    return CreatedKey.with_token(key, token)
 
 
 @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Revoke an API key")

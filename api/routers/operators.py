@@ -190,8 +190,8 @@ def _add_delete(router: APIRouter, kind: DocumentKind) -> None:
         services.operators.remove(kind.name, name, preconditions)
 
 
-def _post(router: APIRouter, path: str, operation: Callable[..., Any], **said: str) -> None:
-    router.post(path, **said)(operation)  # type: ignore[arg-type]
+def _post(router: APIRouter, path: str, operation: Callable[..., Any], **options: str) -> None:
+    router.post(path, **options)(operation)  # type: ignore[arg-type]
 
 
 def _answer(record: RegisteredOperator, services: Served, response: Response) -> OperatorModel:

@@ -71,8 +71,8 @@ def upload_options(
         if not task or not sign:
             raise WrongShape(f"query.map: {pair!r} is not TASK=TYPE; write TASK= for a silent task")
         mapping[task] = event_type or None
-    said = {"process": process, "mapping": mapping, "stream": stream, "mode": None if mode == "auto" else mode}
-    return ModelEnvelope(content="", **{name: value for name, value in said.items() if value})
+    options = {"process": process, "mapping": mapping, "stream": stream, "mode": None if mode == "auto" else mode}
+    return ModelEnvelope(content="", **{name: value for name, value in options.items() if value})
 
 
 def read_upload(

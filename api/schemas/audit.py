@@ -29,8 +29,8 @@ class AuditModel(WireModel):
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """The wire form of an entry."""
-        told = {name: value for name, value in record.items() if name != "at_us"}
-        return cls(at=format_time(record["at_us"]), **told)
+        members = {name: value for name, value in record.items() if name != "at_us"}
+        return cls(at=format_time(record["at_us"]), **members)
 
 
 class AuditList(WireModel):

@@ -123,8 +123,8 @@ class ConstraintsVersion(ConstraintsSummary):
     @classmethod
     def from_record(cls, record: RegisteredConstraints) -> Self:
         """The wire form of a version."""
-        said = set_document(parse_constraints(record.document).constraint_set)
-        return cls(**ConstraintsSummary.from_domain(record).model_dump(), **said)
+        members = set_document(parse_constraints(record.document).constraint_set)
+        return cls(**ConstraintsSummary.from_domain(record).model_dump(), **members)
 
 
 class ConstraintsVersions(WireModel):

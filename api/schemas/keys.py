@@ -78,7 +78,7 @@ class CreatedKey(KeyModel):
     token: Secret
 
     @classmethod
-    def told(cls, key: ApiKey, token: str) -> Self:
+    def with_token(cls, key: ApiKey, token: str) -> Self:
         """The wire form of a key with a new secret."""
         return cls(**KeyModel.of(key).model_dump(), token=token)
 

@@ -108,7 +108,7 @@ class PipelineModel(WireModel):
     last_batch: BatchModel | None
     batches: int = Field(description="Micro-batches so far.")
     batch_seconds: dict[str, float] = Field(description="Where their time went, in all.")
-    shards: int = Field(description="Shards that have told of themselves.")
+    shards: int = Field(description="Shards that have reported.")
     state_bytes: int | None = Field(description="Bytes of their saved states.")
     streams: list[StreamStateModel]
     executors: ExecutorsModel | None = Field(None, description="Null where Spark is local.")

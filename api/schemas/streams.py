@@ -62,8 +62,8 @@ def _plain(lateness: LatenessModel) -> object:
 def _lateness(declared: Lateness | None) -> LatenessModel:
     if not isinstance(declared, AutoLateness):
         return declared
-    said = declared.to_json()
-    return "auto" if isinstance(said, str) else AutoLatenessModel.model_validate(said)
+    form = declared.to_json()
+    return "auto" if isinstance(form, str) else AutoLatenessModel.model_validate(form)
 
 
 class MappingModel(WireModel):

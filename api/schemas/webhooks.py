@@ -135,7 +135,7 @@ class WebhookModel(WireModel):
     min_severity: Severity | None
     kinds: list[DeliveredKind] = Field(description="What is sent.")
     description: str
-    header_names: list[str] = Field(description="Headers that are sent along; their values are not told.")
+    header_names: list[str] = Field(description="Names of the headers that are sent along; their values are not shown.")
     template: dict[str, Any] | None
     enabled: bool = Field(description="False: nothing is sent; what is queued waits.")
     disabled_because: str | None = Field(description="Why it is not enabled, in words.")

@@ -48,7 +48,7 @@ class ModelEnvelope(WireModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [JSON_EXAMPLE]})
 
-    format: Literal["bpmn", "pnml", "tree"] | None = Field(None, description="Found out if it is not said.")
+    format: Literal["bpmn", "pnml", "tree"] | None = Field(None, description="Detected from the content by default.")
     content: str | dict[str, Any] = Field(description="The model as a text; a tree may also be an object.")
     process: str | None = Field(None, description="Id of the process that is meant, where a file has several.")
     mapping: dict[str, str | None] = Field(

@@ -59,7 +59,7 @@ def notices_of(settings: Settings) -> tuple[str, ...]:
     if settings.on_violation is OnViolation.FAIL_TRACE:
         notices.append(
             "on_violation: fail_trace looks for nothing more in a trace that broke a constraint, so later matches in "
-            "it are not told; report tells them"
+            "that trace are not reported; use report to keep them"
         )
     if settings.types and settings.unknown_types == "ignore":
         notices.append("types has no effect unless unknown_types is deviate")

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from joins.document import JoinBody
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns, Why
-from joins.retracting.ledger import Ledger, Life, Said, members_of
+from joins.retracting.ledger import Ledger, Life, ReportedCombination, members_of
 from joins.totalling import KeyTotals
 from joins.windowed import WindowJoin
 
-Removed = Sequence[tuple[Life, Said]]
+Removed = Sequence[tuple[Life, ReportedCombination]]
 """Combinations that were removed from the ledger, and the lives that they were in."""
 
 
@@ -74,7 +74,7 @@ def total_of(
     ``held``.
     """
     total = totals.columns.empty() if base is None else base
-    combinations = () if life is None else life.said.values()
+    combinations = () if life is None else life.reported.values()
     sequences = np.array(members_of(combinations), np.int64)
     rows = held.rows_of(sequences)
     is_fresh = ~held.is_counted(rows)

@@ -17,7 +17,7 @@ FOREVER_US = (1 << 63) - 1
 
 
 @dataclass(slots=True)
-class Said:
+class ReportedCombination:
     """A reported combination, or a reported absence.
 
     Attributes:
@@ -35,7 +35,7 @@ class Life:
     """A key's life, from its first event until it is finished; ``total``: id and type of its derived event, if any."""
 
     key: str
-    said: dict[int, Said] = field(default_factory=dict)
+    reported: dict[int, ReportedCombination] = field(default_factory=dict)
     is_over: bool = False
     total: tuple[str, str] | None = None
 
@@ -44,14 +44,14 @@ class Life:
 class Revocable:
     """An event that may be retracted: the number of its input, its hashed key, and its id in its stream.
 
-    ``came_us`` is the time of the join when it came; ``said`` has the numbers of the combinations that contain it.
+    ``came_us`` is the time of the join when it came; ``reported`` has the numbers of the combinations that contain it.
     """
 
     number: int
     key: int
     identity: str
     came_us: int
-    said: set[int] = field(default_factory=set)
+    reported: set[int] = field(default_factory=set)
 
 
 class Ledger:
@@ -102,7 +102,7 @@ class Ledger:
         members = (
             one
             for life in self._lives.get(key, ())
-            for combination in life.said.values()
+            for combination in life.reported.values()
             for one in combination.members
         )
         return {*self._of_key.get(key, ()), *(one for one in members if one >= 0)}
@@ -120,7 +120,7 @@ class Ledger:
         self._of_key.setdefault(event.key, set()).add(sequence)
         self._enter(sequence, event)
 
-    def add_said(self, key: tuple[int, str], combination: Said) -> bool:
+    def add_reported(self, key: tuple[int, str], combination: ReportedCombination) -> bool:
         """Add a combination of a key (hashed, and as text); returns whether it is kept."""
         if not self._keeps_all and not self._is_revocable(combination):
             return False
@@ -130,21 +130,21 @@ class Ledger:
         self.append(lives[-1], key[0], combination)
         return True
 
-    def append(self, life: Life, key: int, combination: Said) -> None:
+    def append(self, life: Life, key: int, combination: ReportedCombination) -> None:
         """Add a combination to a life of a hashed key."""
         number, self._next = self._next, self._next + 1
-        life.said[number] = combination
+        life.reported[number] = combination
         self._life_of[number] = key, life
         for one in combination.members:
             if one in self._events:
-                self._events[one].said.add(number)
+                self._events[one].reported.add(number)
 
     def current(self, key: int) -> Life | None:
         """The current life of a hashed key; None if its last life is over, or it has had none."""
         lives = self._lives.get(key)
         return lives[-1] if lives and not lives[-1].is_over else None
 
-    def finish(self, key: int) -> list[Said]:
+    def finish(self, key: int) -> list[ReportedCombination]:
         """Finish a hashed key: its events can no longer be retracted, unless their input declares a time for this.
 
         Returns the removed combinations, which can no longer be retracted.
@@ -158,7 +158,7 @@ class Ledger:
         self.tidy(key)
         return found
 
-    def forget_over(self, sequence: int) -> list[Said]:
+    def forget_over(self, sequence: int) -> list[ReportedCombination]:
         """Forget an event of a finished key, unless its input declares a time for retractions.
 
         Returns the removed combinations, which can no longer be retracted.
@@ -170,18 +170,18 @@ class Ledger:
         """The sequence number of an event that may be retracted; None: it is unknown or can no longer be retracted."""
         return self._by_id.get((number, key, identity))
 
-    def take_back(self, sequence: int) -> list[tuple[Life, Said]]:
+    def take_back(self, sequence: int) -> list[tuple[Life, ReportedCombination]]:
         """Retract an event: remove and return the combinations that contain it."""
         event = self._events[sequence]
         found = []
-        for number in sorted(event.said):
+        for number in sorted(event.reported):
             _, life = self._life_of.pop(number)
-            found.append((life, life.said.pop(number)))
-        gone = set(event.said)
+            found.append((life, life.reported.pop(number)))
+        gone = set(event.reported)
         for _, combination in found:
             for one in combination.members:
                 if one in self._events:
-                    self._events[one].said -= gone
+                    self._events[one].reported -= gone
         self._remove(sequence)
         return found
 
@@ -190,13 +190,13 @@ class Ledger:
         return {
             one
             for life in self._lives.get(key, ())
-            for combination in life.said.values()
+            for combination in life.reported.values()
             for one in combination.members
         }
 
-    def pass_time(self, now_us: int) -> list[Said]:
+    def pass_time(self, now_us: int) -> list[ReportedCombination]:
         """Advance time; returns removed combinations, which can no longer be retracted."""
-        found: list[Said] = []
+        found: list[ReportedCombination] = []
         while self._leaving and self._leaving[0][0] <= now_us:
             _, sequence = heapq.heappop(self._leaving)
             if sequence in self._events:
@@ -212,7 +212,7 @@ class Ledger:
             for sequence in list(self._of_key.get(key, ())):
                 self._remove(sequence)
             for life in self._lives.pop(key, ()):
-                for number in life.said:
+                for number in life.reported:
                     del self._life_of[number]
 
     def part_of(self, key: int) -> dict[str, Any] | None:
@@ -223,13 +223,13 @@ class Ledger:
             return None
         events = [(sequence, self._events[sequence]) for sequence in sequences]
         return {
-            "events": [[number, one.number, one.identity, one.came_us, sorted(one.said)] for number, one in events],
+            "events": [[number, one.number, one.identity, one.came_us, sorted(one.reported)] for number, one in events],
             "lives": [
                 [
                     life.key,
                     life.is_over,
                     life.total,
-                    [[number, one.members, one.event_id, one.event_type] for number, one in life.said.items()],
+                    [[number, one.members, one.event_id, one.event_type] for number, one in life.reported.items()],
                 ]
                 for life in lives
             ],
@@ -244,10 +244,10 @@ class Ledger:
                 life = Life(text, {}, is_over, None if total is None else (total[0], total[1]))
                 self._lives.setdefault(key, []).append(life)
                 for place, members, event_id, event_type in some:
-                    life.said[place] = Said(tuple(members), event_id, event_type)
+                    life.reported[place] = ReportedCombination(tuple(members), event_id, event_type)
                     self._life_of[place] = key, life
         except (KeyError, TypeError, ValueError) as error:
-            raise JoinStateError(f"what a saved join has said cannot be read: {error}") from error
+            raise JoinStateError(f"the reported combinations of a saved join cannot be read: {error}") from error
 
     def dump(self) -> dict[str, Any]:
         """The ledger as plain JSON."""
@@ -263,10 +263,10 @@ class Ledger:
         """Remove the finished lives of a key that can no longer be retracted, with their combinations."""
         kept = []
         for life in self._lives.get(key, ()):
-            if life.is_over and not any(map(self._is_revocable, life.said.values())):
-                for number in life.said:
+            if life.is_over and not any(map(self._is_revocable, life.reported.values())):
+                for number in life.reported:
                     del self._life_of[number]
-            elif life.said or life.is_over:
+            elif life.reported or life.is_over:
                 kept.append(life)
         if kept:
             self._lives[key] = kept
@@ -282,20 +282,20 @@ class Ledger:
         span_us = self._spans_us[event.number]
         return FOREVER_US if span_us is None else event.came_us + span_us
 
-    def _forget(self, sequence: int) -> list[Said]:
+    def _forget(self, sequence: int) -> list[ReportedCombination]:
         """Forget an event that can no longer be retracted; returns the combinations that are removed with it."""
         event, found = self._events[sequence], []
         self._remove(sequence)
-        for number in sorted(event.said):
+        for number in sorted(event.reported):
             _, life = self._life_of[number]
-            combination = life.said[number]
+            combination = life.reported[number]
             if not self._keeps_all and not self._is_revocable(combination):
-                del life.said[number], self._life_of[number]
+                del life.reported[number], self._life_of[number]
                 found.append(combination)
         self.tidy(event.key)
         return found
 
-    def _is_revocable(self, combination: Said) -> bool:
+    def _is_revocable(self, combination: ReportedCombination) -> bool:
         return any(one in self._events for one in combination.members)
 
     def _remove(self, sequence: int) -> None:
@@ -307,6 +307,6 @@ class Ledger:
             del self._of_key[event.key]
 
 
-def members_of(combinations: Iterable[Said]) -> list[int]:
+def members_of(combinations: Iterable[ReportedCombination]) -> list[int]:
     """The sequence numbers of events that are in some combinations, ascending."""
     return sorted({one for some in combinations for one in some.members if one >= 0})

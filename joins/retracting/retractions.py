@@ -19,7 +19,7 @@ from joins.items import ItemColumns, JoinedColumns, are_events
 from joins.merging import REVOCABLE, original_ids, original_of
 from joins.outputs import JoinOutput
 from joins.retracting.consequences import Removed, absences, left_alone, total_of
-from joins.retracting.ledger import Ledger, Life, Revocable, Said, members_of
+from joins.retracting.ledger import Ledger, Life, ReportedCombination, Revocable, members_of
 from joins.totalling import KeyTotals
 from joins.windowed import WindowJoin
 from streams import NEVER_US, EventBatch, column_of, texts_of
@@ -88,12 +88,12 @@ class Retractions:
         """Add combinations and their derived events to the ledger, and finish keys, in their order."""
         ids, texts = (made.columns.column(name).to_pylist() for name in ("id", "key"))
         keys, members, done = made.key_hashes.tolist(), found.members.tolist(), 0
-        fixed: list[Said] = []
+        fixed: list[ReportedCombination] = []
         ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
         for place, closed in [*ends, (len(ids), None)]:
             for number in range(done, place):
-                combination = Said(tuple(members[number]), ids[number], self._derived.event_type)
-                if not self.ledger.add_said((keys[number], texts[number]), combination):
+                combination = ReportedCombination(tuple(members[number]), ids[number], self._derived.event_type)
+                if not self.ledger.add_reported((keys[number], texts[number]), combination):
                     fixed.append(combination)
             done = place
             if closed is not None:
@@ -109,12 +109,12 @@ class Retractions:
         ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
         for number, (place, closed) in enumerate([*ends, (len(members), None)]):
             for result in range(done, place):
-                self.ledger.add_said((keys[result], texts[result]), Said(tuple(members[result])))
+                self.ledger.add_reported((keys[result], texts[result]), ReportedCombination(tuple(members[result])))
             done = place
             if closed is None:
                 continue
             life, base = self.ledger.current(closed), self._totals.open.pop(closed, None)
-            text = base[0] if base is not None else life.key if life is not None and life.said else None
+            text = base[0] if base is not None else life.key if life is not None and life.reported else None
             if text is not None:
                 total = total_of(life, None if base is None else base[1], held, self._totals, self._body)
                 over.append((number, text, total))
@@ -180,7 +180,7 @@ class Retractions:
         """Whether marks in ``held`` show events that joined for good; in joins with totals they show counted events."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
-    def _fix(self, combinations: Sequence[Said], held: HeldEvents) -> None:
+    def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
         """Mark the events of combinations that can no longer be retracted."""
         if self._notes_absences and (members := members_of(combinations)):
             held.count(held.rows_of(np.array(members, np.int64)))
@@ -195,7 +195,7 @@ class Retractions:
         made = self._derived.of_combinations(held, found) if self._body.emit == "each" else None
         ids = [""] * len(alone) if made is None else made.columns.column("id").to_pylist()
         for (life, _, _), members, identity in zip(alone, found.members.tolist(), ids, strict=True):
-            self.ledger.append(life, key, Said(tuple(members), identity, self._derived.event_type))
+            self.ledger.append(life, key, ReportedCombination(tuple(members), identity, self._derived.event_type))
         if made is not None:
             yield made
 
@@ -207,7 +207,7 @@ class Retractions:
                 continue
             before, life.total = life.total, None
             yield self._derived.of_retractions([before], behind, life.key, now_us)
-            if life.said:
+            if life.reported:
                 total = total_of(life, None, held, self._totals, self._body)
                 keys = texts_of([life.key]), np.array([key], np.uint64)
                 values = self._totals.columns.values([total])

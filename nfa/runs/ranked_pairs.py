@@ -117,7 +117,7 @@ class RankedPairs:
         emitted: list[int] = []
         seen: set[frozenset[tuple[str, tuple[Rank, ...]]]] = set()
         counts: Counter[tuple[bool, int, bool]] = Counter()
-        for run in sorted(decided, key=lambda run: ranking.told_order(runs[run])):
+        for run in sorted(decided, key=lambda run: ranking.emission_order(runs[run])):
             match = runs[run]
             if state.run_muted[run] or match.identity in seen or state.pair_finished[pair]:
                 continue

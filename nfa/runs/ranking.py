@@ -46,7 +46,7 @@ class Ranked:
         return frozenset(self.bindings.items())
 
 
-def told_order(match: Ranked) -> tuple[object, ...]:
+def emission_order(match: Ranked) -> tuple[object, ...]:
     """Sort key of alerts."""
     events = match.events
     bindings = sorted((alias, list(ranks)) for alias, ranks in match.bindings.items())

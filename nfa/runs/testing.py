@@ -20,7 +20,7 @@ from nfa.syntax import ANY_TYPE, Atom
 from nfa.traces.table import Visits
 from streams import Event, EventBatch, Ties
 
-Told: TypeAlias = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...], int]
+ResultRecord: TypeAlias = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...], int]
 """Pattern name, trace key, event ids by alias, detection time."""
 
 
@@ -37,10 +37,10 @@ class RunHarness:
     def __init__(self, *, ties: Ties = "log", match_limit: int = 10_000, run_limit: int = RUN_LIMIT) -> None:
         self._options = (ties, match_limit, run_limit)
         self.engine = RunEngine(ties=ties, match_limit=match_limit, run_limit=run_limit)
-        self.matches: list[Told] = []
-        self.timeouts: list[Told] = []
+        self.matches: list[ResultRecord] = []
+        self.timeouts: list[ResultRecord] = []
         self.how: list[int] = []
-        self.corrections: list[Told] = []
+        self.corrections: list[ResultRecord] = []
         self.endings: list[str] = []
         self.released = np.zeros(64, np.int32)
         self.lost = (0, 0)
@@ -184,8 +184,8 @@ class RunHarness:
         matches, runs, *_ = output.lost[:, 2:].sum(axis=0).tolist()
         self.lost = self.lost[0] + matches, self.lost[1] + runs
 
-    def _records(self, found: FoundRuns) -> list[Told]:
-        records: list[Told] = []
+    def _records(self, found: FoundRuns) -> list[ResultRecord]:
+        records: list[ResultRecord] = []
         start = 0
         for place, end in enumerate(found.ends.tolist()):
             automaton = self._automata[found.patterns[place]]

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
-from service.cli.inputs import read_event_batch, tell_notices, told
+from service.cli.inputs import read_event_batch, standard_error, tell_notices
 from service.cli.run import files_of
 from service.cli.waiting import waiting_on, working
 from service.projects import (
@@ -75,7 +75,7 @@ def apply(
         apply_plan(client, found, lambda change: _tell(change, is_json=is_json, is_made=True))
     if not is_json:
         _show_kept(found)
-    told.print(f"[green]done[/green]: {_counted(len(found.work), 'change')} made; {_same(found)}")
+    standard_error.print(f"[green]done[/green]: {_counted(len(found.work), 'change')} made; {_same(found)}")
 
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
@@ -101,7 +101,7 @@ def _show(plan: Plan, *, is_json: bool) -> None:
     if is_json:
         return
     _show_kept(plan)
-    told.print(escape(f"{_counted(len(plan.work), 'change')} to make; {_same(plan)}"))
+    standard_error.print(escape(f"{_counted(len(plan.work), 'change')} to make; {_same(plan)}"))
 
 
 def _confirm(streams: Sequence[str]) -> None:
@@ -153,7 +153,7 @@ def _counted(number: int, what: str) -> str:
 def _show_kept(plan: Plan) -> None:
     for change in plan.changes:
         if change.action == "kept":
-            told.notice(printable(f"{change.title} is not in the project and stays: {change.why}"))
+            standard_error.notice(printable(f"{change.title} is not in the project and stays: {change.why}"))
 
 
 def _tell(change: Change, *, is_json: bool, is_made: bool = False) -> None:

@@ -10,7 +10,7 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.inputs import progress_bar, told
+from service.cli.inputs import progress_bar, standard_error
 from service.observing.logs import configure_logs
 from service.processes.data_folder import take_folder
 from service.runtime import open_stores
@@ -35,7 +35,7 @@ def backup(
     if is_json:
         result = {"file": str(file), "keys": content.keys, "files": content.files}
         typer.echo(orjson.dumps(result).decode())
-    told.print(
+    standard_error.print(
         f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files in {escape(str(file))}; keep it from "
         "others, as it contains all events and the secrets of webhooks"
     )

@@ -70,7 +70,7 @@ def check(
     patterns = _patterns(pattern)
     if (choice := model_choice(workflow, map_file, process, exact=exact, tables=tables)) is not None:
         parsed = _followed(parsed, choice)
-    past = PastViolations.told(parsed)
+    past = PastViolations.mined(parsed)
     if log is not None:
         ends = parsed.constraint_set.trace_ends.union(end or ())
         traces = read_log(

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from constraints import Constraint
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
 from service.cli.choices import OutputFormat
-from service.cli.inputs import progress_bar, read_text, told
+from service.cli.inputs import progress_bar, read_text, standard_error
 from service.cli.models import read_model_file
 from service.cli.resources import Resource, Table, add_list_of_stream, add_show
 from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
@@ -93,7 +93,7 @@ def upload_constraints(
     typer.echo(printable(f"{found['stream']}: version {found['version']}, {count} constraints"))
     for kind in ("notice", "warning"):
         for text in found[f"{kind}s"]:
-            told.print(f"[yellow]{kind}[/yellow]: {escape(printable(text))}")
+            standard_error.print(f"[yellow]{kind}[/yellow]: {escape(printable(text))}")
 
 
 _KINDS = {

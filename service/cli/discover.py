@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from service.cli.columns import Classifier
-from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, told
+from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, standard_error
 from service.cli.past_log import EndEvents, read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
@@ -65,7 +65,9 @@ def discover(
     with progress_bar(f"discovering constraints in {len(past.traces):,} transactions"):
         found = mine(past.traces, settings, past.summary)
     for mined in found.withdrawn:
-        told.print(f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}")
+        standard_error.print(
+            f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}"
+        )
     if output is DocumentForm.TEXT and not is_json:
         _print(found, is_complete=is_complete)
     elif is_json or output is DocumentForm.JSON:

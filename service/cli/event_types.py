@@ -9,7 +9,7 @@ import orjson
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable, show
-from service.cli.inputs import read_json, told
+from service.cli.inputs import read_json, standard_error
 from service.cli.resources import Table
 from service.client import part
 
@@ -27,7 +27,9 @@ def list_types(stream: Stream, url: Url = None, api_key: ApiKeyOption = None, is
     with calling(url, api_key) as client:
         found = client.get(_path(stream))
     _TYPES.show(found["items"], is_json=is_json)
-    told.print(printable(f"events of {stream} are {'checked' if found['schemas'] == 'check' else 'not checked'}"))
+    standard_error.print(
+        printable(f"events of {stream} are {'checked' if found['schemas'] == 'check' else 'not checked'}")
+    )
 
 
 @event_types.command("show")
@@ -63,7 +65,7 @@ def delete_type(stream: Stream, name: TypeName, url: Url = None, api_key: ApiKey
     """Remove the schema of an event type."""
     with calling(url, api_key) as client:
         client.delete(_path(stream, name))
-    told.print(printable(f"the schema of type {name} of {stream} is removed"), markup=False)
+    standard_error.print(printable(f"the schema of type {name} of {stream} is removed"), markup=False)
 
 
 @event_types.command()

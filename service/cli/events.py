@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
-from service.cli.inputs import told
+from service.cli.inputs import standard_error
 from service.client import part
 
 events = typer.Typer(help="Events of streams of the running service.", no_args_is_help=True)
@@ -79,7 +79,7 @@ def _one(stream: str | None, old_stream: str | None) -> str:
 
 
 def _note_gap(trimmed_until: str) -> None:
-    told.notice(f"no event that came before {trimmed_until} is kept: events may be missing")
+    standard_error.notice(f"no event that came before {trimmed_until} is kept: events may be missing")
 
 
 def _show(event: Mapping[str, Any], *, is_json: bool) -> None:

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, Url, calling, printable
-from service.cli.inputs import told
+from service.cli.inputs import standard_error
 from service.projects import export_project
 
 
@@ -23,4 +23,4 @@ def export(
         files = export_project(client, folder)
     for file in files:
         typer.echo(printable(str(file)))
-    told.print(f"[green]done[/green]: {len(files)} files in {escape(printable(str(folder)))}")
+    standard_error.print(f"[green]done[/green]: {len(files)} files in {escape(printable(str(folder)))}")

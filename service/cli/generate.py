@@ -12,7 +12,7 @@ from typing import Annotated, BinaryIO
 import orjson
 import typer
 
-from service.cli.inputs import progress_bar, told
+from service.cli.inputs import progress_bar, standard_error
 from service.cli.models import read_model_file
 from service.errors import FileUnreadable
 from streams import Event, render_plain
@@ -77,7 +77,7 @@ def generate(
         events = generate_events(OrderWorkload(orders=shares, stream=stream), seed, noise)
     _write(events, output, stream.traces)
     if noise is not None:
-        told.print("noise: " + ", ".join(f"{count} {kind}" for kind, count in asdict(noise.counts).items()))
+        standard_error.print("noise: " + ", ".join(f"{count} {kind}" for kind, count in asdict(noise.counts).items()))
 
 
 def event_line(event: Event) -> bytes:

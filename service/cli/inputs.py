@@ -56,14 +56,14 @@ class _StandardError:
         self.print(f"[yellow]notice[/yellow]: {escape(text)}")
 
 
-told = _StandardError()
+standard_error = _StandardError()
 
 
 def tell_notices(notices: Mapping[str, Sequence[str]]) -> None:
     """Write notices about operators: sentences by the operator's name."""
     for name, sentences in notices.items():
         for sentence in sentences:
-            told.notice(f"{name}: {sentence}")
+            standard_error.notice(f"{name}: {sentence}")
 
 
 class _NoBar:
@@ -168,7 +168,7 @@ def read_constraint_file(path: Path) -> ParsedConstraints:
 
     parsed = parse_constraints(read_text(path))
     for notice in parsed.notices:
-        told.notice(notice)
+        standard_error.notice(notice)
     return parsed
 
 
@@ -194,11 +194,13 @@ def _telling(path: Path, options: ReaderOptions) -> ReaderOptions:
 
     def tell(count: int) -> None:
         what = "an event was" if count == 1 else f"{count} events were"
-        told.notice(f"{path}: {what} dropped, as the id occurred before in the file; --duplicates keep keeps them")
+        standard_error.notice(
+            f"{path}: {what} dropped, as the id occurred before in the file; --duplicates keep keeps them"
+        )
         if told_too is not None:
             told_too(count)
 
-    return replace(options, on_dropped=tell, on_notice=told.notice)
+    return replace(options, on_dropped=tell, on_notice=standard_error.notice)
 
 
 def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm | None:

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
-from service.cli.inputs import told
+from service.cli.inputs import standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list
 from service.client import part
 
@@ -109,10 +109,10 @@ def _tell(key: dict[str, Any], *, is_json: bool) -> None:
         typer.echo(orjson.dumps(key).decode())
         return
     if key["token"] is None:
-        told.print(
+        standard_error.print(
             f"API key {key['id']} exists, but the answer with its token was lost: 'forestall keys rotate "
             f"{key['id']}' gives it another one"
         )
         return
-    told.print(f"API key {key['id']} ({escape(key['name'])}); its token is shown only once:")
+    standard_error.print(f"API key {key['id']} ({escape(key['name'])}); its token is shown only once:")
     typer.echo(key["token"])

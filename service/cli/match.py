@@ -25,7 +25,7 @@ from service.cli.inputs import (
     read_event_batch,
     read_pattern_files,
     require_keys,
-    told,
+    standard_error,
 )
 from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.waiting import waiting_on
@@ -193,7 +193,7 @@ def _read(events: Path, options: ReaderOptions, exercises: Sequence[str]) -> tup
 def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
     """Print notices of types and attributes that patterns name and no event has."""
     for pattern, notice in strangers(patterns, events):
-        told.notice(f"{pattern.name}: {notice.placed}")
+        standard_error.notice(f"{pattern.name}: {notice.placed}")
 
 
 def event_time(lateness: Any, late: LatePolicy, idle_timeout: float | None) -> StreamDeclaration:
@@ -254,7 +254,7 @@ def check_patterns(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], Tra
             refusal.message = f"{pattern.name}: {refusal.message}"
             raise
         for notice in ends.warnings_of(pattern):
-            told.notice(f"{pattern.name}: {notice.placed}")
+            standard_error.notice(f"{pattern.name}: {notice.placed}")
 
 
 def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> None:
@@ -270,7 +270,7 @@ def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet
         verdict = check_query(build_query(pattern), constraint_set)
         if not verdict.is_satisfiable:
             reasons = "; ".join(dict.fromkeys(term.text for term in verdict.dead))
-            told.notice(f"{pattern.name} can never match: {reasons}")
+            standard_error.notice(f"{pattern.name} can never match: {reasons}")
 
 
 def _print_json(report: StreamReport) -> None:

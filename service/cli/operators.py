@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
-from service.cli.inputs import told
+from service.cli.inputs import standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
 from service.client import part
 from service.errors import FileUnreadable
@@ -55,9 +55,9 @@ def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
     if skipped := found.get("skipped"):
         typer.echo(f"It skips the backlog: {skipped['events']} events of all streams wait to be matched.")
     if found.get("suspension"):
-        told.print(printable(found["suspension"]["reason"]), markup=False)
+        standard_error.print(printable(found["suspension"]["reason"]), markup=False)
     for warning in found.get("warnings", ()):
-        told.print(printable(f"warning: {warning}"), markup=False)
+        standard_error.print(printable(f"warning: {warning}"), markup=False)
 
 
 def _add_add(app: typer.Typer, resource: Resource) -> None:

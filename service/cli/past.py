@@ -31,7 +31,7 @@ class PastViolations:
         return cls(source="log", log=past.summary.name, traces=past.summary.traces, violations=violations)
 
     @classmethod
-    def told(cls, parsed: ParsedConstraints) -> PastViolations | None:
+    def mined(cls, parsed: ParsedConstraints) -> PastViolations | None:
         """The numbers of a mined document; None for other documents. Invalid numbers count as unknown."""
         if parsed.mined is None:
             return None

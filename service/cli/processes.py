@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.markup import escape
 
 from constraints import ConstraintSet
-from service.cli.inputs import progress_bar, told
+from service.cli.inputs import progress_bar, standard_error
 from service.cli.model_choice import ModelChoice
 from service.cli.models import read_model_file
 from service.registering.joining import Derived
@@ -31,8 +31,8 @@ def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[Constr
     joined = derived.joined_to(own or ConstraintSet(), choice.mode)
     use = _use(derived, is_exact=derived.is_exact(choice.mode))
     for warning in compiled.extraction.warnings:
-        told.print(f"[yellow]warning[/yellow]: {escape(warning)}")
-    told.print(f"[yellow]notice[/yellow]: {escape(f'{name}: {_explanation(use, derived, choice.mode)}')}")
+        standard_error.print(f"[yellow]warning[/yellow]: {escape(warning)}")
+    standard_error.print(f"[yellow]notice[/yellow]: {escape(f'{name}: {_explanation(use, derived, choice.mode)}')}")
     return joined, use
 
 

@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, Repeated, as_asked, with_options
-from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, read_event_file, told
+from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, read_event_file, standard_error
 from service.client import REPLAY_SOURCE, ForestallClient, part
 from service.errors import CallRefused
 from streams import Event, KeyForm, StreamDeclaration, parse_time
@@ -63,9 +63,9 @@ def replay(
         _tell_late(client, files)
         sent = send_files(client, files, batch_size, keeps=duplicates is Repeated.KEEP)
     for one in files:
-        told.print(f"{sent[one.stream].accepted} of {len(one.events)} events sent to {escape(one.stream)}")
+        standard_error.print(f"{sent[one.stream].accepted} of {len(one.events)} events sent to {escape(one.stream)}")
     if dropped := sum(one.duplicates for one in sent.values()):
-        told.notice(f"{dropped} were dropped, as the stream has them; --duplicates keep sends them again")
+        standard_error.notice(f"{dropped} were dropped, as the stream has them; --duplicates keep sends them again")
     for name, counts in sent.items() if is_json else ():
         typer.echo(orjson.dumps({"stream": name, **asdict(counts)}).decode())
     raise typer.Exit(1 if any(counts.rejected for counts in sent.values()) else 0)
@@ -141,7 +141,7 @@ def send_files(
                 place = f"event {portion.start + fault['index']}" + (
                     f" of {escape(one.path.name)}" if files[1:] else ""
                 )
-                told.print(f"[yellow]rejected[/yellow] {place}: {escape(fault['detail'])}")
+                standard_error.print(f"[yellow]rejected[/yellow] {place}: {escape(fault['detail'])}")
             done += len(some)
             progress.update(task, completed=done / total)
     return sent
@@ -183,7 +183,7 @@ def _tell_late(client: ForestallClient, files: Sequence[EventFile]) -> None:
                 continue
             watermark_us = parse_time(text)
             if late := sum(event.time_us < watermark_us for event in one.events):
-                told.notice(
+                standard_error.notice(
                     f"{late} of {len(one.events)} events of {one.path.name} are older than {text}, the time to which "
                     f"the stream {one.stream} has come: unless it has them, they are late (docs: event time)"
                 )

@@ -9,7 +9,7 @@ import orjson
 import typer
 
 from pipeline import check_java
-from service.cli.inputs import told
+from service.cli.inputs import standard_error
 from service.observing.logs import configure_logs
 from service.processes.data_folder import take_folder
 from service.runtime import open_stores
@@ -29,7 +29,7 @@ def reshard(
     settings = load_settings()
     configure_logs(settings.log_level)
     with closing(take_folder(settings.data_dir)), open_stores(settings) as stores:
-        layout = divide_log(settings, stores, shards, lambda text: told.print(f"{text} ..."))
+        layout = divide_log(settings, stores, shards, lambda text: standard_error.print(f"{text} ..."))
     if is_json:
         typer.echo(orjson.dumps({"shards": layout.shards}).decode())
-    told.print(f"[green]done[/green]: the log has {layout.shards} shards; start the service again")
+    standard_error.print(f"[green]done[/green]: the log has {layout.shards} shards; start the service again")

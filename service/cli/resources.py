@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
-from service.cli.inputs import told
+from service.cli.inputs import standard_error
 from service.client import ForestallClient, part
 
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
@@ -126,7 +126,7 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
     def delete_one(name: str = named, url: Url = None, api_key: ApiKeyOption = None) -> None:
         with calling(url, api_key) as client:
             client.delete(resource.path_of(client, name))
-        told.print(printable(f"the {resource.one} {name} is {verb}d"), markup=False)
+        standard_error.print(printable(f"the {resource.one} {name} is {verb}d"), markup=False)
 
 
 def argument_of(resource: Resource) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.inputs import progress_bar, told
+from service.cli.inputs import progress_bar, standard_error
 from service.observing.logs import configure_logs
 from service.processes.data_folder import take_folder
 from service.runtime import open_stores
@@ -42,7 +42,7 @@ def restore(
     if is_json:
         result = {"keys": content.keys, "files": content.files, "made_at": format_time(content.made_us)}
         typer.echo(orjson.dumps(result).decode())
-    told.print(
+    standard_error.print(
         f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files of {format_time(content.made_us)}; "
         "start the service again"
     )

@@ -18,7 +18,7 @@ from rich.markup import escape
 from pipeline import check_java
 from service.access.keyring import KeyRing
 from service.access.keys import KeyLibrary
-from service.cli.inputs import told
+from service.cli.inputs import standard_error
 from service.cli.telling import Tell, telling
 from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
 from service.client import ForestallClient
@@ -89,7 +89,9 @@ def serve(
             out = Console(stderr=True, soft_wrap=True, highlight=False)
             tell_first_key(settings, supervisor.redis_url, out)
         except StoreUnavailable as error:
-            told.print(f"[yellow]warning[/yellow]: cannot find out whether an API key exists: {escape(error.message)}")
+            standard_error.print(
+                f"[yellow]warning[/yellow]: cannot find out whether an API key exists: {escape(error.message)}"
+            )
         folder = str(settings.data_dir.resolve())
         tell("starting", f"starting; data and logs in {escape(folder)}", data_dir=folder)
         client = ends.enter_context(ForestallClient(address, secret, patience_s=0.0))
@@ -112,10 +114,10 @@ def tell_risks(redis_url: str) -> None:
         with connect(redis_url, retries=0) as client:
             risks = list(at_risk(server_facts(client)))
     except StoreUnavailable as error:
-        told.print(f"[yellow]warning[/yellow]: {escape(error.message)}")
+        standard_error.print(f"[yellow]warning[/yellow]: {escape(error.message)}")
         return
     for risk in risks:
-        told.print(f"[yellow]warning[/yellow]: {escape(f'{risk.subject}: {risk.found}; {risk.advice}')}")
+        standard_error.print(f"[yellow]warning[/yellow]: {escape(f'{risk.subject}: {risk.found}; {risk.advice}')}")
 
 
 def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
 from service.cli.choices import AUTO_FORM, NONE, LatePolicy, TieOrder, read_lateness, seconds_of
-from service.cli.inputs import chosen_key, further_keys, told
+from service.cli.inputs import chosen_key, further_keys, standard_error
 from service.cli.resources import Resource, Table, add_list, add_show
 from service.client import part
 from streams import AUTO, key_text
@@ -206,7 +206,7 @@ def punctuate_stream(
     with calling(url, api_key) as client:
         answer = client.post(f"/streams/{part(name)}/punctuations", body)
     for warning in answer.get("warnings", ()) if not is_json else ():
-        told.print(printable(f"warning: {warning}"), markup=False)
+        standard_error.print(printable(f"warning: {warning}"), markup=False)
     show({name: value for name, value in answer.items() if name != "warnings" or is_json}, is_json=is_json)
 
 
@@ -234,7 +234,7 @@ def remove_stream(
         gone = client.change("DELETE", at, "", params={"cascade": str(cascade).lower()})
     if is_json:
         show(gone, is_json=True)
-    told.print(printable(f"the stream {name} is deleted"), markup=False)
+    standard_error.print(printable(f"the stream {name} is deleted"), markup=False)
 
 
 def _ahead(text: str) -> float | str | None:

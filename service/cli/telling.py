@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol, TypeAlias
 import orjson
 import typer
 
-from service.cli.inputs import told
+from service.cli.inputs import standard_error
 from streams import SystemClock, format_time
 
 EventsAsJson: TypeAlias = Annotated[
@@ -32,6 +32,6 @@ def telling(*, is_json: bool) -> Tell:
             if is_json:
                 typer.echo(orjson.dumps({"event": event, "at": format_time(clock.now_us()), **fields}).decode())
             else:
-                told.print(sentence)
+                standard_error.print(sentence)
 
     return tell

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import printable
-from service.cli.inputs import tell_notices, told
+from service.cli.inputs import standard_error, tell_notices
 from service.cli.waiting import waiting_on
 from service.errors import FileUnreadable
 from service.projects import (
@@ -63,13 +63,13 @@ def test(
             tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
         if not outcome.is_right and update and typer.confirm("Write what was found into the test?", err=True):
             case.document.file.write_text(with_expectation(case.document, expectation(found, case)), encoding="utf-8")
-            told.print(escape(f"{case.document.file} is updated"))
+            standard_error.print(escape(f"{case.document.file} is updated"))
     tell_notices(unkeyed)
     tell_notices(project.incomparable(_events_of(cases)))
     if junit is not None:
         _write_junit(junit, outcomes)
     failed = sum(not outcome.is_right for outcome in outcomes)
-    told.print(f"{len(outcomes) - failed} passed, {failed} failed")
+    standard_error.print(f"{len(outcomes) - failed} passed, {failed} failed")
     raise typer.Exit(bool(failed))
 
 

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
-from service.cli.inputs import read_json, read_text, told
+from service.cli.inputs import read_json, read_text, standard_error
 from service.cli.patterns import Severity
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
 from service.client import ForestallClient, part
@@ -190,7 +190,7 @@ add_delete(webhooks, _WEBHOOKS, "Delete a webhook with its queued deliveries.")
 def _switch(webhook: str, url: str | None, api_key: str | None, *, enabled: bool) -> None:
     with calling(url, api_key) as client:
         client.patch(_WEBHOOKS.path_of(client, webhook), {"enabled": enabled})
-    told.print(f"the webhook {escape(webhook)} is {'enabled' if enabled else 'disabled'}")
+    standard_error.print(f"the webhook {escape(webhook)} is {'enabled' if enabled else 'disabled'}")
 
 
 def _tell_secret(found: Mapping[str, Any], *, is_json: bool) -> None:
@@ -198,12 +198,12 @@ def _tell_secret(found: Mapping[str, Any], *, is_json: bool) -> None:
         typer.echo(orjson.dumps(found).decode())
         return
     if found["secret"] is None:
-        told.print(
+        standard_error.print(
             f"webhook {found['id']} exists, but the answer with its secret was lost: 'forestall webhooks rotate "
             f"{found['id']}' gives it another one"
         )
         return
-    told.print(f"webhook {found['id']} to {escape(printable(found['url']))}; its secret is shown only once:")
+    standard_error.print(f"webhook {found['id']} to {escape(printable(found['url']))}; its secret is shown only once:")
     typer.echo(found["secret"])
 
 

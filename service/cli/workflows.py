@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
-from service.cli.inputs import progress_bar, read_text, told
+from service.cli.inputs import progress_bar, read_text, standard_error
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
 from service.client import ForestallClient, part
@@ -120,7 +120,7 @@ def unfollow(
     """Stop a stream from following its workflow; hand-written constraints stay."""
     with calling(url, api_key) as client:
         client.delete(f"/streams/{part(stream)}/workflow")
-    told.print(f"{escape(stream)} follows no workflow")
+    standard_error.print(f"{escape(stream)} follows no workflow")
 
 
 add_delete(workflows, _WORKFLOWS, "Delete a workflow that no stream follows.")
@@ -134,9 +134,11 @@ def _tell(found: Mapping[str, Any], client: ForestallClient, *, is_json: bool) -
     kinds = ", ".join(f"{count} {kind}" for kind, count in found["constraints"].items() if count)
     typer.echo(printable(f"{found['name']}: version {found['version']}, {found['format']}; constraints: {kinds}"))
     for notice in found["notices"]:
-        told.print(f"[yellow]notice[/yellow]: {escape(printable(notice['element'] + ' ' + notice['message']))}")
+        standard_error.print(
+            f"[yellow]notice[/yellow]: {escape(printable(notice['element'] + ' ' + notice['message']))}"
+        )
     for warning in found["warnings"]:
-        told.print(f"[yellow]warning[/yellow]: {escape(printable(warning))}")
+        standard_error.print(f"[yellow]warning[/yellow]: {escape(printable(warning))}")
     for follower in found["streams"]:
         how = "by its automaton" if follower["used"] == "exact" else "by its constraints"
         typer.echo(printable(f"{follower['stream']} follows it {how}"))
@@ -145,4 +147,4 @@ def _tell(found: Mapping[str, Any], client: ForestallClient, *, is_json: bool) -
 
 def _warn(constraint_set: Mapping[str, Any]) -> None:
     for warning in constraint_set["warnings"]:
-        told.print(f"[yellow]warning[/yellow]: {escape(printable(warning))}")
+        standard_error.print(f"[yellow]warning[/yellow]: {escape(printable(warning))}")

@@ -126,7 +126,7 @@ def test_a_document_with_settings_alone_lists_no_constraint() -> None:
     ("settings", "words"),
     [
         ({"on_violation": "ignore"}, ["matches in them may be lost"]),
-        ({"on_violation": "fail_trace"}, ["later matches in it are not told"]),
+        ({"on_violation": "fail_trace"}, ["later matches in that trace are not reported"]),
         ({"types": ["X"]}, ["types has no effect unless unknown_types is deviate"]),
         ({"types": ["X"], "unknown_types": "deviate"}, []),
         ({"prune": "shadow", "on_violation": "report"}, []),

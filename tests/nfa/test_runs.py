@@ -15,7 +15,7 @@ from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.language.parsing import parse_pattern
 from nfa.reference import reference_outcome
 from nfa.runs.program import is_ordered
-from nfa.runs.testing import RunHarness, Told
+from nfa.runs.testing import ResultRecord, RunHarness
 from nfa.syntax import Pattern
 from nfa.testing import FEATURES, patterns, splits, traces
 from streams import Event, Ties
@@ -66,7 +66,7 @@ def found_in(events: Sequence[Event], *texts: str, ties: Ties = "log") -> list[s
     return shown(made.matches)
 
 
-def shown(told: Sequence[Told]) -> list[str]:
+def shown(told: Sequence[ResultRecord]) -> list[str]:
     return [" ".join(f"{alias}={','.join(ids)}" for alias, ids in bindings) for _, _, bindings, _ in told]
 
 

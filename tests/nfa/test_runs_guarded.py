@@ -15,7 +15,7 @@ from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.kernels.runs.tables import BY_CONSTRAINT, BY_TRACE_END, BY_WINDOW, NOT_WAITED
 from nfa.kernels.traces import BY_QUERY, EVICT, SHADOW
 from nfa.language.parsing import parse_pattern
-from nfa.runs.testing import DEVIATES, FAILS, RunHarness, Told
+from nfa.runs.testing import DEVIATES, FAILS, ResultRecord, RunHarness
 from nfa.testing import FEATURES, patterns, splits, traces
 from streams import Event, Ties
 
@@ -72,12 +72,12 @@ def harness(*automata: PatternAutomaton, ties: Ties = "log") -> RunHarness:
     return made
 
 
-def shown(told: Sequence[Told]) -> list[tuple[str, int]]:
+def shown(told: Sequence[ResultRecord]) -> list[tuple[str, int]]:
     """Ids of the bound events, and the time."""
     return [(" ".join(event for _, ids in bindings for event in ids), when) for _, _, bindings, when in told]
 
 
-def identities(told: Sequence[Told]) -> list[tuple[object, ...]]:
+def identities(told: Sequence[ResultRecord]) -> list[tuple[object, ...]]:
     return sorted((name, bindings) for name, _, bindings, _ in told)
 
 

@@ -20,7 +20,7 @@ from streams import Event, EventBatch, WorkBudget
 
 RISING = "SEQ(A{3} a [v > coalesce(prev(v), -1)], B b)"
 BUDGET = WorkBudget(per_event=5, per_trace=100, traces=2, forgiven_after=1_000)
-Told: TypeAlias = tuple[list[tuple[str, int, str]], list[Overflow]]
+ResultRecord: TypeAlias = tuple[list[tuple[str, int, str]], list[Overflow]]
 """Pattern, version and key of each match, in order, and where a pattern was given up."""
 
 
@@ -35,13 +35,13 @@ def matcher(*texts: str, budget: WorkBudget = BUDGET) -> Matcher:
     return made
 
 
-def fed(made: Matcher, events: Sequence[Event]) -> Told:
+def fed(made: Matcher, events: Sequence[Event]) -> ResultRecord:
     output = made.process(EventBatch.from_events(list(events)))
     matches = [(match.pattern, match.version, match.key) for match in output.matches()]
     return sorted(matches), [overflow for overflow in output.overflows() if overflow.work]
 
 
-def in_parts(made: Matcher, events: Sequence[Event], places: Iterable[int]) -> Told:
+def in_parts(made: Matcher, events: Sequence[Event], places: Iterable[int]) -> ResultRecord:
     matches, given_up = [], []
     borders = [0, *sorted(place for place in places if place < len(events)), len(events)]
     for first, last in itertools.pairwise(borders):
