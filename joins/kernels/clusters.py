@@ -22,8 +22,8 @@ from joins.kernels.tables import (
     NODES,
     OLDEST_DEAD,
     OPEN_NODES,
+    REPORTED_OVER,
     RESULTS,
-    SAID,
     SEQUENCE,
     Found,
     JoinState,
@@ -280,5 +280,5 @@ def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, tim
     found.closing_items[place] = item
     found.closing_places[place] = found.filled[0]
     found.filled[1] += 1
-    lent.keyed[cluster]["ends"] |= SAID
+    lent.keyed[cluster]["ends"] |= REPORTED_OVER
     lent.counters[CLOSINGS] += 1

@@ -13,7 +13,7 @@ from joins.kernels.tables import (
     NOW,
     OPEN_NODES,
     OUTPUT_FULL,
-    SAID,
+    REPORTED_OVER,
     Found,
     JoinState,
     Rules,
@@ -88,4 +88,4 @@ def is_key_over(state: JoinState, key: np.uint64) -> bool:
     """Whether a key is unknown, or was reported as over."""
     lent = borrowed(state)
     cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
-    return bool(cluster == NIL or lent.keyed[cluster]["ends"] & SAID != 0)
+    return bool(cluster == NIL or lent.keyed[cluster]["ends"] & REPORTED_OVER != 0)

@@ -45,7 +45,7 @@ JOINED = 2  # part of a combination
 
 # Bits of KEYED.ends.
 CLOSED_FOR_GOOD = 1  # no combination can contain the key any more
-SAID = 2  # the key was reported as over
+REPORTED_OVER = 2  # the key was reported as over
 
 # Indices of JoinState.counters.
 NODES = 0  # in use, places included

@@ -44,10 +44,10 @@ class RankedPairs:
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
-        runs = {run: self._ranked(run, number) for run in every if state.run_kind[run] != tables.TOLD}
+        runs = {run: self._ranked(run, number) for run in every if state.run_kind[run] != tables.REPORTED}
         decided = self._decided(runs, time_us, is_last=is_last)
-        if decided and state.pair_told[pair] == tables.UNTOLD_YET:
-            state.pair_told[pair] = tables.HAS_TOLD
+        if decided and state.pair_told[pair] == tables.NOT_REPORTED_YET:
+            state.pair_told[pair] = tables.HAS_REPORTED
         emitted = self._emitted(pair, runs, decided, collected, row)
         self._collect(collected.parts, pair, [(run, runs[run].detected_us) for run in emitted], row)
         has_timeouts = self.compiled.automata[number].pattern.timeouts
@@ -58,7 +58,7 @@ class RankedPairs:
             return
         if not has_timeouts:
             gone = self._gone(pair, runs, time_us).union(decided)
-            early = {run for run in every if state.run_kind[run] == tables.TOLD}
+            early = {run for run in every if state.run_kind[run] == tables.REPORTED}
             self._remove(pair, (gone - early).union(run for run in early if state.run_due[run] <= time_us))
         forget(self.compiled.program, state, pair, time_us)
 
@@ -104,7 +104,7 @@ class RankedPairs:
                 state.run_kind[run], state.run_lead[run] = tables.SPENT, tables.WAS_MATCH
                 state.run_due[run] = latest if is_early else EARLIEST
             elif is_early:
-                state.run_kind[run], state.run_due[run] = tables.TOLD, latest
+                state.run_kind[run], state.run_due[run] = tables.REPORTED, latest
 
     def _emitted(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int

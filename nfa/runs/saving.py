@@ -205,7 +205,7 @@ def _check_pairs(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
     _check("pair_pattern", found["pair_pattern"], 0, patterns)
     _check("pair_trace", found["pair_trace"], 0, bounds.traces)
     _check("pair_count", found["pair_count"], 0, len(found["run_node"]) + 1)
-    _check("pair_told", found["pair_told"], tables.UNASKED, tables.HAS_TOLD + 1)
+    _check("pair_told", found["pair_told"], tables.UNASKED, tables.HAS_REPORTED + 1)
     if np.any(found["pair_work"] < 0):
         raise StateFormatError("saved state: run_pair_work is negative")
     if np.any(found["pair_count"][found["pair_work"] == tables.LATEST]):
@@ -256,7 +256,7 @@ def _firsts(found: Arrays) -> NDArray[np.int64]:
 def _check_runs(found: Arrays, compiled: CompiledRuns) -> None:
     program, kinds = compiled.program, found["run_kind"]
     _check("run_node", found["run_node"], 0, len(found["node_parent"]))
-    _check("run_kind", kinds, tables.ACTIVE, tables.TOLD + 1)
+    _check("run_kind", kinds, tables.ACTIVE, tables.REPORTED + 1)
     _check("run_how", found["run_how"], tables.NOT_WAITED, tables.BY_CONSTRAINT + 1)
     used = np.union1d(found["run_node"], found["node_parent"][found["node_parent"] != NIL])
     if len(used) < len(found["node_parent"]):
@@ -265,7 +265,7 @@ def _check_runs(found: Arrays, compiled: CompiledRuns) -> None:
     patterns = np.searchsorted(program.state_from, states, side="right") - 1
     if np.any(patterns != np.repeat(found["pair_pattern"], found["pair_count"])):
         raise StateFormatError("saved state: a run belongs to another pattern than its trace says")
-    is_complete = np.isin(kinds, (tables.PENDING, tables.DECIDED, tables.TOLD))
+    is_complete = np.isin(kinds, (tables.PENDING, tables.DECIDED, tables.REPORTED))
     is_complete |= (kinds == tables.SPENT) & (found["run_due"] != EARLIEST)
     finishes = np.where(is_complete, np.diff(program.finish_from)[states], 1)
     _check("run_finish", found["run_finish"], 0, finishes)

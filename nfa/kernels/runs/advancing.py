@@ -42,7 +42,7 @@ from nfa.kernels.runs.tables import (
     EVENT,
     FRESH,
     GREEDY,
-    HAS_TOLD,
+    HAS_REPORTED,
     HEARD,
     LATEST,
     LOST,
@@ -75,6 +75,7 @@ from nfa.kernels.runs.tables import (
 )
 from nfa.kernels.runs.waits import (
     decide,
+    emit,
     hand_out,
     hasten,
     is_decided,
@@ -82,7 +83,6 @@ from nfa.kernels.runs.waits import (
     is_refuted,
     may_complete,
     open_deadline,
-    tell,
 )
 from nfa.kernels.traces import BY_QUERY, FAILED
 from streams.kernels.compiling import routine
@@ -150,7 +150,7 @@ def complete(
         if has_trail and not may_complete(x, s.now[AFTER], p.column[state]):
             continue  # the forbidden event is certain to come
         if not has_trail and greedy == NOTHING and p.flags[pattern] == 0:
-            tell(s, found, node, limit)
+            emit(s, found, node, limit)
         elif s.now[BUDGET] <= 0:
             s.now[LOST] += 1
         elif not has_trail and greedy == NOTHING:
@@ -346,11 +346,11 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
             return is_kept
         if not decide(p, s, found, run):
             return False
-    return meet_told(p, s, x, c, found, run)
+    return meet_complete(p, s, x, c, found, run)
 
 
 @routine
-def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
+def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
     """Retract a match that was emitted early, or drop a decided match; false if nothing of the match is retained."""
     kind = s.run_kind[run]
     if kind == DECIDED:
@@ -434,7 +434,7 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
     truth = gates.truth[monitor]
     is_alive = gates.live[truth, start] != 0
     if pair != NIL and not is_alive:
-        is_alive = s.pair_told[pair] == HAS_TOLD
+        is_alive = s.pair_told[pair] == HAS_REPORTED
         for first in (s.pair_runs[pair], s.pair_parked[pair]):
             run = first
             while run != NIL and not is_alive:

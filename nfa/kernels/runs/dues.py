@@ -15,19 +15,19 @@ from nfa.kernels.runs.tables import (
     EARLIEST,
     FILLED,
     FLUSH,
-    HAS_TOLD,
+    HAS_REPORTED,
     LATEST,
     NEEDED,
     NIL,
     NO_ROOM,
+    NOT_REPORTED_YET,
     PATTERN,
     PENDING,
+    REPORTED,
     ROW,
     SPENT,
     TIMEOUTS,
-    TOLD,
     TRACE,
-    UNTOLD_YET,
     WRITTEN,
     Found,
     Int,
@@ -51,7 +51,7 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
         own = LATEST
         if kind == DECIDED or (kind == PENDING and s.run_lead[run] != EARLIEST):
             own = s.run_due[run] if s.run_due[run] == LATEST else s.run_due[run] + 1
-        elif kind in (PENDING, TOLD):
+        elif kind in (PENDING, REPORTED):
             own = s.run_due[run]
         elif within != LATEST:
             own = s.run_start[run] + within
@@ -68,7 +68,12 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
 @routine
 def is_void(s: RunState, pair: Int) -> bool:
     """Whether a pair retains nothing."""
-    if s.pair_runs[pair] != NIL or s.pair_parked[pair] != NIL or s.pair_finished[pair] or s.pair_told[pair] == HAS_TOLD:
+    if (
+        s.pair_runs[pair] != NIL
+        or s.pair_parked[pair] != NIL
+        or s.pair_finished[pair]
+        or s.pair_told[pair] == HAS_REPORTED
+    ):
         return False
     if s.pair_work[pair] != 0:  # unpaid work must not depend on when time passes
         return False
@@ -91,10 +96,10 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 
 @routine
-def note_told(s: RunState, pair: Int, filled: Int) -> None:
+def note_reported(s: RunState, pair: Int, filled: Int) -> None:
     """Note that a pair has emitted something, if its pattern depends on this; ``filled`` matches were found before."""
-    if s.pair_told[pair] == UNTOLD_YET and s.counters[FILLED] > filled:
-        s.pair_told[pair] = HAS_TOLD
+    if s.pair_told[pair] == NOT_REPORTED_YET and s.counters[FILLED] > filled:
+        s.pair_told[pair] = HAS_REPORTED
 
 
 @routine
@@ -114,7 +119,7 @@ def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> No
         is_over = s.run_kind[run] == ACTIVE and time - s.run_start[run] >= p.within[pattern]
         if s.run_kind[run] == PENDING and is_decided(s, run, time, np.bool_(False)):
             is_over = not decide(p, s, found, run)
-        if s.run_kind[run] == TOLD and s.run_due[run] <= time:
+        if s.run_kind[run] == REPORTED and s.run_due[run] <= time:
             is_over = True
         if not is_over:
             previous = run
@@ -126,7 +131,7 @@ def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> No
             free_run(s, run)
             s.pair_count[pair] -= 1
         run = following
-    note_told(s, pair, filled)
+    note_reported(s, pair, filled)
     forget(p, s, pair, time)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nfa.kernels.runs.arena import close_pair, find_pair, free_run
-from nfa.kernels.runs.dues import expire, forget, note_told
+from nfa.kernels.runs.dues import expire, forget, note_reported
 from nfa.kernels.runs.parking import unpark
 from nfa.kernels.runs.ranks import has_to_rank
 from nfa.kernels.runs.tables import (
@@ -23,7 +23,7 @@ from nfa.kernels.runs.tables import (
     FAIL,
     FILLED,
     FLUSH,
-    HAS_TOLD,
+    HAS_REPORTED,
     KILLED,
     LATEST,
     LISTENER,
@@ -127,11 +127,11 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
             return
         if s.pair_parked[pair] != NIL:
             unpark(s, np.int32(pair))
-        has_told, is_any_dead = s.pair_told[pair] == HAS_TOLD, False
+        has_reported, is_any_dead = s.pair_told[pair] == HAS_REPORTED, False
         run = s.pair_runs[pair]
         while run != NIL:
             state, kind = s.run_state[run], s.run_kind[run]
-            has_told |= policy == BY_QUERY and kind == DECIDED
+            has_reported |= policy == BY_QUERY and kind == DECIDED
             if kind in (ACTIVE, PENDING):
                 is_open = live[after, p.column[state]] != 0 or not can_end(p, s, run)
                 was_open = live[before, p.column[state]] != 0
@@ -141,7 +141,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
                 if was_open and not is_open:
                     furthest = max(furthest, state)
             run = s.run_next[run]
-        is_possible |= has_told
+        is_possible |= has_reported
         if policy == EVICT and is_any_dead:
             give_up(p, s, x, pair, np.int64(after))
         elif policy == BY_QUERY and not is_possible and is_any_dead:
@@ -176,7 +176,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
         else:
             previous = np.int64(run)
         run = following
-    note_told(s, pair, filled)
+    note_reported(s, pair, filled)
     forget(p, s, pair, EARLIEST)
 
 

@@ -15,12 +15,14 @@ import numpy as np
 from nfa.kernels.runs.arena import free_run
 from nfa.kernels.runs.tables import (
     ACTIVE,
+    CAPPED,
     DECIDED,
     EARLIEST,
     FRESH,
-    HAS_TOLD,
+    HAS_REPORTED,
     MATCH,
     NIL,
+    NOT_REPORTED_YET,
     NOT_WAITED,
     NOTHING,
     ONCE_PER_KEY,
@@ -34,8 +36,6 @@ from nfa.kernels.runs.tables import (
     SPENT,
     TIME,
     TIMEOUTS,
-    UNTOLD,
-    UNTOLD_YET,
     WAS_MATCH,
     WRITTEN,
     Found,
@@ -254,13 +254,13 @@ def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 
 @routine
-def tell_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) -> None:
+def emit_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) -> None:
     """Rank the matches that the current event completed in a pair, and emit them unless ruled out."""
     if s.now[READY] == NIL:
         return
     pattern = s.now[PATTERN]
-    if s.pair_told[pair] == UNTOLD_YET:
-        s.pair_told[pair] = HAS_TOLD
+    if s.pair_told[pair] == NOT_REPORTED_YET:
+        s.pair_told[pair] = HAS_REPORTED
     limit = min(np.int64(limit), p.most[pattern])
     run, before = ordered(p, s, s.now[READY]), np.int64(NIL)
     s.now[READY] = NIL
@@ -271,7 +271,7 @@ def tell_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) 
             s.now[WRITTEN] += 1
             hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(NOT_WAITED), MATCH)
         elif not is_out:
-            s.now[UNTOLD] += 1
+            s.now[CAPPED] += 1
         if not is_out:
             mute_twins(p, s, pair, run)
             if p.rule[pattern] != 0:

@@ -16,16 +16,17 @@ from nfa.kernels.runs.arena import (
     release_event,
     release_node,
 )
-from nfa.kernels.runs.dues import forget, note_told
+from nfa.kernels.runs.dues import forget, note_reported
 from nfa.kernels.runs.guards import catch_up, catch_up_trace, fail_trace, kill, reopen
 from nfa.kernels.runs.parking import settle_runs, sweep
-from nfa.kernels.runs.ranks import has_to_rank, tell_ready
+from nfa.kernels.runs.ranks import emit_ready, has_to_rank
 from nfa.kernels.runs.tables import (
     AFTER,
     BEFORE,
     BUDGET,
     BY_TRACE_END,
     BY_WINDOW,
+    CAPPED,
     CEILING,
     CLOCK,
     CLOSE,
@@ -48,6 +49,7 @@ from nfa.kernels.runs.tables import (
     NIL,
     NO_ROOM,
     NODES,
+    NOT_REPORTED_YET,
     NOT_WAITED,
     NOTHING,
     ORDER,
@@ -63,8 +65,6 @@ from nfa.kernels.runs.tables import (
     TIME,
     TIMEOUTS,
     TRACE,
-    UNTOLD,
-    UNTOLD_YET,
     WRITTEN,
     Conditions,
     Ended,
@@ -219,7 +219,7 @@ def forget_found(s: RunState, found: Found, filled: Int) -> None:
         run = np.int32(s.now[READY])
         s.now[READY] = s.run_next[run]
         free_run(s, run)
-    s.now[UNTOLD], s.now[LOST] = 0, 0
+    s.now[CAPPED], s.now[LOST] = 0, 0
 
 
 @routine
@@ -260,11 +260,11 @@ def run_pair(
     place_event(s, x)
     look_after_parked(p, s, pair, limits)
     if x.gates.policy[s.now[AFTER]] == BY_QUERY:
-        s.pair_told[pair] = max(s.pair_told[pair], np.int8(UNTOLD_YET))
+        s.pair_told[pair] = max(s.pair_told[pair], np.int8(NOT_REPORTED_YET))
     s.now[PATTERN] = pattern
     s.now[FRESH], s.now[READY] = NIL, NIL
     s.now[WRITTEN] = 0
-    s.now[UNTOLD] = 0
+    s.now[CAPPED] = 0
     s.now[LOST], s.now[STEPS] = 0, 0
     s.now[BUDGET] = limits.runs - s.pair_count[pair]
     s.now[CEILING] = ceiling(p, s, x, pattern)
@@ -277,16 +277,16 @@ def run_pair(
     take_fresh(p, s, pair)
     if s.now[STEPS] > s.now[CEILING]:
         forget_found(s, found, filled)
-    tell_ready(p, s, found, pair, limits.matches)
-    note_told(s, pair, filled)
+    emit_ready(p, s, found, pair, limits.matches)
+    note_reported(s, pair, filled)
     s.event_references[s.now[EVENT]] -= 1
     if s.event_references[s.now[EVENT]] == 0:
         release_event(s, np.int32(s.now[EVENT]))
     given_up = count_work(p, s, x, pair)
-    if s.now[UNTOLD] > 0 or s.now[LOST] > 0 or given_up > 0:
+    if s.now[CAPPED] > 0 or s.now[LOST] > 0 or given_up > 0:
         place = ended.filled[1]
         ended.lost[place, 0], ended.lost[place, 1] = s.now[ROW], pattern
-        ended.lost[place, 2], ended.lost[place, 3], ended.lost[place, 4] = s.now[UNTOLD], s.now[LOST], given_up
+        ended.lost[place, 2], ended.lost[place, 3], ended.lost[place, 4] = s.now[CAPPED], s.now[LOST], given_up
         ended.lost[place, 5] = 0
         ended.filled[1] += 1
     forget(p, s, pair, s.now[CLOCK])

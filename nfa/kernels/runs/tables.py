@@ -27,13 +27,13 @@ DONE, NO_ROOM, FLUSH, CLOSE, FAIL, GIVEN_UP = range(6)
 
 # Kinds of a run: growing; complete with open trailing conditions; to be emitted; kept for timeouts; emitted before its
 # deadlines, because the awaited events could no longer come.
-ACTIVE, PENDING, DECIDED, SPENT, TOLD = np.arange(5)
+ACTIVE, PENDING, DECIDED, SPENT, REPORTED = np.arange(5)
 
 # What decided a match: no wait was needed; time, or the next event under STRICT; the trace's end; a guard.
 NOT_WAITED, BY_WINDOW, BY_TRACE_END, BY_CONSTRAINT = range(4)
 
 # Values of RunState.pair_told: irrelevant; relevant, and nothing emitted yet; something emitted.
-UNASKED, UNTOLD_YET, HAS_TOLD = range(3)
+UNASKED, NOT_REPORTED_YET, HAS_REPORTED = range(3)
 
 # After-match rules (RunProgram.rule).
 NO_RULE, ONCE_PER_KEY, SKIP_TO_NEXT, SKIP_PAST_LAST, SKIP_TO_FIRST, SKIP_TO_LAST = range(6)
@@ -63,7 +63,7 @@ N_COUNTERS = 16
 
 # Indices of RunState.now: the current event. STEPS is its work for the current pair; above CEILING the pattern is
 # suspended, whatever the other runs cost.
-ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, LOST, BUDGET, READY, HEARD, STEPS = (
+ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, CAPPED, LOST, BUDGET, READY, HEARD, STEPS = (
     range(16)
 )
 CEILING = 16

@@ -14,6 +14,7 @@ from nfa.kernels.runs.tables import (
     AFTER,
     BY_CONSTRAINT,
     BY_WINDOW,
+    CAPPED,
     CLOCK,
     DECIDED,
     EARLIEST,
@@ -28,12 +29,11 @@ from nfa.kernels.runs.tables import (
     NOTHING,
     ORDER,
     PATTERN,
+    REPORTED,
     ROW,
     STRICT,
     TIME,
-    TOLD,
     TRACE,
-    UNTOLD,
     WRITTEN,
     Conditions,
     Found,
@@ -67,10 +67,10 @@ def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, what
 
 
 @routine
-def tell(s: RunState, found: Found, node: Int, limit: Int) -> None:
+def emit(s: RunState, found: Found, node: Int, limit: Int) -> None:
     """Emit a match that waits for nothing, if it is within a limit."""
     if s.now[WRITTEN] >= limit:
-        s.now[UNTOLD] += 1
+        s.now[CAPPED] += 1
         return
     s.now[WRITTEN] += 1
     hand_out(s, found, node, s.now[TIME], np.int64(NOT_WAITED), MATCH)
@@ -134,7 +134,7 @@ def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
     hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(s.run_how[run]), MATCH)
     latest = deadline(p, s, run, NOTHING, LATEST)
     is_early = latest > s.run_due[run]
-    s.run_kind[run], s.run_due[run] = TOLD, latest
+    s.run_kind[run], s.run_due[run] = REPORTED, latest
     return bool(is_early)
 
 
