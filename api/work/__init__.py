@@ -7,5 +7,3 @@ killed when its client disconnects. The operations that are answered this way ar
 from api.work.jobs import Answer, Job
 from api.work.middleware import BoundedWork, bounded, is_bounded
 from api.work.pool import WorkPool
-
-__all__ = ["Answer", "BoundedWork", "Job", "WorkPool", "bounded", "is_bounded"]

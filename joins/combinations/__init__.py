@@ -2,15 +2,3 @@
 
 from joins.combinations.conditions import Condition, Conditional, Conditions, Placed, unconditional
 from joins.combinations.unkeyed import COUNT, FIGURE, UnkeyedEvents, lone_inputs
-
-__all__ = [
-    "COUNT",
-    "FIGURE",
-    "Condition",
-    "Conditional",
-    "Conditions",
-    "Placed",
-    "UnkeyedEvents",
-    "lone_inputs",
-    "unconditional",
-]

@@ -18,20 +18,3 @@ from joins.costs.formulas import (
     state_size,
     stay_case,
 )
-
-__all__ = [
-    "InputRates",
-    "KeyRecord",
-    "StateEstimate",
-    "StateEstimator",
-    "UnitCosts",
-    "best_purge_threshold",
-    "hash_window_cost",
-    "mean_stay_us",
-    "on_the_fly_share",
-    "punctuated_cost",
-    "purge_cost",
-    "purge_time_us",
-    "state_size",
-    "stay_case",
-]

@@ -2,5 +2,3 @@
 
 from joins.retracting.beside import KnownBeside
 from joins.retracting.retractions import Retractions
-
-__all__ = ["KnownBeside", "Retractions"]

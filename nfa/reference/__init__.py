@@ -11,13 +11,3 @@ from nfa.reference.outcome import ReferenceResult, reference_matches, reference_
 from nfa.reference.partials import FoundPartial
 from nfa.reference.traces import split_traces
 from nfa.reference.values import takes
-
-__all__ = [
-    "FoundMatch",
-    "FoundPartial",
-    "ReferenceResult",
-    "reference_matches",
-    "reference_outcome",
-    "split_traces",
-    "takes",
-]

@@ -9,14 +9,3 @@ from pipeline.feeds.folder import FolderOptions
 from pipeline.feeds.kafka import KafkaOptions, cluster_of
 from pipeline.feeds.query import FeedOptions, FeedQuery, FeedSink, start_feed
 from pipeline.feeds.rows import FeedRow
-
-__all__ = [
-    "FeedOptions",
-    "FeedQuery",
-    "FeedRow",
-    "FeedSink",
-    "FolderOptions",
-    "KafkaOptions",
-    "cluster_of",
-    "start_feed",
-]

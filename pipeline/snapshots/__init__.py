@@ -5,13 +5,3 @@ from pipeline.snapshots.in_redis import RedisSnapshots
 from pipeline.snapshots.index import SnapshotIndex
 from pipeline.snapshots.missing import missing_snapshot, missing_snapshots
 from pipeline.snapshots.store import SnapshotStore, open_snapshots
-
-__all__ = [
-    "FolderSnapshots",
-    "RedisSnapshots",
-    "SnapshotIndex",
-    "SnapshotStore",
-    "missing_snapshot",
-    "missing_snapshots",
-    "open_snapshots",
-]

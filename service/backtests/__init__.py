@@ -5,5 +5,3 @@ after the other, each in a process of its own, and do not import Spark. Neither 
 """
 
 from service.backtests.library import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
-
-__all__ = ["BacktestDraft", "BacktestLibrary", "PatternChoice", "Pruning"]

@@ -6,5 +6,3 @@ out, 3 for a service that does not answer.
 """
 
 from service.cli.starting import main
-
-__all__ = ["main"]

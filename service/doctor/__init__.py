@@ -8,5 +8,3 @@ from service.doctor.examination import examine
 from service.doctor.findings import Finding, Verdict, worst
 from service.doctor.kernels import EVERYTHING, size_of
 from service.doctor.server import at_risk
-
-__all__ = ["EVERYTHING", "Finding", "Verdict", "at_risk", "examine", "size_of", "worst"]

@@ -5,25 +5,6 @@ cached yet and reports its progress. Promises: a cached kernel is not compiled a
 whatever fails here, a missing kernel is compiled by the process that calls it.
 """
 
-from streams.compiling.ahead import (
-    JSON_LINES,
-    Report,
-    compile_kernels,
-    compile_missing,
-    kernels_folder,
-    progress_of,
-)
+from streams.compiling.ahead import JSON_LINES, Report, compile_kernels, compile_missing, kernels_folder, progress_of
 from streams.compiling.progress import COMPILING, CompileProgress
 from streams.compiling.running import run_exercise
-
-__all__ = [
-    "COMPILING",
-    "JSON_LINES",
-    "CompileProgress",
-    "Report",
-    "compile_kernels",
-    "compile_missing",
-    "kernels_folder",
-    "progress_of",
-    "run_exercise",
-]

@@ -12,24 +12,3 @@ from streams.readers.opening import encoding_of
 from streams.readers.options import Columns, Progress, ReaderOptions, key_in_files, reading_of
 from streams.readers.raw_rows import FILE_KINDS, RowLayout, kind_of, raw_rows
 from streams.readers.spans import line_spans
-
-__all__ = [
-    "FILE_KINDS",
-    "Columns",
-    "Progress",
-    "RawRow",
-    "ReaderOptions",
-    "RowLayout",
-    "encoding_of",
-    "iterate_batches",
-    "iterate_events",
-    "key_in_files",
-    "kind_of",
-    "line_spans",
-    "mapped_row",
-    "raw_rows",
-    "read_batch",
-    "read_events",
-    "reading_of",
-    "reads_by_columns",
-]

@@ -9,5 +9,3 @@ from workflows.formats.mapping import read_mapping
 from workflows.formats.pnml import read_pnml
 from workflows.formats.reading import format_of, read_model
 from workflows.formats.tree_form import read_tree
-
-__all__ = ["format_of", "read_bpmn", "read_mapping", "read_model", "read_pnml", "read_tree"]

@@ -7,16 +7,3 @@ from workflows.simulation.settings import SimulationSettings
 from workflows.simulation.stream import simulate
 from workflows.simulation.timing import has_durations, sample_timed
 from workflows.simulation.walk import AutomatonWalk
-
-__all__ = [
-    "AutomatonWalk",
-    "Noise",
-    "NoiseCounts",
-    "NoiseSettings",
-    "SimulationSettings",
-    "has_durations",
-    "playable",
-    "sample_timed",
-    "sample_trace",
-    "simulate",
-]

@@ -2,5 +2,3 @@
 
 from shards.kinds.patterns.kind import PatternKind
 from shards.kinds.patterns.result_kinds import ALERT, alert_id
-
-__all__ = ["ALERT", "PatternKind", "alert_id"]

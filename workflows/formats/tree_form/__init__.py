@@ -1,5 +1,3 @@
 """Process trees as YAML or JSON text."""
 
 from workflows.formats.tree_form.reading import read_tree
-
-__all__ = ["read_tree"]
