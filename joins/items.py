@@ -154,29 +154,18 @@ class JoinedColumns:
 
     def up_to(self, result: int) -> JoinedColumns:
         """The results up to and including one of them, with the closings, violations and cuts before it."""
-        item = int(self.result_items[result])
-        before = self.until(item - 1)
         closings = int(np.searchsorted(self.closing_places, result, side="right"))
-        return replace(
-            self.until(item),
-            members=self.members[: result + 1],
-            result_times_us=self.result_times_us[: result + 1],
-            result_items=self.result_items[: result + 1],
-            result_whys=self.result_whys[: result + 1],
-            closing_keys=self.closing_keys[:closings],
-            closing_causes=self.closing_causes[:closings],
-            closing_times_us=self.closing_times_us[:closings],
-            closing_items=self.closing_items[:closings],
-            closing_places=self.closing_places[:closings],
-            violations=before.violations,
-            cuts=self.cuts[self.cuts < result],
-        )
+        violations = int(np.searchsorted(self.violations, self.result_items[result]))
+        return replace(self._first(result + 1, closings, violations), cuts=self.cuts[self.cuts < result])
 
     def until(self, item: int) -> JoinedColumns:
         """The results of the items up to and including one of them."""
         results = int(np.searchsorted(self.result_items, item, side="right"))
         closings = int(np.searchsorted(self.closing_items, item, side="right"))
         violations = int(np.searchsorted(self.violations, item, side="right"))
+        return self._first(results, closings, violations)
+
+    def _first(self, results: int, closings: int, violations: int) -> JoinedColumns:
         return JoinedColumns(
             members=self.members[:results],
             result_times_us=self.result_times_us[:results],

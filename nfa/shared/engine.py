@@ -8,7 +8,7 @@ reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -406,15 +406,14 @@ class SharedEngine:
         self._state.counters[kernel.MATCHES] -= int((~keep).sum())
         sizes = found.match_end - starts
         kept = np.repeat(keep, sizes)
-        return Findings(
+        return replace(
+            found,
             match_row=found.match_row[keep],
             match_trace=found.match_trace[keep],
             match_pattern=found.match_pattern[keep],
             match_end=np.cumsum(sizes[keep]),
             bound_alias=found.bound_alias[kept],
             bound_sequence=found.bound_sequence[kept],
-            endings=found.endings,
-            dropped=found.dropped,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from workflows.errors import ModelRefused
 from workflows.nets.net import Places, Transition, WorkflowNet
@@ -130,14 +131,14 @@ class _Fusion:
         self._drop(name, place)
         for taker in takers:
             before = self._steps[taker]
-            self._put(taker, _changed(before, inputs=step.inputs))
+            self._put(taker, replace(before, inputs=step.inputs))
         return takers | {maker for other in step.inputs for maker in self._makers[other]}
 
     def _replace_outputs(self, name: int, place: int, outputs: Places) -> None:
         before = self._steps[name]
         kept = [other for other in before.outputs if other != place]
         count = len(before.outputs) - len(kept)
-        self._put(name, _changed(before, outputs=tuple(sorted((*kept, *(outputs * count))))))
+        self._put(name, replace(before, outputs=tuple(sorted((*kept, *(outputs * count))))))
 
     def _put(self, name: int, step: Transition) -> None:
         self._unlink(name)
@@ -178,27 +179,15 @@ class _Fusion:
         return WorkflowNet(
             places=tuple(self._net.places[place] for place in kept),
             transitions=tuple(
-                Transition(
+                replace(
+                    step,
                     inputs=renamed(step.inputs),
                     outputs=renamed(step.outputs),
-                    label=step.label,
                     resets=renamed(step.resets),
                     waits=renamed(step.waits),
-                    element=step.element,
                 )
                 for _, step in sorted(self._steps.items())
             ),
             initial=renamed(self._net.initial),
             finals=tuple(renamed(final) for final in self._net.finals),
         )
-
-
-def _changed(step: Transition, *, inputs: Places | None = None, outputs: Places | None = None) -> Transition:
-    return Transition(
-        inputs=step.inputs if inputs is None else inputs,
-        outputs=step.outputs if outputs is None else outputs,
-        label=step.label,
-        resets=step.resets,
-        waits=step.waits,
-        element=step.element,
-    )
