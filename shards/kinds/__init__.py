@@ -10,14 +10,3 @@ from shards.kinds.table import (
     RESULT_KINDS,
     result_table,
 )
-
-__all__ = [
-    "COUNTED",
-    "DECIDERS",
-    "DOCUMENT_KINDS",
-    "EXERCISES",
-    "KINDS",
-    "KINDS_BY_NAME",
-    "RESULT_KINDS",
-    "result_table",
-]

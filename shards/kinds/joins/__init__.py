@@ -2,5 +2,3 @@
 
 from shards.kinds.joins.kind import JoinInputKind, JoinKind, merged_stream
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
-
-__all__ = ["JOIN_SUSPENSION", "JoinInputKind", "JoinKind", "merged_stream"]
