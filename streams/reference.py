@@ -10,7 +10,7 @@ from streams.disorder import BLOCK_EVENTS, BLOCKS
 from streams.event_time import AutoLateness
 
 
-class Told(NamedTuple):
+class LagReport(NamedTuple):
     """The report of one shard about a step; ``number`` is the number of the last change that the shard knows."""
 
     rules: AutoLateness
@@ -30,7 +30,7 @@ class ReferenceDecider:
         self.open: list[int] = []
         self.blocks_since_change = 0
 
-    def decide(self, reports: Sequence[Told]) -> tuple[int, int] | None:
+    def decide(self, reports: Sequence[LagReport]) -> tuple[int, int] | None:
         """Number and bound in microseconds of the change that follows from the reports of a step; None: no change."""
         latest = max(one.number for one in reports)
         is_first_still_to_come = self.number == 1 and self.blocks_since_change < BLOCKS

@@ -21,7 +21,7 @@ from streams import (
 )
 from streams.disorder import BLOCKS, bins_of, upper_end_us
 from streams.event_time import MOST_SECONDS
-from streams.reference import ReferenceDecider, Told
+from streams.reference import LagReport, ReferenceDecider
 
 SECOND = 1_000_000
 TEN_YEARS = MOST_SECONDS * SECOND
@@ -111,7 +111,8 @@ def test_the_decider_equals_its_reference_whatever_the_order_of_shards_and_resta
     in_force, number, before = declared.start_us, 0, (declared.start_us, 0)
     for step in steps:
         told = [
-            Told(declared, *((in_force, number) if is_up_to_date else before), lags) for lags, is_up_to_date in step
+            LagReport(declared, *((in_force, number) if is_up_to_date else before), lags)
+            for lags, is_up_to_date in step
         ]
         summaries = [
             lateness_summary(one.rules, one.bound_us, one.number, counted(one.lags_us, declared.at_most_us))

@@ -41,11 +41,11 @@ class OperatorDraft:
     into: str = ""
     parts: tuple[OperatorPart, ...] = ()
 
-    def start_behind(self, record: RegisteredOperator) -> Start:
+    def start_after(self, record: RegisteredOperator) -> Start:
         """How it starts, given the version before, which runs: ``keep`` if it can continue with its state."""
         return "keep" if self.keeps(record.body) else self.start
 
-    def is_said_by(self, record: RegisteredOperator) -> bool:
+    def is_registered_as(self, record: RegisteredOperator) -> bool:
         """Whether the operator is already registered with these members."""
         return (record.inputs, record.body, record.parts) == (self._sources(record.stream), self.body, self.parts)
 

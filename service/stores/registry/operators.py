@@ -78,7 +78,7 @@ class Operators:
             if there is not None:
                 self._check_same_stream(there, stream)
                 require_writable(there, is_draft=draft.is_draft)
-                if draft.is_said_by(there):
+                if draft.is_registered_as(there):
                     return self._same_change(there, draft)
             fresh = replace(
                 draft.record(stream, 1 if known is None else known.version + 1, now_us),
@@ -201,7 +201,7 @@ class Operators:
 
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
         """The start of a draft as it takes effect: ``fresh`` if there is no active version to continue."""
-        if running is None or running.state != "active" or (start := draft.start_behind(running)) == "fresh":
+        if running is None or running.state != "active" or (start := draft.start_after(running)) == "fresh":
             return "fresh"
         if start == "migrate" and running.route != draft.route:
             raise MigrationRefused(
