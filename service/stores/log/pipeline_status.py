@@ -94,7 +94,7 @@ class PipelineStatus:
             reports=SHARDS_KEY,
             shards=[log_key(row.shard) for row in rows],
             marks_kept=MARKS_KEPT,
-            told=[part for row in rows for part in (row.shard, row.position, report_of(row))],
+            shard_reports=[part for row in rows for part in (row.shard, row.position, report_of(row))],
         )
         return [bool(one) for one in fresh]
 

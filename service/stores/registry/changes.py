@@ -174,7 +174,7 @@ class StreamBook:
                 rules_before=rules or b"",
                 rules_after=b"" if second is None else second.record,
                 version_field="" if second is None else version_of(stream, second.version),
-                told=[part for one in wanted if one is not None for part in _control_of(one).values()],
+                controls=[part for one in wanted if one is not None for part in _control_of(one).values()],
             )
             if self._log.layout.fitted(partial(_append, commit)):
                 return first.record, True

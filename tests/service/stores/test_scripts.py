@@ -192,10 +192,10 @@ def test_log_note_matched(run, client):
         client.xadd("log:0", {"upto": upto}, id=position)
     client.xadd("log:1", {"upto": "1:1:0"}, id="1-0")
 
-    def note(*told):
+    def note(*reports):
         keys = {"appended": "appended", "matched": "matched", "marks": "marks", "reports": "reports"}
-        shards = [f"log:{shard}" for shard, _, _ in told]
-        return run("log/note_matched", **keys, shards=shards, marks_kept=2, told=[part for one in told for part in one])
+        shards = [f"log:{shard}" for shard, _, _ in reports]
+        return run("log/note_matched", **keys, shards=shards, marks_kept=2, shard_reports=[*sum(reports, ())])
 
     assert note((0, "1-0", "r1"), (1, "1-0", "r2")) == [1, 1]
     assert client.hget("matched", "events") == b"4"

@@ -1,7 +1,8 @@
 --! keys: appended, matched, marks, reports, shards*
---! args: marks_kept, told*
--- Counts what a micro-batch has matched. ``told``: of each shard its number, the position up to which it is matched,
--- and its report. Returns 1 for each shard that was counted, 0 for a shard that had reached the position before.
+--! args: marks_kept, shard_reports*
+-- Counts what a micro-batch has matched. ``shard_reports``: of each shard its number, the position up to which it is
+-- matched, and its report. Returns 1 for each shard that was counted, 0 for a shard that had reached the position
+-- before.
 local function later(one, other)
   local ms, n = string.match(one, '(%d+)-(%d+)')
   local other_ms, other_n = string.match(other, '(%d+)-(%d+)')
@@ -33,7 +34,7 @@ local function reached(key, shard, known, position)
 end
 local fresh, done = {}, {0, 0, 0}
 for i, key in ipairs(shards) do
-  local shard, position, report = told[3 * i - 2], told[3 * i - 1], told[3 * i]
+  local shard, position, report = shard_reports[3 * i - 2], shard_reports[3 * i - 1], shard_reports[3 * i]
   local known = redis.call('HGET', matched, 'position:' .. shard) or '0-0'
   fresh[i] = 0
   if later(position, known) then
