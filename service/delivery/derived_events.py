@@ -14,7 +14,7 @@ from shards import OutputRow
 from streams import EventBatch
 
 
-class DerivedEvents:
+class DerivedEventAppender:
     """Appends the rekeyed derived events of a micro-batch, then the time that their streams have reached.
 
     It may fail or be killed anywhere and be called again with the same rows: each event is in the log once.

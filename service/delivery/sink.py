@@ -17,7 +17,7 @@ import structlog
 
 from service.delivery.alert_spans import AlertSpans
 from service.delivery.decisions import Decisions
-from service.delivery.derived_events import DerivedEvents
+from service.delivery.derived_events import DerivedEventAppender
 from service.runtime import Stores
 from service.stores import USUAL_SEVERITY, RegisteredWebhook
 from shards import ALERT, ANSWER, DEAD_LETTER, REKEYED, STATS, OutputRow, ResultKind
@@ -37,7 +37,7 @@ class AlertSink:
         self._stores = stores
         self._clock = clock
         self._spans = None if spans is None else AlertSpans(spans, stores.request_contexts)
-        self._derived = DerivedEvents(stores.derived)
+        self._derived = DerivedEventAppender(stores.derived)
         self._decisions = Decisions(stores.deciders, clock)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:

@@ -11,7 +11,7 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.delivery.derived_events import DerivedEvents
+from service.delivery.derived_events import DerivedEventAppender
 from service.stores import DerivedEventStore, DerivedPart
 from shards import DERIVED, REKEYED, FoundRows, OutputRow, RowBlock, ShardState
 from streams import Event, EventBatch, LogEntry, RecordKind, encode_control, format_time, parse_time
@@ -83,7 +83,7 @@ def test_the_sink_appends_the_events_that_their_json_would_give(
 ) -> None:
     found, events = made
     store = Recorder()
-    sink = DerivedEvents(cast("DerivedEventStore", store))
+    sink = DerivedEventAppender(cast("DerivedEventStore", store))
     sink([row for block in found for row in block], [report(shard) for shard in range(3)])
     told = {
         place: [(*one, position) for one, position in zip(columns_of(part.events), part.positions, strict=True)]
