@@ -21,7 +21,7 @@ from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
-from service.cli.choices import LatePolicy, TieOrder
+from service.cli.choices import LatePolicy, TieOrder, read_lateness
 from service.cli.columns import FILE_OPTIONS, as_asked, with_options
 from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
@@ -56,7 +56,7 @@ from streams.readers import reading_of as reading_of_stream
 _STREAM = "backtest"
 _TERMINATED = 143
 _SUMMARY_FILE = "summary.json"
-_OF_PROJECTS = ("project", "against", "events", "limit", "output", "cores", "is_json")
+_OF_PROJECTS = ("project", "against", "events", "is_open", "limit", "output", "cores", "is_json")
 
 
 Past = Annotated[
@@ -122,7 +122,12 @@ def backtest(
     _begin(context)
     constraint_set, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     grouped = chosen_key(key)
-    said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=grouped or "key", ties=ties.ties)
+    said = replace(
+        event_time(lateness and read_lateness(lateness), late, idle_timeout),
+        name=_STREAM,
+        key=grouped or "key",
+        ties=ties.ties,
+    )
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
     question = Question(
         declaration=declaration,
@@ -163,7 +168,7 @@ def _run_project(said: Mapping[str, Any]) -> None:
     for one in projects:
         one.check()
     project, limit = projects[0], said["limit"]
-    plan = _compared(projects)
+    plan = replace(_compared(projects), is_open=said["is_open"])
     files = files_of(said["events"], project)
     histories = {name: _file_of(path, project.stream(name).declaration, plan) for name, path in files.items()}
     result = _result(histories, plan, said["cores"], limit, said["output"])

@@ -64,13 +64,6 @@ Simultaneous = Annotated[
 ]
 
 Lateness = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="Out-of-orderness bound: seconds that an event may be late; events are reordered by time within it.",
-    ),
-]
-AnyLateness = Annotated[
     str | None,
     typer.Option(
         metavar=f"SECONDS|{AUTO_FORM}",
@@ -118,7 +111,7 @@ def match(
     is_open: Beginning = False,
     ties: Simultaneous = TieOrder.LOG,
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
-    lateness: AnyLateness = None,
+    lateness: Lateness = None,
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     end: Ends = None,

@@ -41,7 +41,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class OnStream:
+class TracedPattern:
     """A registered pattern, and the key by which it is matched."""
 
     record: RegisteredPattern
@@ -128,7 +128,7 @@ class _Look:
 
     def members(self, records: Sequence[RegisteredPattern]) -> Document:
         """The members about what the patterns and the constraints make of the events."""
-        patterns = [OnStream(one, routed(parse_pattern(one.text), self._declaration)) for one in records]
+        patterns = [TracedPattern(one, routed(parse_pattern(one.text), self._declaration)) for one in records]
         is_open, deviation = not self._seen.is_over, None
         if not self._route:
             plain = self._run([])
@@ -144,7 +144,7 @@ class _Look:
         shown = deviation and {name: deviation[name] for name in _OF_DEVIATION}
         return {"open": is_open, "patterns": found, "deviation": shown, "following": following}
 
-    def _pattern(self, one: OnStream, *, is_open: bool) -> Document:
+    def _pattern(self, one: TracedPattern, *, is_open: bool) -> Document:
         record, route = one.record, one.routed.route
         nothing = {"matched": 0, "matches": [], "partial_matches": 0, "ended": None, "broken": None}
         document = {"name": record.name, "version": record.version, "by": route or None, **nothing}
@@ -163,7 +163,7 @@ class _Look:
             "ended": ended and {name: ended[name] for name in _OF_ENDING},
         }
 
-    def _first(self, one: OnStream) -> int:
+    def _first(self, one: TracedPattern) -> int:
         return self._seen.starts.get((one.record.name, one.record.version), 0)
 
     def _keys(self, route: str) -> list[str]:
@@ -171,9 +171,9 @@ class _Look:
         keyed = EventBatch.from_events(self._seen.events).keyed_by(self._declaration.attribute_of(route))
         return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
-    def _with_broken(self, found: Sequence[Document], patterns: Sequence[OnStream]) -> list[Document]:
+    def _with_broken(self, found: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
         """Patterns with how their last partial match ended, where they hold none; the events are matched one by one."""
-        groups: dict[int, list[OnStream]] = {}
+        groups: dict[int, list[TracedPattern]] = {}
         for document, one in zip(found, patterns, strict=True):
             is_timed = document["state"] == "alive" and one.routed.pattern.within_us is not None
             if document["state"] in ("waiting", "closed") or is_timed:
@@ -184,7 +184,7 @@ class _Look:
             broken |= broken_matches(plan, self._seen.events, first=first, now_us=self._seen.newest_us)
         return [_ended_by(one, broken.get(one["name"])) for one in found]
 
-    def _following(self, patterns: Sequence[OnStream]) -> list[Document]:
+    def _following(self, patterns: Sequence[TracedPattern]) -> list[Document]:
         """The effect of a next event of each known type, each on a copy of the transaction."""
         types = {*self._declaration.event_types, *self._declaration.end_events}
         if self._constraint_set is not None:
@@ -211,11 +211,11 @@ class _Look:
             for key, name in zip(ends, chosen, strict=True)
         ]
 
-    def _plan(self, patterns: Sequence[OnStream], declaration: StreamDeclaration | None = None) -> RunPlan:
+    def _plan(self, patterns: Sequence[TracedPattern], declaration: StreamDeclaration | None = None) -> RunPlan:
         pairs = [(one.routed, one.record.is_guarded) for one in patterns]
         return stream_plan(declaration or self._declaration, self._constraint_set, pairs)
 
-    def _run(self, patterns: Sequence[OnStream], first: int = 0) -> StreamReport:
+    def _run(self, patterns: Sequence[TracedPattern], first: int = 0) -> StreamReport:
         """Match the events again; patterns see those from the first on."""
         names, events = [one.record.name for one in patterns], EventBatch.from_events(self._seen.events)
         run = StreamRun(self._plan(patterns), follows_all=True, later=names)

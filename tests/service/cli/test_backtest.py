@@ -12,7 +12,8 @@ import typer
 from pipeline import BacktestResult
 from service.cli.backtest import backtest
 from service.cli.match import match
-from shards import ComparisonCounts, VariantCounts
+from shards import ComparisonCounts, RoundPlan, VariantCounts
+from streams import AutoLateness
 from streams.readers import Columns, ReaderOptions, read_batch
 from tests.shards.rounds import rounds_of
 
@@ -83,6 +84,23 @@ def test_columns_of_strangers_are_read_as_by_match(call, files, monkeypatch):
     assert (clock.zone, clock.unit, options.duplicates) == ("Europe/Berlin", "ms", "keep")
 
 
+def test_a_measured_lateness_is_that_of_the_stream_of_the_plan(call, files, monkeypatch):
+    plans: list[RoundPlan] = []
+
+    def noted(_, plan, *rest):
+        plans.append(plan)
+        raise typer.Exit(0)
+
+    monkeypatch.setattr("service.cli.backtest.run_job", noted)
+    words = ("backtest", "--pattern", "expensive.pattern", "--events", "events.jsonl")
+    assert call(*words, "--lateness", "auto:at_most=30")[0] == 0
+    assert call(*words, "--lateness", "2.5")[0] == 0
+    measured, fixed = (plan.variants[0].declarations["backtest"].lateness for plan in plans)
+    assert (measured, fixed) == (AutoLateness(at_most=30), 2.5)
+    status, _, err = call(*words, "--lateness", "soon")
+    assert (status, "lateness is 'soon'; write a number of seconds, none, or auto" in err) == (2, True), err
+
+
 RULES = """
 {kind: stream, name: orders}
 ---
@@ -138,3 +156,23 @@ def test_two_projects_are_compared_by_the_identity_of_each_kind_of_result(call, 
     assert len(found["alerts"]) == 4, "alerts with another alias are the same"
     status, out, _ = call(*words)
     assert "compared with against:\n- paid  k0  paid at 2026-01-01T00:00:03Z" in out
+
+
+def test_a_backtest_of_a_project_may_be_of_the_beginning_of_its_transactions(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("service.cli.backtest.check_java", lambda: None)
+    monkeypatch.setattr("service.cli.backtest.run_job", in_rounds)
+    (tmp_path / "rules").mkdir()
+    text = "PATTERN late EVENT SEQ(O a, WITHIN 3 s NOT P)"
+    (tmp_path / "rules" / "rules.yaml").write_text(
+        f"{{kind: stream, name: s}}\n---\n{{kind: pattern, name: late, stream: s, text: '{text}'}}"
+    )
+    lines = [{"id": f"e{n}", "type": "O", "time": f"2026-01-01T00:00:{n:02}Z", "key": f"k{n}"} for n in range(8)]
+    (tmp_path / "s.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    asked = (str(tmp_path / "rules"), "--events", f"s={tmp_path / 's.jsonl'}")
+    for more, alerts in (((), 8), (("--open",), 5)):
+        status, out, err = call("backtest", "--project", *asked, *more, "--json")
+        assert status == 0, err
+        _, ran, _ = call("run", *asked, *more, "--output", "json")
+        found = [one["key"] for one in orjson.loads(out)["alerts"]]
+        assert sorted(found) == sorted(one["key"] for one in orjson.loads(ran)["alerts"])
+        assert len(found) == alerts
