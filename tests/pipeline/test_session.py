@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.errors import JavaMissing
 from pipeline.spark.java import archive_options, check_java, java_version
+from pipeline.spark.workers import matcher_workers
 
 AT_START = signal.getsignal(signal.SIGINT)  # modules are imported before Spark starts
 
@@ -76,13 +77,19 @@ def test_spark_runs_this_interpreter_in_utc_with_states_in_rocksdb(spark):
 
 
 @pytest.mark.spark
-def test_workers_have_the_pipeline_when_they_begin(spark):
+def test_workers_that_match_have_the_pipeline_when_they_begin_and_others_only_the_source(spark):
     def imported(_):
         import sys  # noqa: PLC0415  # sent by value, so that nothing is imported for it
 
-        yield {"pipeline.runs.backtest", "pipeline.job", "pipeline.warmup", "shards.place"} <= set(sys.modules)
+        looked_for = ("pipeline.runs.backtest", "pipeline.job", "pipeline.warmup", "shards.place")
+        yield [name in sys.modules for name in (*looked_for, "pipeline.sources.log_reader")]
 
-    assert spark.sparkContext.parallelize([0], 1).mapPartitions(imported).collect() == [True]
+    def seen():
+        return spark.sparkContext.parallelize([0], 1).mapPartitions(imported).collect()
+
+    assert seen() == [[False, False, False, False, True]]
+    with matcher_workers(spark.sparkContext):
+        assert seen() == [[True] * 5]
 
 
 @pytest.mark.spark

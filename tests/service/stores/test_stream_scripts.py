@@ -15,10 +15,10 @@ def run(client):
 
 
 def test_registry_change_stream(run, client):
-    def change(before, after, rules_before="", rules_after="", told=("stream-on", "b")):
+    def change(before, after, rules_before="", rules_after="", controls=("stream-on", "b")):
         keys = {"streams": "streams", "constraints": "rules", "constraint_versions": "versions", "layout": "layout"}
         given = {"stream": "s", "version_field": "2@s", "shard_count": 2, "before": before, "after": after}
-        given |= {"rules_before": rules_before, "rules_after": rules_after, "told": list(told)}
+        given |= {"rules_before": rules_before, "rules_after": rules_after, "controls": list(controls)}
         return run("registry/change_stream", **keys, shards=["log:0", "log:1"], **given)
 
     client.hset("streams", "s", "1")
