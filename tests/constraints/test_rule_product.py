@@ -158,6 +158,13 @@ def test_giving_up_is_counted() -> None:
     assert hasty.given_up > 0
 
 
+def test_no_more_answers_are_kept_than_the_limit() -> None:
+    product = RuleProduct(ConstraintSet(rules=(rule("existence", "A", count=1),)), max_steps=10**9, memory_limit=2)
+    for impossible in ("", "A", "B", "AB", "C"):
+        product.can_complete(product.start, NOTHING, frozenset(impossible), assumes_completion=True)
+        assert len(vars(product)["_answers"]) <= 2
+
+
 def test_places_mean_the_same_wherever_the_set_is_loaded() -> None:
     document = ["response(A, B)", "init(A)", "existence(3, C)"]
     first, second = (RuleProduct(parse_constraints(document).constraint_set) for _ in range(2))

@@ -50,6 +50,13 @@ def test_an_order_that_cannot_be_kept() -> None:
     ]
 
 
+def test_alternatives_have_reasons_of_their_own() -> None:
+    constraint_set = ConstraintSet((Exclusive("A", "B"), Exclusive("C", "D")))
+    check = check_query(query_of(("OR", ("SEQ", "A", "B"), ("SEQ", "C", "D"), ("SEQ", "A", "X", "B"))), constraint_set)
+    first, second = Exclusive("A", "B"), Exclusive("C", "D")
+    assert [term.constraints for term in check.dead] == [(first,), (second,), (first,)]
+
+
 def test_a_type_that_never_occurs() -> None:
     check = check_query(query_of(("SEQ", "X", "A")), ConstraintSet((Clause(frozenset("A"), None),)))
     assert [term.text for term in check.dead] == ["A clashes with absence(A)"]

@@ -199,4 +199,6 @@ def test_what_is_no_workflow_and_too_many_constraints_are_refused(monkeypatch: p
         parse_constraints({"workflow": "order"})
     monkeypatch.setattr("constraints.documents.document.MAX_DERIVED", 1)
     with pytest.raises(InvalidConstraints, match="there are more than 1 constraints of the workflow"):
-        parse_constraints({"workflow": {"name": "w", "constraints": ["prior(A, B)"], "end": ["B"]}})
+        parse_constraints({"workflow": (workflow := {"name": "w", "constraints": ["prior(A, B)"], "end": ["B"]})})
+    monkeypatch.setattr("constraints.documents.document.MAX_DERIVED", 2)
+    assert parse_constraints({"workflow": workflow}).constraint_set.process is not None
