@@ -122,12 +122,8 @@ def backtest(
     _begin(context)
     constraint_set, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     grouped = chosen_key(key)
-    said = replace(
-        event_time(lateness and read_lateness(lateness), late, idle_timeout),
-        name=_STREAM,
-        key=grouped or "key",
-        ties=ties.ties,
-    )
+    timing = event_time(lateness and read_lateness(lateness), late, idle_timeout)
+    said = replace(timing, name=_STREAM, key=grouped or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
     question = Question(
         declaration=declaration,
@@ -140,8 +136,7 @@ def backtest(
         is_open=is_open,
     )
     _check(question)
-    histories = {_STREAM: _history(context.params, grouped, said)}
-    result = _result(histories, plan_of(question), cores, limit, output)
+    result = _result({_STREAM: _history(context.params, grouped, said)}, plan_of(question), cores, limit, output)
     _report(result, use, limit, output, is_json=is_json)
 
 
