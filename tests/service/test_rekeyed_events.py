@@ -67,8 +67,8 @@ def by_json(events: Sequence[tuple[RowBlock, Event]]) -> dict[tuple[str, int], l
     for block, event in events:
         body = {"time": format_time(event.time_us), "type": event.type, "key": event.key, "data": event.data}
         read = orjson.loads(orjson.dumps(body))
-        told = parse_time(read["time"]), event.id, read["type"], read["key"], orjson.dumps(read["data"])
-        found[block.found.subjects[0].as_py(), block.shard].append((*told, block.position))
+        reported = parse_time(read["time"]), event.id, read["type"], read["key"], orjson.dumps(read["data"])
+        found[block.found.subjects[0].as_py(), block.shard].append((*reported, block.position))
     return {place: sorted(some) for place, some in found.items()}
 
 
@@ -85,11 +85,11 @@ def test_the_sink_appends_the_events_that_their_json_would_give(
     store = Recorder()
     sink = DerivedEventAppender(cast("DerivedEventStore", store))
     sink([row for block in found for row in block], [report(shard) for shard in range(3)])
-    told = {
+    reported = {
         place: [(*one, position) for one, position in zip(columns_of(part.events), part.positions, strict=True)]
         for place, part in store.parts.items()
     }
-    assert told == by_json(events)
+    assert reported == by_json(events)
     for part in store.parts.values():
         again = EventBatch.from_events(part.events.to_events())
         assert np.array_equal(part.events.key_hashes, again.key_hashes)

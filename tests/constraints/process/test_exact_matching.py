@@ -108,7 +108,7 @@ def test_saved_and_loaded_in_between_ends_the_same_runs(seed: int, node: Node, d
 
 def test_a_word_that_leaves_the_language_deviates_once_at_the_event_that_leaves_it(draws: Draws) -> None:
     random = Random(5)
-    told = 0
+    reported = 0
     for _ in (cases := draws(150)):
         automaton = random_automaton(random, LETTERS, 5)
         word = random.choices(LETTERS, k=6)
@@ -125,8 +125,8 @@ def test_a_word_that_leaves_the_language_deviates_once_at_the_event_that_leaves_
         events = [Event(id=f"{place}", type=name, time_us=place, key="k") for place, name in enumerate(word)]
         found = matcher.process(EventBatch.from_events(events)).deviations()
         assert [deviation.event_id for deviation in found] == ([] if leaves is None else [f"{leaves}"])
-        told += leaves is not None
-    assert told > 8 / 15 * len(cases)
+        reported += leaves is not None
+    assert reported > 8 / 15 * len(cases)
 
 
 def test_beyond_the_cap_traces_go_on_unguarded() -> None:
