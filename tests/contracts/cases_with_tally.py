@@ -17,7 +17,7 @@ from pipeline.testing import match_log
 from service import AlertSink, build_stores
 from service.cli.app import COMMANDS, build_app, listing
 from service.doctor import EVERYTHING
-from service.testing import HandClock, empty_client, private_server, settings_for
+from service.testing import HandClock, empty_client, settings_for
 from shards import DOCUMENT_KINDS, EXERCISES, RESULT_KINDS
 from streams.compiling import run_exercise
 
@@ -25,12 +25,6 @@ KEY = "a-key-for-tests"
 DOCUMENT = {"name": "thirds", "stream": "orders", "every": 3}
 PLACE = "/v1/tallies"
 EVENTS = [{"id": f"e{n}", "type": "A", "time": f"2026-01-01T00:00:0{n}Z", "data": {"id": "k"}} for n in range(1, 8)]
-
-
-@pytest.fixture(scope="module")
-def server_url(tmp_path_factory):
-    with private_server(tmp_path_factory.mktemp("redis")) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +71,7 @@ def matched(http, stores, server_url, settings, tmp_path):
 
 
 @pytest.fixture
-def told(http, api_url, monkeypatch, tmp_path):
+def command(http, api_url, monkeypatch, tmp_path):
     """Runs a command and returns what it prints."""
     monkeypatch.setenv("FORESTALL_API_KEY", KEY)
     monkeypatch.chdir(tmp_path)
@@ -128,8 +122,8 @@ def test_every_route_of_the_kind_answers(app, http, matched):
     assert 'tallies_total{stream="orders",tally="thirds"} 2' in http.get("/metrics").text.replace("forestall_", "")
 
 
-def test_every_command_of_the_kind_runs(http, matched, told):
-    assert "thirds: version 1 on orders, active" in told("tallies", "add", "thirds.yaml")
+def test_every_command_of_the_kind_runs(http, matched, command):
+    assert "thirds: version 1 on orders, active" in command("tallies", "add", "thirds.yaml")
     matched()
     http.post(PLACE, json={**DOCUMENT, "name": "draft", "state": "draft"})
     words = {"activate": "draft", "add": "thirds.yaml", "delete": "draft", "list": "", "retire": "draft"}
@@ -137,38 +131,38 @@ def test_every_command_of_the_kind_runs(http, matched, told):
     order = ["add", "activate", "list", "show", "explain", "pause", "resume", "retire", "delete"]
     assert sorted(group.commands) == sorted(order)
     for name in order:
-        told("tallies", name, *filter(None, [words.get(name, "thirds")]))
+        command("tallies", name, *filter(None, [words.get(name, "thirds")]))
     assert "Tallies of the running service." in COMMANDS["tallies"]
     assert "tallies" in vars(get_command(listing()))["commands"]
 
 
-def test_a_project_with_it_is_applied_exported_planned_and_pruned(http, told, tmp_path):
+def test_a_project_with_it_is_applied_exported_planned_and_pruned(http, command, tmp_path):
     folder = tmp_path / "rules"
     folder.mkdir()
     stream = {"kind": "stream", "name": "orders", "key": "data.id", "mapping": {"data": "data"}}
     documents = [stream, {"kind": "tally", **DOCUMENT}]
     (folder / "project.yaml").write_text(yaml.safe_dump_all(documents))
-    assert "tally thirds" in told("apply", "rules", "--plan", status=1)
-    told("apply", "rules")
+    assert "tally thirds" in command("apply", "rules", "--plan", status=1)
+    command("apply", "rules")
     assert http.get(f"{PLACE}/thirds").json()["body"] == {"every": 3}
-    told("export", "exported")
+    command("export", "exported")
     exported = [one for path in (tmp_path / "exported").rglob("*.yaml") for one in yaml.safe_load_all(path.read_text())]
     assert {"kind": "tally", "name": "thirds", "every": 3} in [
         {name: one[name] for name in ("kind", "name", "every") if name in one} for one in exported
     ]
-    assert "tally" not in told("apply", "exported", "--plan")
+    assert "tally" not in command("apply", "exported", "--plan")
     (folder / "project.yaml").write_text(yaml.safe_dump(stream))
-    assert "tally thirds" in told("apply", "rules", "--plan", "--prune", status=1)
+    assert "tally thirds" in command("apply", "rules", "--plan", "--prune", status=1)
 
 
-def test_webhooks_status_and_streams_know_it(http, matched, told):
+def test_webhooks_status_and_streams_know_it(http, matched, command):
     http.post(PLACE, json=DOCUMENT)
     matched()
     body = {"url": "http://127.0.0.1:9/hook", "kinds": ["tally.reached"], "pattern": "thirds"}
     added = http.post("/v1/webhooks", json=body)
     assert added.status_code == 201, added.text
-    told("webhooks", "list")
-    assert "orders" in told("status", status=1)  # nothing runs the pipeline
+    command("webhooks", "list")
+    assert "orders" in command("status", status=1)  # nothing runs the pipeline
     refused = http.delete("/v1/streams/orders")
     assert (refused.status_code, "tally thirds" in refused.json()["detail"]) == (409, True), refused.text
     said = http.post("/v1/streams/orders/punctuations", json={"range": {"to": 5}}).json()

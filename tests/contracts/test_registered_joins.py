@@ -19,7 +19,7 @@ from service.client import ForestallClient
 from service.processes.timekeeper import Timekeeper
 from service.projects import apply_plan, export_project, plan_project, read_project
 from service.registering.operators import OperatorLibrary
-from service.testing import HandClock, empty_client, private_server, settings_for
+from service.testing import HandClock, empty_client, settings_for
 from shards import RESULT_KINDS, OperatorRefused
 
 pytestmark = pytest.mark.redis
@@ -55,12 +55,6 @@ HANDLED: dict[str, Any] = {
     "return": {"order": "id(o)", "first": "id(first)", "last": "id(last)", "why": "decided_by(last)"},
 }
 """The last payment of an order comes 21 s after it, when the order has left its window."""
-
-
-@pytest.fixture(scope="module")
-def server_url(tmp_path_factory):
-    with private_server(tmp_path_factory.mktemp("redis")) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

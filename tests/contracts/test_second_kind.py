@@ -21,7 +21,7 @@ from pipeline.testing import match_log
 from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores
 from service.cli.operators import operator_commands
 from service.delivery.deliverer import Deliverer
-from service.testing import HandClock, empty_client, private_server, receiving, settings_for
+from service.testing import HandClock, empty_client, receiving, settings_for
 from shards.kinds import KINDS, result_table
 from tests.contracts import tally
 
@@ -35,12 +35,6 @@ EVENTS = [
     for number, key in enumerate("ababbbaabb", 1)
 ]
 THIRDS = {"a": [7], "b": [5, 10]}  # number of the third, sixth, … event of each key
-
-
-@pytest.fixture(scope="module")
-def server_url(tmp_path_factory):
-    with private_server(tmp_path_factory.mktemp("redis")) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

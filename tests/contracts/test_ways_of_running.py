@@ -10,14 +10,13 @@ import pytest
 
 from pipeline.runs.backtest import BacktestOptions, run_backtest
 from pipeline.runs.history import History
-from pipeline.spark.session import SessionOptions, build_context, end_session
 from service import Registration, build_stores
 from service.intake.posting import Intake
 from service.processes import timekeeper
 from service.processes.timekeeper import Timekeeper
 from service.projects import LocalProject, read_project
 from service.registering.operators import OperatorLibrary
-from service.testing import HandClock, empty_client, private_server, settings_for
+from service.testing import HandClock, settings_for
 from shards import InlineShards, RoundPlan, RowBlock
 from shards.kinds import KINDS
 from streams import Event, EventBatch, StreamDeclaration, render_plain
@@ -91,25 +90,6 @@ return: {x: id(x), y: id(y)}
 """
 RULES = {"patterns": PATTERNS, "joins": JOINS, "re-keyed": REKEYED, "waiting": WAITING}
 EVERY = pytest.mark.parametrize("name", RULES)
-
-
-@pytest.fixture(scope="module")
-def server_url(tmp_path_factory):
-    with private_server(tmp_path_factory.mktemp("redis")) as url:
-        yield url
-
-
-@pytest.fixture
-def client(server_url):
-    with empty_client(server_url) as client:
-        yield client
-
-
-@pytest.fixture
-def context(tmp_path):
-    context = build_context(SessionOptions(data_folder=tmp_path / "spark", master="local[2]"))
-    yield context
-    end_session(context)
 
 
 def project_of(folder, name: str) -> LocalProject:
@@ -195,7 +175,7 @@ def test_shards_and_rounds_give_equal_rows(tmp_path, name):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_spark_gives_the_rows_of_one_shard(context, tmp_path):
+def test_spark_gives_the_rows_of_one_shard(spark, tmp_path):
     for name in RULES:
         project, events = project_of(tmp_path, name), events_of(name)
         plan = plan_of(project)
@@ -205,7 +185,7 @@ def test_spark_gives_the_rows_of_one_shard(context, tmp_path):
             file.write_bytes(b"".join(orjson.dumps(render_plain(one)) + b"\n" for one in batch.to_events()))
             options = reading_of(project.stream(stream).declaration)
             histories[stream] = History(files=(file,), options=options, routes=plan.routes(stream))
-        result = run_backtest(context, histories, plan, BacktestOptions(shards=3, limit=10**6))
+        result = run_backtest(spark.sparkContext, histories, plan, BacktestOptions(shards=3, limit=10**6))
         found = [(kind, orjson.dumps(one)) for kind, some in result.rows.items() for one in some]
         assert said(found) == inline(project, events, 1), name
 
