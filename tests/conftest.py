@@ -18,6 +18,8 @@ from house.session import Bound, Heartbeat, line_writer, slow_files_first
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pipeline.spark.session import SessionOptions
+
 SURPLUS = pytest.StashKey[set[str]]()
 GARBAGE = 10_000, 20, 20  # how many objects are made before garbage is looked for, and how often the older is spared
 gc.disable()  # nothing of what is imported and collected is garbage: looking for some takes a third of that time
@@ -97,17 +99,23 @@ def kernels(pytestconfig: pytest.Config) -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, kernels: str) -> Iterator[SparkSession]:
-    """A real Spark, one for each process of tests: a second one would be the same, and end with the first."""
-    from pipeline.spark.session import SessionOptions, build_session  # noqa: PLC0415 - takes long
+def spark_options(tmp_path_factory: pytest.TempPathFactory, kernels: str) -> Iterator[SessionOptions]:
+    """The options of the tests' own Spark."""
+    from pipeline.spark.session import SessionOptions  # noqa: PLC0415 - takes long
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NUMBA_CACHE_DIR", kernels)
         patch.setenv("PYSPARK_PYTHON", "")
         patch.setenv("PYSPARK_DRIVER_PYTHON", "")
-        session = build_session(SessionOptions(data_folder=tmp_path_factory.mktemp("spark"), master="local[2]"))
-        yield session
-        session.stop()
+        yield SessionOptions(data_folder=tmp_path_factory.mktemp("spark"), master="local[2]")
+
+
+@pytest.fixture
+def spark(spark_options: SessionOptions) -> SparkSession:
+    """A real Spark, the same for all tests of a process, or another where a command under test has ended that one."""
+    from pipeline.spark.session import build_session  # noqa: PLC0415 - takes long
+
+    return build_session(spark_options)
 
 
 @pytest.hookimpl(trylast=True)
