@@ -17,8 +17,8 @@ from constraints import to_document
 from service.registering.registration import Registration
 from service.runtime import Stores, build_stores
 from service.stores import Submission, connect
-from service.testing import private_server, settings_for
 from streams import EventBatch, StreamDeclaration, SystemClock, key_hash
+from tests.builders.service import private_server, settings_for
 from workflows import OrderSettings
 
 STREAM = "orders"

@@ -30,8 +30,8 @@ from benchmarks.join_workload import (
 )
 from benchmarks.pipeline_chaos import Outcome, Plan, await_drained, main
 from service.processes.temporary import TemporaryService
-from service.testing import HandReceiver, receiving
 from streams import Event
+from tests.builders.service import HandReceiver, receiving
 
 DERIVED, WEBHOOKS = "derived events", "webhooks"
 _EVENTS_OF_AN_ORDER = 6.9

@@ -45,10 +45,10 @@ from service.runtime import Stores
 from service.settings import Settings
 from service.stores import Submission
 from service.stores import connect as connect_stores
-from service.testing import private_server, settings_for
 from shards import InlineShards, RowBlock
 from shards.kinds.joins import JoinKind, merged_stream
 from streams import EventBatch, OperatorOn, StreamDeclaration, StreamOn, SystemClock
+from tests.builders.service import private_server, settings_for
 
 _SHARDS, _REQUEST, _TAKEN = 4, 20_000, 8
 _STREAMS = ("orders", "payments")

@@ -25,8 +25,8 @@ from benchmarks.filled_log import STREAM, order_batches
 from benchmarks.workload import EP1, Q1, Q2, order_constraints
 from constraints import to_document
 from shards import OutputRow, ShardState
-from shards.testing import Step, log_of
 from streams import ConstraintsOn, LogEntry, PatternOn, RecordKind, StreamDeclaration, StreamOn
+from tests.builders.shards import Step, log_of
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PATTERNS = {"Q1": Q1, "Q2": Q2, "EP1": EP1}

@@ -34,8 +34,8 @@ from benchmarks.workload import EP1, Q1, order_constraints, orders
 from constraints import to_document
 from service.processes.temporary import TemporaryService, require_ready, running
 from shards import run_inline
-from shards.testing import Step, bodies, log_of
 from streams import ConstraintsOn, Event, ForestallError, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import Step, bodies, log_of
 from workflows import OrderSettings
 
 STREAM = "chaos"

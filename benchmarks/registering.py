@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from service import Registration, build_stores
-from service.testing import HandClock, empty_client, private_server, settings_for
 from shards.state import ShardState
-from shards.testing import event, log_of
 from streams import PatternOn, StreamDeclaration, StreamOn
+from tests.builders.service import HandClock, empty_client, private_server, settings_for
+from tests.builders.shards import event, log_of
 
 STREAM = StreamDeclaration(name="orders")
 FORMS: Mapping[str, str] = {

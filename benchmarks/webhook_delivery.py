@@ -34,8 +34,8 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from service import Stores, WebhookDraft, WebhookLibrary, build_stores
 from service.stores import connect
 from service.stores.deliveries.delivery_queue import SENDING_KEY
-from service.testing import private_server, settings_for, sink_row
 from streams import SystemClock
+from tests.builders.service import private_server, settings_for, sink_row
 
 FAULTS = ("500", "reset", "silence")
 

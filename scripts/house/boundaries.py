@@ -10,7 +10,7 @@ from pathlib import Path
 from house.sources import LITERATURE, PACKAGES, ROOT, Source, Violation
 
 CORE = ("streams", "nfa", "constraints", "workflows", "shards")
-SHARED_MODULES = ("testing", "reference", "errors")  # meant for other packages as they are
+SHARED_MODULES = ("reference", "errors")  # meant for other packages as they are
 
 _CLOCK_HOME = "streams/clock.py"
 _CLOCKS = {

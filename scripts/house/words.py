@@ -72,7 +72,7 @@ _DOCUMENTS = (
 )
 _DECISIONS = "docs/adr/*"  # stay in the words in which they were made
 _FOR_USERS = ("api/*", "service/cli/*", "service/doctor/*", "service/settings.py", "*/errors.py")
-_NOT_READ = ("*/kernels/*", "*testing.py")
+_NOT_READ = ("*/kernels/*",)
 _CODE = re.compile(r"`[^`]*`")
 
 

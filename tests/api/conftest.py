@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from api import create_app
-from api.testing import serving
 from service import build_stores
-from service.testing import HandClock, empty_client, private_server, settings_for
+from tests.builders.api import serving
+from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
 KEY = "a-key-for-tests"
 PATIENCE_S = 300.0  # the first request that matches compiles the kernels

@@ -16,10 +16,10 @@ import pytest
 from api import create_app
 from api.errors import STATUS
 from api.errors import problem as problem_of
-from api.testing import serving
 from service import RecordFormatError, SettingsInvalid
-from service.testing import settings_for
 from streams import ForestallError
+from tests.builders.api import serving
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

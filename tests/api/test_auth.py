@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 
 from api import create_app
 from api.access.door import OPEN_PATHS
-from service.testing import settings_for
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from api import create_app
-from service.testing import settings_for
+from tests.builders.service import settings_for
 
 READING = ("get", "head")
 

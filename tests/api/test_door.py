@@ -4,8 +4,8 @@ import httpx
 import pytest
 
 from api import create_app
-from api.testing import serving
-from service.testing import settings_for
+from tests.builders.api import serving
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

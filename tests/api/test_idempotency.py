@@ -5,7 +5,7 @@ import pytest
 import redis
 
 from service.stores import Asked
-from service.testing import sink_row
+from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 

@@ -20,13 +20,13 @@ from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
 from api import create_app
-from api.testing import serving
 from service import AlertSink
 from service.stores import DeliveryOutcome
-from service.testing import settings_for
 from shards import ShardState
-from shards.testing import Step, event, log_of
 from streams import PatternOn, StreamDeclaration, StreamOn
+from tests.builders.api import serving
+from tests.builders.service import settings_for
+from tests.builders.shards import Step, event, log_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 

@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 from api import create_app
-from api.testing import serving
 from service.client import ForestallClient
 from service.errors import ServiceOverloaded
-from service.testing import settings_for, stats_row
 from streams import Event, EventBatch
+from tests.builders.api import serving
+from tests.builders.service import settings_for, stats_row
 
 pytestmark = pytest.mark.redis
 

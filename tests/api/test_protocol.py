@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from api import create_app
-from api.testing import serving
-from service.testing import settings_for
+from tests.builders.api import serving
+from tests.builders.service import settings_for
 
 PATIENCE_S = 20.0
 HEAD = b"GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n"

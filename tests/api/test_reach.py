@@ -10,8 +10,8 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from api import create_app
 from api.access.door import OPEN_PATHS
 from api.access.reach import OWNED_PLACES, _members
-from service.testing import settings_for, sink_row
 from shards import DOCUMENT_KINDS
+from tests.builders.service import settings_for, sink_row
 
 pytestmark = pytest.mark.redis
 

@@ -13,9 +13,9 @@ import structlog
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from api import create_app
-from api.testing import serving
 from service import configure_logs
-from service.testing import settings_for
+from tests.builders.api import serving
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -15,14 +15,14 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from api import create_app
-from api.testing import serving
 from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores, open_spans
 from service.delivery.deliverer import Deliverer
 from service.errors import TracerMissing
 from service.settings import TracingSettings
-from service.testing import empty_client, receiving, settings_for
 from shards.inline import run_inline
 from streams import SystemClock
+from tests.builders.api import serving
+from tests.builders.service import empty_client, receiving, settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -22,8 +22,8 @@ from constraints.analysing.forecast import forecast
 from constraints.analysing.profit import idle_parts
 from constraints.analysing.redundancy import redundant_atoms
 from constraints.remainder import Remainder
-from constraints.testing import conforms, constraint_sets, occurs_in, queries, query_of, words
 from nfa import EventClass, MonitorState, Query, build_query, parse_pattern
+from tests.builders.constraints import conforms, constraint_sets, occurs_in, queries, query_of, words
 
 TYPES = ("A", "B", "C", "D")
 

@@ -8,7 +8,8 @@ import pytest
 from constraints import NOTHING, Clause, ConstraintSet, Exclusive, Prior, Remainder, Require, alive, parse_constraints
 from constraints.model import Rule, Settings
 from constraints.monitoring.bit_tables import BitTables
-from constraints.testing import (
+from nfa import Atom, BitGuard, EventClass, Symbol
+from tests.builders.constraints import (
     compared,
     oracle_alive,
     query_of,
@@ -16,7 +17,6 @@ from constraints.testing import (
     random_set,
     shapes_of,
 )
-from nfa import Atom, BitGuard, EventClass, Symbol
 
 TYPES = "ABCDEF"
 

@@ -25,8 +25,8 @@ from constraints import (
 )
 from constraints.analysing.frequencies import Frequencies
 from constraints.analysing.state_count import count_states
-from constraints.testing import constraint_sets, queries, query_of
 from nfa import EventClass, MonitorState
+from tests.builders.constraints import constraint_sets, queries, query_of
 
 TYPES = ("A", "B", "C", "D", "E", "F")
 

@@ -18,7 +18,9 @@ from constraints import (
     find_clash,
     remainder_of,
 )
-from constraints.testing import (
+from house.examples import Draws
+from nfa import Query
+from tests.builders.constraints import (
     constraint_sets,
     queries,
     query_of,
@@ -27,8 +29,6 @@ from constraints.testing import (
     random_symbols,
     with_conditions,
 )
-from house.examples import Draws
-from nfa import Query
 
 TYPES = "ABCDE"
 

@@ -20,9 +20,9 @@ from constraints import (
     explain_deviation,
     parse_constraints,
 )
-from constraints.testing import compared, oracle_alive, random_set
 from house.examples import Draws
 from nfa import EventClass, MonitorState, Symbol
+from tests.builders.constraints import compared, oracle_alive, random_set
 
 CYCLE = "require(A, K) require(B, M) prior(K, M) prior(M, K)"
 

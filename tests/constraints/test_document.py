@@ -21,7 +21,7 @@ from constraints import (
     parse_constraints,
     to_document,
 )
-from constraints.testing import constraint_sets
+from tests.builders.constraints import constraint_sets
 
 EXPECTED = ConstraintSet((Prior("A", "B"), Exclusive("L", "U"), Require("A", "K")), frozenset({"X", "Y"}))
 

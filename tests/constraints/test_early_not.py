@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import Constraint, ConstraintSet, Exclusive, Monitor, Part, Prior, Require
-from constraints.testing import conforms, constraint_sets
 from nfa import Matcher, MatchOutput
-from nfa.testing import batches, splits
 from streams import Event, EventBatch, Ties
+from tests.builders.constraints import conforms, constraint_sets
+from tests.builders.patterns import batches, splits
 
 PLAIN = "SEQ(A a, NOT X n)"
 WINDOW = "SEQ(A a, NOT X n) WITHIN 10 us"

@@ -20,10 +20,10 @@ from constraints import (
     parse_constraints,
     remainder_of,
 )
-from constraints.testing import Tree, compared, constraint_sets, queries, query_of, random_query, random_set
 from house.examples import Draws
 from nfa import EventClass, MonitorState, Pattern, PatternState, Query, Symbol, build_query
 from streams import Ties
+from tests.builders.constraints import Tree, compared, constraint_sets, queries, query_of, random_query, random_set
 
 QUOTE: Tree = ("SEQ", "O o", "Q q", "F f")
 

@@ -19,8 +19,8 @@ from constraints import (
     remainder_of,
 )
 from constraints.explaining.failing import FailingCondition
-from constraints.testing import TraceStep, compared, constraint_sets, occupied_states, queries, query_of, words
 from nfa import EventClass, MonitorState, PatternState, Query, Symbol, build_query, parse_pattern
+from tests.builders.constraints import TraceStep, compared, constraint_sets, occupied_states, queries, query_of, words
 from workflows import derive_constraints, order_fulfilment
 from workflows.reference import enumerate_language
 

@@ -5,7 +5,6 @@ from random import Random
 import pytest
 
 from constraints.implication import Condition, implies
-from constraints.testing import SIGNS
 from house.examples import Draws
 from nfa import (
     Atom,
@@ -24,6 +23,7 @@ from nfa import (
 )
 from nfa.reference.values import takes
 from streams import Event
+from tests.builders.constraints import SIGNS
 
 NUMBERS = [-1, 0, 0.5, 1, 1.5, 2, 3, 2**53 + 1, float(2**53), float("nan")]
 VALUES: list[object] = [None, True, False, *NUMBERS, "", "a", "aa", "b", "c", {}]

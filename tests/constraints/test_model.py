@@ -18,8 +18,8 @@ from constraints import (
     Settings,
     parse_constraints,
 )
-from constraints.testing import compared
 from nfa import Atom, Symbol
+from tests.builders.constraints import compared
 
 
 @pytest.mark.parametrize(

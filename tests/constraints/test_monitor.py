@@ -24,7 +24,9 @@ from constraints import (
 )
 from constraints.reasoning.reasoner import Reasoner
 from constraints.remainder import single
-from constraints.testing import (
+from house.examples import Draws
+from nfa import OTHER, Atom, EventClass, Guard, MonitorState, OnViolation, Prune, Query
+from tests.builders.constraints import (
     conforms,
     constraint_sets,
     oracle_alive,
@@ -34,8 +36,6 @@ from constraints.testing import (
     random_set,
     words,
 )
-from house.examples import Draws
-from nfa import OTHER, Atom, EventClass, Guard, MonitorState, OnViolation, Prune, Query
 
 TYPES = "ABCDE"
 

@@ -12,9 +12,9 @@ import pytest
 from constraints import NOTHING, ConstraintSet, End, Exclusive, Monitor, Prior, Remainder, Require, Rule, remainder_of
 from constraints.remainder import single
 from constraints.rules.automaton import RuleAutomaton
-from constraints.testing import query_of, random_query, random_set
 from house.examples import Draws
 from nfa import OTHER, Atom, EventClass, MonitorState
+from tests.builders.constraints import query_of, random_query, random_set
 
 TYPES = "ABCX"
 

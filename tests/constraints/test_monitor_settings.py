@@ -18,7 +18,9 @@ from constraints import (
     alive,
     remainder_of,
 )
-from constraints.testing import (
+from house.examples import Draws
+from nfa import OTHER, Atom, EventClass, MonitorState, Query, Symbol
+from tests.builders.constraints import (
     Shape,
     compared,
     oracle_alive,
@@ -28,8 +30,6 @@ from constraints.testing import (
     random_symbols,
     shapes_of,
 )
-from house.examples import Draws
-from nfa import OTHER, Atom, EventClass, MonitorState, Query, Symbol
 
 
 def event(name: str) -> EventClass:

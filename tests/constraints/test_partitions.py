@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from constraints import ConstraintSet, check_query, parse_constraints, remainder_of
 from constraints.reasoning import reference
-from constraints.testing import Tree, constraint_sets, query_of
 from nfa import PatternRefused, Query, build_query, parse_pattern
 from nfa.automata.guard_view import GuardView, guard_view
 from nfa.automata.pattern_automaton import build_automaton
 from nfa.registered import registered
-from nfa.testing import patterns
+from tests.builders.constraints import Tree, constraint_sets, query_of
+from tests.builders.patterns import patterns
 
 TYPES = ("A", "B", "C", "D")
 WIDE = "SEQ(" + ", ".join(f"OR(A a{i}, SEQ(B b{i}, C|D c{i}))" for i in range(11)) + ", E e)"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from constraints import Clause, Constraint, ConstraintSet, Exclusive, Monitor, Prior, Require
-from constraints.testing import keeping
 from house.examples import Draws
 from nfa import Deviation, Match, Matcher, MatchOutput, OnViolation, Prune
 from streams import Event, EventBatch
+from tests.builders.constraints import keeping
 
 TYPES = "ABCD"
 

@@ -11,11 +11,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from constraints import ConstraintSet, End, Exclusive, Monitor, Part, Prior, Require, Settings, alive
-from constraints.testing import constraint_sets, keeping, random_query, random_set
 from house.examples import Draws
 from nfa import Match, Matcher, Node, PatternRefused, Prune, describe_node, parse_pattern
-from nfa.testing import TYPES, batches, event_lists, nodes, run, splits
 from streams import Event, EventBatch
+from tests.builders.constraints import constraint_sets, keeping, random_query, random_set
+from tests.builders.patterns import TYPES, batches, event_lists, nodes, run, splits
 
 
 def matchers(node: Node, constraint_set: ConstraintSet) -> tuple[Matcher, Matcher]:

@@ -11,7 +11,9 @@ from constraints import NOTHING, ConstraintSet, Remainder, Settings, alive, rema
 from constraints.model import Prior, Require
 from constraints.reasoning.reasoner import Reasoner
 from constraints.remainder import Gap
-from constraints.testing import (
+from house.examples import Draws
+from nfa import Atom, PatternState, Query, Symbol
+from tests.builders.constraints import (
     compared,
     conforms,
     constraint_sets,
@@ -26,8 +28,6 @@ from constraints.testing import (
     with_conditions,
     words,
 )
-from house.examples import Draws
-from nfa import Atom, PatternState, Query, Symbol
 
 TYPES = "ABCDE"
 seen_sets = st.frozensets(st.sampled_from(TYPES), max_size=3)

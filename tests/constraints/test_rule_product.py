@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from constraints import NOTHING, ConstraintSet, Prior, Remainder, Rule, parse_constraints, remainder_of
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.product import RuleProduct
-from constraints.testing import Tree, occurs_in, query_of
 from nfa import Symbol, parse_step
+from tests.builders.constraints import Tree, occurs_in, query_of
 
 TYPES = ["A", "B", "C", "Other"]
 LONGEST = 6

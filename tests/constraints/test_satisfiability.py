@@ -21,8 +21,8 @@ from constraints import (
     failing_conditions,
 )
 from constraints.remainder import single
-from constraints.testing import compared, query_of
 from nfa import Symbol, build_query, parse_pattern
+from tests.builders.constraints import compared, query_of
 
 
 def test_a_joint_clash_names_atoms_and_constraints() -> None:

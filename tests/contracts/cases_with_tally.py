@@ -10,16 +10,16 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from api import create_app
-from api.testing import serving
 from pipeline.job import JobOptions
 from pipeline.sources import EventLogOptions
-from pipeline.testing import match_log
 from service import AlertSink, build_stores
 from service.cli.app import COMMANDS, build_app, listing
 from service.doctor import EVERYTHING
-from service.testing import HandClock, empty_client, settings_for
 from shards import DOCUMENT_KINDS, EXERCISES, RESULT_KINDS
 from streams.compiling import run_exercise
+from tests.builders.api import serving
+from tests.builders.job import match_log
+from tests.builders.service import HandClock, empty_client, settings_for
 
 KEY = "a-key-for-tests"
 DOCUMENT = {"name": "thirds", "stream": "orders", "every": 3}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.testing import empty_client, private_server
+from tests.builders.service import empty_client, private_server
 
 
 @pytest.fixture(scope="session")

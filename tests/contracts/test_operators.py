@@ -24,7 +24,6 @@ from shards.kinds.joins import JoinKind
 from shards.operators import Kind
 from shards.rows import OutputRow
 from shards.state import ShardState
-from shards.testing import Step, log_of, saved_measures
 from streams import (
     ControlRecord,
     Definition,
@@ -41,6 +40,7 @@ from streams import (
     encode_control,
     position_order,
 )
+from tests.builders.shards import Step, log_of, saved_measures
 from tests.contracts.tally import TallyKind
 
 SECOND_US = 1_000_000

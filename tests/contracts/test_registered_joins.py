@@ -8,10 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from api import create_app
-from api.testing import serving
 from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
-from pipeline.testing import match_log
 from service import AlertSink, build_stores
 from service.cli.app import build_app
 from service.cli.operators import operator_commands
@@ -19,8 +17,10 @@ from service.client import ForestallClient
 from service.processes.timekeeper import Timekeeper
 from service.projects import apply_plan, export_project, plan_project, read_project
 from service.registering.operators import OperatorLibrary
-from service.testing import HandClock, empty_client, settings_for
 from shards import RESULT_KINDS, OperatorRefused
+from tests.builders.api import serving
+from tests.builders.job import match_log
+from tests.builders.service import HandClock, empty_client, settings_for
 
 pytestmark = pytest.mark.redis
 

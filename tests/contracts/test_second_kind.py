@@ -14,15 +14,15 @@ from pyspark import cloudpickle
 from typer.testing import CliRunner
 
 from api import create_app
-from api.testing import serving
 from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
-from pipeline.testing import match_log
 from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores
 from service.cli.operators import operator_commands
 from service.delivery.deliverer import Deliverer
-from service.testing import HandClock, empty_client, receiving, settings_for
 from shards.kinds import KINDS, result_table
+from tests.builders.api import serving
+from tests.builders.job import match_log
+from tests.builders.service import HandClock, empty_client, receiving, settings_for
 from tests.contracts import tally
 
 pytestmark = pytest.mark.redis

@@ -16,11 +16,11 @@ from service.processes import timekeeper
 from service.processes.timekeeper import Timekeeper
 from service.projects import LocalProject, read_project
 from service.registering.operators import OperatorLibrary
-from service.testing import HandClock, settings_for
 from shards import InlineShards, RoundPlan, RowBlock
 from shards.kinds import KINDS
 from streams import Event, EventBatch, StreamDeclaration, render_plain
 from streams.readers import reading_of
+from tests.builders.service import HandClock, settings_for
 from tests.service.test_derived_chain import Job, settled
 from tests.shards.rounds import rounds_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from house import ROOT
 from service import Limits, build_stores, render_metrics
-from service.testing import HandClock, empty_client, private_server, settings_for
+from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -6,7 +6,7 @@ import pytest
 
 from api import create_app
 from house import ROOT, project_files
-from service.testing import settings_for
+from tests.builders.service import settings_for
 
 DOCUMENTS = [
     path

@@ -39,7 +39,12 @@ PLANTS = {
     "pipeline in a dry run": ("service/trials/dry_runs.py", "from pipeline import cluster", "Local runs use no Spark"),
     "pipeline in a trace": ("service/trials/traces.py", "from pipeline import cluster", "Local runs use no Spark"),
     "opentelemetry elsewhere": ("service/planted.py", "import opentelemetry.sdk.trace", "OpenTelemetry is an extra"),
-    "test tool in a package": ("nfa/planted.py", "import hypothesis", "Test tools are imported by testing modules"),
+    "test tool in a package": ("nfa/planted.py", "import hypothesis", "No package imports test tools"),
+    "a builder in a package": (
+        "nfa/planted.py",
+        "from tests.builders import patterns",
+        "No package imports test tools",
+    ),
     "literature in a package": ("joins/planted.py", "import literature.spilling", "No package imports literature"),
     "cycle": ("streams/planted.py", "from streams import planted_too", "No cycles"),
 }

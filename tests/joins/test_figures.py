@@ -6,7 +6,7 @@ import pytest
 from joins import FIGURE, Item, ItemColumns, Window, WindowJoin, figures, read_join
 from joins.costs.observing import StateObserver
 from joins.figures import numbers_of
-from joins.testing import GeneratedStream, generated
+from tests.builders.joins import GeneratedStream, generated
 
 SECOND = 1_000_000
 STREAMS = {"stream": "a", "as": "o"}, {"stream": "b", "as": "p"}

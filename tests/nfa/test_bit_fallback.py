@@ -9,7 +9,6 @@ from numba import njit
 
 from constraints import ConstraintSet, Prior, Require
 from constraints.monitoring.bit_tables import BitTables
-from constraints.testing import query_of, random_set
 from nfa import EventClass, MonitorState
 from nfa.automata.guard_view import guard_view
 from nfa.automata.pattern_automaton import build_automaton
@@ -17,6 +16,7 @@ from nfa.guards.bit_fallback import BitFallback
 from nfa.kernels import bit_tables as kernel
 from nfa.kernels.shared.tables import EVERY_TERM
 from streams.kernels.borrowing import borrowed
+from tests.builders.constraints import query_of, random_set
 
 DEVIANT = 0
 TYPES = "ABCDEF"

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa import Matcher, MatchOutput, describe_pattern
-from nfa.testing import event_lists, patterns
 from streams import Event, EventBatch, key_hash
+from tests.builders.patterns import event_lists, patterns
 
 TEXTS = (
     "PATTERN never EVENT SEQ(A a, NOT N)",

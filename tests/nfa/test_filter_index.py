@@ -21,8 +21,8 @@ from nfa.lanes.layout import Layout, compile_pattern, lay_out
 from nfa.reference import reference_matches
 from nfa.registered import registered
 from nfa.syntax import Atom
-from nfa.testing import batches, splits
 from streams import Event, EventBatch
+from tests.builders.patterns import batches, splits
 
 EDGE = 2**53
 NUMBERS = [0, 1, 2, -1, EDGE - 1, EDGE, EDGE + 1, 2**62, 0.0, -0.0, 1.0, 1.5, -1.5, 2.5, float(EDGE), 1e300]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from nfa import Atom, Ending, EventClass, Matcher, MonitorState, PatternState, Policy, Query, Symbol, parse_step
 from nfa.guards.tables import GuardLayout, GuardTables
 from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED
-from nfa.testing import run
 from streams import Event, EventBatch
+from tests.builders.patterns import run
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from nfa import (
     match_order,
 )
 from nfa.reference import reference_matches
-from nfa.testing import batches, event_lists, nodes, patterns, run, splits
 from streams import Event, EventBatch, Ties
+from tests.builders.patterns import batches, event_lists, nodes, patterns, run, splits
 
 TIES: tuple[Ties, ...] = ("log", "log", "simultaneous")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from nfa import CaseQuery, Matcher, OpenCase
 from nfa.language.description import describe_pattern
-from nfa.testing import batches, event_lists, patterns, splits
 from streams import Event, EventBatch
+from tests.builders.patterns import batches, event_lists, patterns, splits
 
 BOUNDED = settings(max_examples=60, deadline=None)
 STEPS = (

@@ -11,8 +11,8 @@ from nfa.reference.attempts import Attempt
 from nfa.reference.bindings import bindings_of
 from nfa.reference.traces import Trace
 from nfa.syntax import atoms_of
-from nfa.testing import patterns
 from streams import Event
+from tests.builders.patterns import patterns
 
 
 def query(event: str) -> Query:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from nfa import Node, Pattern, PatternRefused, PatternState, Query, build_query, parse_pattern
-from nfa.testing import nodes
+from tests.builders.patterns import nodes
 
 
 def query(event: str) -> Query:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from nfa import Match, Matcher, match_order
 from nfa.language.parsing import parse_pattern
 from nfa.reference import reference_matches
-from nfa.testing import event_lists
 from streams import Event, EventBatch, Ties
+from tests.builders.patterns import event_lists
 
 PARTS = (
     "SEQ(A a, B b)",

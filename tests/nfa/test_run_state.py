@@ -13,9 +13,9 @@ from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.errors import StateFormatError
 from nfa.language.parsing import parse_pattern
 from nfa.runs.engine import RunEngine
-from nfa.runs.testing import RunHarness
-from nfa.testing import patterns, traces
 from streams import Event, Ties
+from tests.builders.patterns import patterns, traces
+from tests.builders.runs import RunHarness
 
 BOUNDED = settings(max_examples=120, deadline=None)
 both_ties: st.SearchStrategy[Ties] = st.sampled_from(["log", "simultaneous"])

@@ -15,10 +15,10 @@ from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.language.parsing import parse_pattern
 from nfa.reference import reference_outcome
 from nfa.runs.program import is_ordered
-from nfa.runs.testing import ResultRecord, RunHarness
 from nfa.syntax import Pattern
-from nfa.testing import FEATURES, patterns, splits, traces
 from streams import Event, Ties
+from tests.builders.patterns import FEATURES, patterns, splits, traces
+from tests.builders.runs import ResultRecord, RunHarness
 
 BOUNDED = settings(max_examples=150, deadline=None)
 both_ties: st.SearchStrategy[Ties] = st.sampled_from(["log", "simultaneous"])

@@ -15,9 +15,9 @@ from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.kernels.runs.tables import BY_CONSTRAINT, BY_TRACE_END, BY_WINDOW, NOT_WAITED
 from nfa.kernels.traces import BY_QUERY, EVICT, SHADOW
 from nfa.language.parsing import parse_pattern
-from nfa.runs.testing import DEVIATES, FAILS, ResultRecord, RunHarness
-from nfa.testing import FEATURES, patterns, splits, traces
 from streams import Event, Ties
+from tests.builders.patterns import FEATURES, patterns, splits, traces
+from tests.builders.runs import DEVIATES, FAILS, ResultRecord, RunHarness
 
 BOUNDED = settings(max_examples=150, deadline=None)
 both_ties: st.SearchStrategy[Ties] = st.sampled_from(["log", "simultaneous"])

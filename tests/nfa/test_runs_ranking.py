@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from nfa import Match, Matcher, match_order
 from nfa.language.parsing import parse_pattern
 from nfa.reference import reference_matches, reference_outcome
-from nfa.testing import batches, event_lists, splits
 from streams import Event, EventBatch, Ties
+from tests.builders.patterns import batches, event_lists, splits
 
 PARTS = (
     "SEQ(A a, NOT B n)",

@@ -15,8 +15,8 @@ from nfa.automata.pattern_automaton import build_automaton
 from nfa.errors import StateFormatError
 from nfa.kernels.runs.tables import LATEST
 from nfa.language.parsing import parse_pattern
-from nfa.runs.testing import RunHarness
 from streams import Event, EventBatch, WorkBudget
+from tests.builders.runs import RunHarness
 
 RISING = "SEQ(A{3} a [v > coalesce(prev(v), -1)], B b)"
 LIMIT, PER_EVENT = 500, 10

@@ -25,8 +25,8 @@ from pipeline.spark.cluster import (
     starting_on,
 )
 from shards.inline import run_inline
-from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import Step, event, log_of
 
 SHARDS = 4
 ROUNDS = "AAUAUAUUAUAALUAUAUAAUUUA"

@@ -11,8 +11,8 @@ from shards.entries import StoredEntry
 from shards.inline import run_inline
 from shards.rows import rows_of
 from shards.state import ShardState
-from shards.testing import Step, bodies, event, log_of
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, log_key
+from tests.builders.shards import Step, bodies, event, log_of
 
 pytestmark = pytest.mark.redis
 

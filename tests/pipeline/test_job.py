@@ -8,8 +8,8 @@ from pipeline.job import JobOptions, run_pipeline, start_empty, start_query
 from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
 from shards.inline import run_inline
-from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOff, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import Step, event, log_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 

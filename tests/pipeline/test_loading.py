@@ -5,8 +5,8 @@ from pipeline.job import JobOptions
 from pipeline.loading import load_states
 from pipeline.snapshots import SnapshotIndex
 from pipeline.sources import EventLogOptions
-from shards.testing import event, log_of
 from streams import StreamDeclaration, StreamOn
+from tests.builders.shards import event, log_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from shards.inline import run_inline
-from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import Step, event, log_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 

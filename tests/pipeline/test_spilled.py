@@ -16,7 +16,6 @@ from shards.entries import StoredEntry
 from shards.inline import run_inline
 from shards.kinds.joins import JoinKind, merged_stream
 from shards.rows import rows_of
-from shards.testing import event
 from streams import (
     ControlRecord,
     EventBatch,
@@ -31,6 +30,7 @@ from streams import (
     log_key,
     shard_of,
 )
+from tests.builders.shards import event
 
 pytestmark = pytest.mark.redis
 

@@ -9,8 +9,8 @@ from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
 from shards.rows import rows_of
-from shards.testing import Step, event, log_of
 from streams import PatternOn, PatternPause, StreamDeclaration, StreamOn, encode_control, stops_key
+from tests.builders.shards import Step, event, log_of
 
 pytestmark = pytest.mark.redis
 

@@ -3,7 +3,7 @@
 import pytest
 
 from service import build_stores
-from service.testing import HandClock, empty_client, private_server, settings_for
+from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
 
 @pytest.fixture(scope="session")

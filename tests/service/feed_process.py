@@ -15,8 +15,8 @@ from service import Intake, build_stores
 from service.intake.feeds import FeedSink, opened_feed
 from service.settings import Limits
 from service.stores import connect
-from service.testing import settings_for
 from streams import SystemClock
+from tests.builders.service import settings_for
 
 
 class DyingIntake:

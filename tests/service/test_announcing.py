@@ -5,7 +5,6 @@ import pytest
 from service.errors import PunctuationAhead, UnknownStream
 from service.intake.announcing import Announcing
 from service.stores import Submission
-from service.testing import HandClock
 from streams import (
     LATEST_US,
     Event,
@@ -18,6 +17,7 @@ from streams import (
     key_hash,
     shard_of,
 )
+from tests.builders.service import HandClock
 
 pytestmark = pytest.mark.redis
 

@@ -6,18 +6,18 @@ import sys
 import orjson
 import pytest
 
-from pipeline.testing import match_log
 from service import AlertSink, build_stores
 from service.cli import main
 from service.errors import BackupDamaged, BackupRefused, FileUnreadable
 from service.processes.cluster import job_options
 from service.stores import Keyspace, Submission, connect, pattern_draft
-from service.testing import HandClock, private_server, settings_for
 from service.upkeep.backup import back_up, look_into, restore
 from service.upkeep.backup_file import frames, writing
 from shards import run_inline
-from shards.testing import event, log_of
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.job import match_log
+from tests.builders.service import HandClock, private_server, settings_for
+from tests.builders.shards import event, log_of
 
 pytestmark = pytest.mark.redis
 

@@ -8,13 +8,13 @@ import orjson
 import pytest
 
 from api import create_app
-from api.testing import serving
 from service.cli import main
 from service.client import ForestallClient, await_ready
 from service.errors import CallRefused, ServiceUnreachable
 from service.processes.temporary import free_port
-from service.testing import answering, settings_for, sink_row
 from streams import Event
+from tests.builders.api import serving
+from tests.builders.service import answering, settings_for, sink_row
 
 KEY = "a-key-for-tests"
 

@@ -9,7 +9,6 @@ import pytest
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reader import log_ends
 from pipeline.sources.log_reading import connect, read_entries
-from pipeline.testing import match_log
 from service import AlertSink, Registration, build_stores
 from service.delivery.decisions import PAUSE_US, Decisions
 from service.intake.posting import Intake
@@ -19,7 +18,6 @@ from service.registering.constraint_sets import ConstraintSets
 from service.registering.operators import OperatorLibrary
 from service.registering.stream_library import StreamLibrary
 from service.stores.log.deciders import DECIDERS_KEY
-from service.testing import as_old_as_the_log, settings_for, stats_row
 from service.upkeep.resharding import match_to_end, reshard
 from shards import LATENESS, WAIT, Observation, ShardState
 from streams import (
@@ -31,6 +29,8 @@ from streams import (
     decode_control,
     lateness_summary,
 )
+from tests.builders.job import match_log
+from tests.builders.service import as_old_as_the_log, settings_for, stats_row
 
 pytestmark = pytest.mark.redis
 

@@ -18,7 +18,7 @@ from service.delivery.attempts import pause_asked_for
 from service.delivery.deliverer import Deliverer, pause_s
 from service.settings import WebhookSettings
 from service.stores import connect
-from service.testing import receiving, sink_row
+from tests.builders.service import receiving, sink_row
 
 pytestmark = pytest.mark.redis
 

@@ -9,8 +9,8 @@ from service.intake.posting import Intake
 from service.registering.derivations import uses_of
 from service.registering.stream_library import StreamLibrary
 from service.stores import StreamUse, pattern_draft
-from service.testing import HandClock
 from streams import Punctuation, StreamDeclaration, TraceEnd
+from tests.builders.service import HandClock
 
 pytestmark = pytest.mark.redis
 

@@ -10,7 +10,6 @@ import pytest
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reader import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
-from pipeline.testing import match_log
 from service import AlertSink, Registration, build_stores
 from service.intake.posting import Intake
 from service.processes import timekeeper
@@ -18,10 +17,11 @@ from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
 from service.stores.conditions import ANY
 from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY
-from service.testing import HandClock, settings_for
 from service.upkeep.resharding import match_to_end, reshard
 from shards import InlineShards, RowBlock, rows_of
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, format_time, parse_each, parse_plain
+from tests.builders.job import match_log
+from tests.builders.service import HandClock, settings_for
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ from service.access.keys import KeyDraft, KeyLibrary
 from service.errors import StoreUnavailable
 from service.processes.temporary import free_port
 from service.stores import KeyStore, connect
-from service.testing import settings_for
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -6,8 +6,8 @@ from service.access.keyring import KeyRing, is_token
 from service.access.keys import KeyDraft, KeyLibrary
 from service.errors import KeyRefused, KeyUnusable, TooManyKeys, UnknownKey
 from service.stores import ApiKey, KeyStore
-from service.testing import settings_for
 from streams import DeclarationError
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -10,7 +10,7 @@ from service.errors import BackupRefused, StoreNewer, StoreUnavailable
 from service.migrations import Migration, bring_up_to_date, pending
 from service.runtime import open_stores
 from service.stores import Keyspace, StoreFormat, connect
-from service.testing import settings_for
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

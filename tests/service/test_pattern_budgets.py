@@ -10,10 +10,10 @@ import pytest
 from nfa import parse_pattern
 from service import AlertSink, DryRuns, Intake, Registration, WebhookDraft, WebhookLibrary, build_stores
 from service.settings import Limits
-from service.testing import settings_for
 from shards import ShardState
 from shards.entries import StoredEntry
 from streams import StreamDeclaration
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -14,7 +14,7 @@ import pytest
 from service.errors import StoreUnavailable
 from service.process import Stopped, run_process, signals_held
 from service.settings import Settings
-from service.testing import empty_client
+from tests.builders.service import empty_client
 
 MODULES = ["api.__main__", "service.delivery.deliverer", "service.processes.pipeline_process"]
 NOBODY = "redis://127.0.0.1:1/0"

@@ -15,8 +15,8 @@ from service.errors import (
 from service.registering import on_stream
 from service.registering.inspection import inspect_pattern
 from service.stores import pattern_draft
-from service.testing import settings_for
 from streams import StreamDeclaration
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -7,17 +7,14 @@ import pytest
 from pipeline import EventLogOptions, HeldOptions, LogDamaged, SourceOptionError
 from pipeline.held_shards import HeldShards
 from pipeline.sources.log_reader import EventLogReader, log_ends
-from pipeline.testing import match_log
 from service import AlertSink, LogResharding, build_stores
 from service.errors import ReshardRefused
 from service.intake.announcing import Announcing
 from service.processes import pipeline_process
 from service.processes.cluster import job_options
 from service.stores import Submission, pattern_draft
-from service.testing import HandClock, settings_for
 from service.upkeep.resharding import reshard
 from shards import run_inline
-from shards.testing import event, log_of
 from streams import (
     LAYOUT_KEY,
     EventBatch,
@@ -30,6 +27,9 @@ from streams import (
     key_hash,
     log_key,
 )
+from tests.builders.job import match_log
+from tests.builders.service import HandClock, settings_for
+from tests.builders.shards import event, log_of
 
 pytestmark = pytest.mark.redis
 

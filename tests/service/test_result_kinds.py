@@ -9,8 +9,8 @@ from service.observing.metrics import render_metrics
 from service.settings import Limits
 from shards import ShardState, result_table
 from shards.kinds import KINDS, KINDS_BY_NAME
-from shards.testing import Step, event, log_of
 from streams import Definition, Input, OperatorOn, StreamDeclaration, StreamOn
+from tests.builders.shards import Step, event, log_of
 from tests.contracts.tally import TALLY, TallyKind
 
 pytestmark = pytest.mark.redis

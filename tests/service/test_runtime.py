@@ -3,7 +3,7 @@ import pytest
 from service import Settings, missing_parts, open_stores
 from service.embedded import EmbeddedServer
 from service.processes.start_report import StartReport
-from service.testing import HandClock, settings_for
+from tests.builders.service import HandClock, settings_for
 
 pytestmark = pytest.mark.redis
 

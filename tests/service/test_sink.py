@@ -4,9 +4,9 @@ import structlog
 
 from service import AlertSink, WebhookDraft, WebhookLibrary
 from service.stores import RegisteredWebhook, pattern_draft
-from service.testing import as_old_as_the_log, sink_row, stats_row
 from shards import FoundRows, RowBlock
 from streams import Event, EventBatch, PatternOn, StreamDeclaration, decode_control
+from tests.builders.service import as_old_as_the_log, sink_row, stats_row
 
 pytestmark = pytest.mark.redis
 

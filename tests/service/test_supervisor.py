@@ -18,7 +18,7 @@ from service import Settings
 from service.cli import main
 from service.errors import DataFolderUnusable
 from service.processes.supervisor import Death, Supervisor
-from service.testing import settings_for
+from tests.builders.service import settings_for
 
 URL = "redis://127.0.0.1:1/0"  # nobody connects to it here
 LASTING = """
@@ -175,7 +175,7 @@ from service import Settings
 from service.cli import main
 from service.errors import DataFolderUnusable
 from service.processes.supervisor import Supervisor
-from service.testing import settings_for
+from tests.builders.service import settings_for
 supervisor = Supervisor(
     settings_for({URL!r}, data_dir=Path({str(tmp_path / "other")!r})),
     {{"PYTHONPATH": {str(tmp_path)!r}, "COLOUR": "red"}},

@@ -17,7 +17,7 @@ from service.delivery.outbound import GuardedBackend, Outbound
 from service.errors import WebhookRefused
 from service.settings import WebhookSettings
 from service.targets import TargetRules, check_target, resolve
-from service.testing import settings_for, sink_row
+from tests.builders.service import settings_for, sink_row
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PUBLIC = TargetRules()

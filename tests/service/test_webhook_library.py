@@ -7,8 +7,8 @@ import pytest
 from service import Registration, WebhookDraft, WebhookLibrary
 from service.errors import UnknownPatternName, UnknownStream, UnknownWebhook, WebhookRefused
 from service.stores import DeliveryOutcome
-from service.testing import settings_for, sink_row
 from streams import StreamDeclaration
+from tests.builders.service import settings_for, sink_row
 
 pytestmark = pytest.mark.redis
 

@@ -22,8 +22,8 @@ from service.errors import (
 from service.intake.posting import Intake
 from service.registering.joining import Derived
 from service.registering.workflow_library import Marks, ModelUpload, WorkflowLibrary
-from service.testing import put_constraints, settings_for
 from streams import ConstraintsOn, StreamDeclaration, decode_control
+from tests.builders.service import put_constraints, settings_for
 from workflows import AutomatonTooLarge, ModelFormat, ModelRefused
 
 pytestmark = pytest.mark.redis

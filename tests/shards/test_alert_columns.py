@@ -23,8 +23,8 @@ from shards.kinds.patterns.rules import rules_of
 from shards.operators import Origin
 from shards.rows import row_id, row_ids
 from shards.state import ShardState
-from shards.testing import event, log_of
 from streams import LATEST_US, Event, EventBatch, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import event, log_of
 
 PATTERNS = [
     ["PATTERN p EVENT SEQ(A z, B y, A x) WITHIN 9 s"],

@@ -14,7 +14,6 @@ from shards import RoundPlan, Variant
 from shards.inline import InlineShards, run_inline
 from shards.rows import rows_of
 from shards.state import ShardState
-from shards.testing import bodies, event, log_of
 from streams import (
     BLOCK_EVENTS,
     AutoLateness,
@@ -28,6 +27,7 @@ from streams import (
     StreamOn,
     Tick,
 )
+from tests.builders.shards import bodies, event, log_of
 from tests.shards.rounds import rounds_of
 
 SECOND = 1_000_000

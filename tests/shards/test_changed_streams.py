@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from shards.inline import run_inline
 from shards.rows import rows_of as rows_of_blocks
 from shards.state import ShardState
-from shards.testing import bodies, event, log_of, saved_measures
 from streams import (
     AutoLateness,
     ConstraintsOn,
@@ -21,6 +20,7 @@ from streams import (
     StreamOn,
     Tick,
 )
+from tests.builders.shards import bodies, event, log_of, saved_measures
 
 
 def stream(end=("End",), **members):

@@ -7,8 +7,8 @@ import pytest
 
 from shards.decoding import decode_batches
 from shards.state import ShardState
-from shards.testing import bodies, event, log_of
 from streams import BatchFormatError, EventBatch, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import bodies, event, log_of
 
 STREAM = StreamOn(StreamDeclaration(name="orders"))
 PAIR = PatternOn(

@@ -9,7 +9,6 @@ import pytest
 
 from shards import InlineShards, ShardState
 from shards.rows import OutputRow
-from shards.testing import bodies, event
 from streams import (
     ConstraintsOn,
     ControlRecord,
@@ -25,6 +24,7 @@ from streams import (
     TraceEnd,
     encode_control,
 )
+from tests.builders.shards import bodies, event
 
 SECOND_US = 1_000_000
 Said = tuple[str, "ControlRecord | Sequence[Event]"]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from shards.inline import run_inline
 from shards.state import ShardState
-from shards.testing import bodies, event, log_of, saved_measures
 from streams import (
     ConstraintsOn,
     Event,
@@ -22,6 +21,7 @@ from streams import (
     Tick,
     TraceEnd,
 )
+from tests.builders.shards import bodies, event, log_of, saved_measures
 
 
 def stream(**changes):

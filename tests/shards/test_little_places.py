@@ -9,8 +9,8 @@ import pytest
 from nfa import Matcher, MatcherStats
 from shards import ShardState, StoredEntry
 from shards.kinds.patterns.host import PatternHost, pattern_host
-from shards.testing import event, saved_measures
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, Tick, encode_control
+from tests.builders.shards import event, saved_measures
 
 ABSENCE = "PATTERN p EVENT SEQ(A a, NOT B b) WITHIN 5 s"
 MANY_UNDER_A_LIMIT = """

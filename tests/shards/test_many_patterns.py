@@ -6,8 +6,8 @@ import pytest
 
 from nfa.lanes import lane, layout
 from shards.state import ShardState
-from shards.testing import event, log_of, saved_measures
 from streams import PatternOff, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import event, log_of, saved_measures
 
 STREAM = StreamOn(StreamDeclaration(name="orders"))
 FORMS = {

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from shards.state import ShardState
-from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import Step, event, log_of
 
 GOLDEN = Path(__file__).parent / "golden"
 KEYS = {"customer": "data.customer"}

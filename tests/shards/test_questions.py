@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nfa import CaseQuery, CaseState
 from shards import OutputRow, ShardState
 from shards.kinds.patterns.cases import MOST_CASES, case_query
-from shards.testing import Step, bodies, event, log_of, saved_measures
 from streams import Ask, ConstraintsOn, ControlRecordError, PatternOn, StreamDeclaration, StreamOn, Tick, TraceEnd
+from tests.builders.shards import Step, bodies, event, log_of, saved_measures
 
 BOUNDED = settings(max_examples=40, deadline=None)
 STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",), lateness=2))

@@ -5,8 +5,8 @@ import orjson
 
 from shards import RESULT_KINDS, ShardState
 from shards.kinds import KINDS
-from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import Step, event, log_of
 
 STEPS: list[Step] = [
     StreamOn(StreamDeclaration(name="orders", end_events=("Z",))),

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from shards.inline import run_inline
 from shards.state import ShardState
-from shards.testing import bodies, event, log_of
 from streams import (
     ConstraintsOn,
     Event,
@@ -21,6 +20,7 @@ from streams import (
     key_hash,
     shard_of,
 )
+from tests.builders.shards import bodies, event, log_of
 
 KEYS = {"customer": "data.customer_id", "place": "data.place"}
 STREAM = StreamOn(StreamDeclaration(name="orders", key="data.order", keys=KEYS, end_events=("End",)))

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from constraints import ConstraintSet, following, to_document
 from nfa import describe_pattern
-from nfa.testing import patterns as drawn_patterns
 from shards.inline import run_inline
 from shards.state import ShardState
-from shards.testing import Step, log_of, saved_measures
 from streams import (
     ConstraintsOn,
     Event,
@@ -24,6 +22,8 @@ from streams import (
     Tick,
     TraceEnd,
 )
+from tests.builders.patterns import patterns as drawn_patterns
+from tests.builders.shards import Step, log_of, saved_measures
 from workflows import (
     Activity,
     ExclusiveChoice,

@@ -13,7 +13,6 @@ from shards.entries import StoredEntry
 from shards.errors import SavedStateError
 from shards.inline import run_inline
 from shards.state import ShardState
-from shards.testing import Step, bodies, event, log_of
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -28,6 +27,7 @@ from streams import (
     WorkBudget,
     parse_time,
 )
+from tests.builders.shards import Step, bodies, event, log_of
 
 STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",)))
 PAIR = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u [x > 3])")

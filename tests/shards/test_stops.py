@@ -10,8 +10,8 @@ from shards.entries import StoredEntry
 from shards.rows import rows_of
 from shards.state import ShardState
 from shards.stops import stop_note
-from shards.testing import Step, event, log_of
 from streams import PatternOn, PatternPause, StreamDeclaration, StreamOn, encode_control
+from tests.builders.shards import Step, event, log_of
 
 PAIR = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u)")
 BESIDE = PatternOn(name="beside", version=1, text="PATTERN beside EVENT SEQ(A a, U u)", route="")

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from shards.inline import run_inline
 from shards.state import ShardState
-from shards.testing import Step, bodies, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import Step, bodies, event, log_of
 
 STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",)))
 PAIR = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u [x > 3])")

@@ -8,8 +8,8 @@ from nfa.reference import reference_matches
 from shards.inline import run_inline
 from shards.kinds.patterns.rules import rules_of
 from shards.state import ShardState
-from shards.testing import bodies, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import bodies, event, log_of
 from workflows import (
     Activity,
     ExclusiveChoice,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streams import Event, EventBatch, key_hash, shard_of
 from streams.batch import SCHEMA
 from streams.errors import BatchFormatError
-from streams.testing import event_lists
+from tests.builders.streams import event_lists
 
 GOLDEN = [
     Event(id="e1", type="A", time_us=-1, key="Åse", data={"price": 7, "nested": {"is": [True, None, 1.5]}}),

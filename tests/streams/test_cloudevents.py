@@ -9,7 +9,7 @@ from streams.declaration import StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
 from streams.forms.cloudevents import parse_cloudevent, render_cloudevent
-from streams.testing import event_lists
+from tests.builders.streams import event_lists
 
 ORDERS = StreamDeclaration(name="orders")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams import MAX_SHARDS, key_hash, shard_of
-from streams.testing import texts
+from tests.builders.streams import texts
 
 
 def test_hashes_are_those_of_the_first_release() -> None:

@@ -9,7 +9,7 @@ from streams.declaration import FieldMapping, StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
 from streams.forms.plain import parse_plain, render_plain
-from streams.testing import event_lists
+from tests.builders.streams import event_lists
 
 ORDERS = StreamDeclaration(name="orders")
 SHOP = StreamDeclaration(

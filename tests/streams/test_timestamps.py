@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.errors import EventRejected
-from streams.testing import times_us
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_rfc3339, parse_time
+from tests.builders.streams import times_us
 
 
 @pytest.mark.parametrize(

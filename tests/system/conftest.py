@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.processes.temporary import TemporaryService, running
-from service.testing import HandReceiver, receiving
+from tests.builders.service import HandReceiver, receiving
 
 
 @pytest.fixture(scope="session")

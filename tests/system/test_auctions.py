@@ -16,8 +16,8 @@ import pytest
 
 from benchmarks.pipeline_chaos import children_of, name_of
 from service.processes.temporary import TemporaryService, require_ready
-from service.testing import HandReceiver, receiving
 from streams import Event, parse_time
+from tests.builders.service import HandReceiver, receiving
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 

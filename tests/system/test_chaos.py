@@ -18,7 +18,7 @@ from benchmarks.derived_chaos import Chain
 from benchmarks.join_chaos import DERIVED, WEBHOOKS, Joins
 from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Orders, Plan, disturbed
 from service.processes.temporary import TemporaryService, running
-from service.testing import receiving
+from tests.builders.service import receiving
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 

@@ -4,11 +4,11 @@ import httpx
 import pytest
 
 from api import create_app
-from api.testing import serving
 from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
 from service import AlertSink, build_stores
-from service.testing import HandClock, empty_client, private_server, settings_for
+from tests.builders.api import serving
+from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 

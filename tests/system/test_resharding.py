@@ -16,8 +16,8 @@ from service.processes.temporary import running
 from service.settings import Settings
 from service.stores import connect
 from shards import run_inline
-from shards.testing import event, log_of
 from streams import PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import event, log_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 

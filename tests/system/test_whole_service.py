@@ -27,9 +27,9 @@ from service.processes.temporary import require_ready
 from service.runs.reference import match_document
 from service.settings import Settings
 from service.stores import connect
-from service.testing import receiving
 from shards import run_inline
 from streams import Event
+from tests.builders.service import receiving
 from workflows import (
     OrderSettings,
     OrderWorkload,

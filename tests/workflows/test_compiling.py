@@ -6,6 +6,8 @@ import pytest
 from hypothesis import assume, given, reject, settings
 
 from constraints import Exclusive, Prior
+from tests.builders.nets import flow_graph, flow_graphs, tree_to_net
+from tests.builders.workflows import broken_parts, process_trees
 from workflows import (
     Activity,
     CompiledWorkflow,
@@ -29,10 +31,8 @@ from workflows.model import Source
 from workflows.nets.graph import Block, FlowGraph, Repeat
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.reference import words_of_graph
-from workflows.nets.testing import flow_graph, flow_graphs, tree_to_net
 from workflows.nets.tree_nets import can_be_net
 from workflows.relations.compositional import extraction_of_tree
-from workflows.testing import broken_parts, process_trees
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CROSSED = "s > x1 > A > x2 > C > e1, x1 > B > x3 > D > e2, x2 > x3"

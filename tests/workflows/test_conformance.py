@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import Clause, End, Prior, ProcessAutomaton, Require
+from tests.builders.workflows import process_trees
 from workflows import Activity, ExclusiveChoice, Parallel, ProcessTree, Sequence, Silent
 from workflows.compiled import CompiledWorkflow, CompileLimits
 from workflows.compiling import compile_workflow
@@ -16,7 +17,6 @@ from workflows.conformance import check_log, check_trace
 from workflows.model import ModelFormat, WorkflowModel
 from workflows.reference import Word, enumerate_language
 from workflows.relations.extraction import Extraction, Method
-from workflows.testing import process_trees
 
 ORDER = Sequence(
     (

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from constraints import ConstraintSet, Exclusive, Prior, Require
+from tests.builders.workflows import MOST_ROUNDS, process_trees
 from workflows import (
     Activity,
     ExclusiveChoice,
@@ -21,7 +22,6 @@ from workflows import (
     order_fulfilment,
 )
 from workflows.reference import enumerate_language, is_followed
-from workflows.testing import MOST_ROUNDS, process_trees
 
 A, B, C = Activity("A"), Activity("B"), Activity("C")
 

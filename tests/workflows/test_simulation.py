@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams import Event, render_plain
+from tests.builders.workflows import MOST_ROUNDS, is_bounded, process_trees
 from workflows import (
     Activity,
     ExclusiveChoice,
@@ -30,7 +31,6 @@ from workflows import (
     simulate,
 )
 from workflows.reference import enumerate_language
-from workflows.testing import MOST_ROUNDS, is_bounded, process_trees
 
 A, B, C = Activity("A"), Activity("B"), Activity("C")
 TRACES = 4_000

@@ -7,8 +7,8 @@ import sys
 import orjson
 import pytest
 
+from tests.builders.bpmn import MODEL
 from workflows import CompileLimits, ModelFormat, ReadOptions, WorkflowTooLarge, compile_workflow, read_model
-from workflows.formats.bpmn.testing import MODEL
 
 DEEP = pytest.mark.deep  # half a minute and a whole one
 ROOM = 1 << 30  # bytes of address space that deriving may take beside the interpreter and its libraries

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.builders.bpmn import MODEL
 from workflows import ReadOptions, UnsoundWorkflow, compile_workflow, read_model
-from workflows.formats.bpmn.testing import MODEL
 
 GATEWAYS = '<exclusiveGateway id="g" name="Retry?"/><exclusiveGateway id="h" name="Again?"/>'
 TASKS = '<task id="a" name="Pay"/><task id="b" name="Check"/>'

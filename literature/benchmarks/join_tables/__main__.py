@@ -2,8 +2,8 @@
 
 J: PJoin (purging by scans, ``PJoin-n``: every n punctuations) against XJoin, without windows. W: PWJoin against the
 hash window join WJoin. M: the same for several inputs. H: PJoin whose input announces keys. R: a target recall. Streams
-are generated (``joins.testing``), with events of a stream 2 ms apart on average. The expected figures are for 60 s of
-events and 64 buckets, as means over seeds.
+are generated (``tests.builders.joins``), with events of a stream 2 ms apart on average. The expected figures are for
+60 s of events and 64 buckets, as means over seeds.
 
     scripts/literature bench join_tables --seconds=60 --seeds=3 --rounds=5
 """

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joins import Item, ItemColumns, JoinStats, Window, WindowJoin
-from joins.testing import GeneratedStream, generated
 from literature.baselines import HashWindowJoin, HashWindowStats
 from literature.punctuations import OneOf, Pattern, constant
 from literature.spilling import Configurator, SpillingJoin, SpillingRules, SpillingStats, Thresholds, default_rows
+from tests.builders.joins import GeneratedStream, generated
 
 CALL = 100
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)

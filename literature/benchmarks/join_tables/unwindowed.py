@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from joins.costs import best_purge_threshold
-from joins.testing import GeneratedStream
 from literature.benchmarks.join_tables.runs import Shown, SpillingCase, SpillingRun, run_spilling, two
+from tests.builders.joins import GeneratedStream
 
 XJOIN = SpillingCase(purge=None)
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from joins import Cause, Item, ItemColumns, Window, WindowJoin
-from joins.testing import GeneratedStream, generated
 from literature.benchmarks.join_tables.runs import (
     Shown,
     SpillingCase,
@@ -24,6 +23,7 @@ from literature.benchmarks.join_tables.runs import (
     steady_seconds,
     two,
 )
+from tests.builders.joins import GeneratedStream, generated
 
 _SECOND = 1_000_000
 _DROPPABLE = 0.533  # share of the events of three of four inputs, which is 40 % of all

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from joins.costs import best_purge_threshold
-from joins.testing import GeneratedStream, generated
 from literature.benchmarks.join_tables import tombstones
 from literature.benchmarks.join_tables.runs import (
     SpillingCase,
@@ -15,6 +14,7 @@ from literature.benchmarks.join_tables.runs import (
 )
 from literature.benchmarks.join_tables.unwindowed import XJOIN, mean_state, mean_work, runs_of
 from literature.benchmarks.join_tables.windows import droppable_items, of_seconds
+from tests.builders.joins import GeneratedStream, generated
 
 
 def test_xjoin_grows_and_pjoin_stays_flat():

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from joins import Item, ItemColumns
 from joins.costs import best_purge_threshold
 from joins.errors import JoinRefused
-from joins.testing import GeneratedStream, generated
 from literature.punctuations import Anything, OneOf, Pattern, Range, constant, matches
 from literature.spilling import (
     RULES,
@@ -35,6 +34,7 @@ from literature.spilling.configuring import (
     purge_by_need,
 )
 from literature.spilling.reference import ReferencePairJoin
+from tests.builders.joins import GeneratedStream, generated
 
 SCAN = SpillingRules(purge="scan", buckets=16)
 

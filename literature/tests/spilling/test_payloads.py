@@ -3,9 +3,9 @@
 import pytest
 
 from joins import Item, ItemColumns, JoinStateError
-from joins.testing import GeneratedStream, generated
 from literature.punctuations import Pattern, constant
 from literature.spilling import SpillingJoin, SpillingRules, Thresholds
+from tests.builders.joins import GeneratedStream, generated
 
 RULES = SpillingRules(buckets=4, carries_payloads=True)
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins import Cause, Item, ItemColumns, Window, WindowJoin
-from joins.testing import GeneratedStream, generated
 from literature.errors import PunctuationRefused
 from literature.punctuations import Anything, Nothing, OneOf, Range, constant, matches
 from literature.spilling import PROPAGATIONS, UNLIMITED, SpillingJoin, SpillingRules, Thresholds, default_rows
 from literature.spilling.reference import ReferencePairJoin
+from tests.builders.joins import GeneratedStream, generated
 
 KEYS = range(-1, 5)
 values = st.integers(-1, 4)

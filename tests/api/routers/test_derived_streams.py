@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from service import AlertSink
-from service.testing import sink_row, stats_row
+from tests.builders.service import sink_row, stats_row
 
 pytestmark = pytest.mark.redis
 

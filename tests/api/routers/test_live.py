@@ -8,9 +8,9 @@ import pytest
 from httpx_sse import connect_sse
 
 from api import create_app
-from api.testing import serving
 from service import AlertSink
-from service.testing import settings_for, sink_row
+from tests.builders.api import serving
+from tests.builders.service import settings_for, sink_row
 
 pytestmark = pytest.mark.redis
 

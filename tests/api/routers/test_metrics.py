@@ -7,10 +7,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from api import create_app
-from api.testing import serving
 from service import AlertSink
 from service.stores import RegisteredWebhook
-from service.testing import settings_for, sink_row, stats_row
+from tests.builders.api import serving
+from tests.builders.service import settings_for, sink_row, stats_row
 
 pytestmark = pytest.mark.redis
 

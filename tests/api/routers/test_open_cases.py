@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from api import create_app
-from api.testing import serving
 from service import AlertSink
-from service.testing import HandClock, settings_for
 from shards import ShardState, StoredEntry
 from streams import Ask, log_key
+from tests.builders.api import serving
+from tests.builders.service import HandClock, settings_for
 
 pytestmark = pytest.mark.redis
 

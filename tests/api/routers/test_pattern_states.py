@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from service import AlertSink
-from service.testing import sink_row
 from streams import RecordKind
+from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 

@@ -1,6 +1,6 @@
 import pytest
 
-from service.testing import stats_row
+from tests.builders.service import stats_row
 
 pytestmark = pytest.mark.redis
 

@@ -6,10 +6,10 @@ import pytest
 from service import AlertSink, Intake, Limits
 from service.intake.posting import FeedPart, Unreadable
 from service.stores import FeedMark, FeedStep
-from service.testing import sink_row
 from shards import ShardState
-from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn, SystemClock
+from tests.builders.service import sink_row
+from tests.builders.shards import Step, event, log_of
 
 pytestmark = pytest.mark.redis
 

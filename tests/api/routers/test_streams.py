@@ -6,10 +6,10 @@ import pytest
 
 from service import AlertSink
 from service.stores.log.pipeline_status import SHARDS_KEY
-from service.testing import as_old_as_the_log, stats_row
 from shards import Observation
 from streams import AutoLateness, Lags, format_time, lateness_summary
 from streams.disorder import bins_of
+from tests.builders.service import as_old_as_the_log, stats_row
 
 pytestmark = pytest.mark.redis
 

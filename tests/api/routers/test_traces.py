@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from service import AlertSink
-from service.testing import sink_row, stats_row
 from streams import Tick, format_time, key_hash
+from tests.builders.service import sink_row, stats_row
 
 pytestmark = pytest.mark.redis
 

@@ -8,9 +8,9 @@ from api.schemas.alerts import AlertModel
 from api.schemas.results import CorrectionModel, DerivedEventModel, DeviationModel, SuspensionModel
 from service import AlertSink
 from service.stores import DeliveryOutcome
-from service.testing import receiving, sink_row
 from shards import RESULT_KINDS
 from streams import SystemClock
+from tests.builders.service import receiving, sink_row
 
 USUAL_KINDS = ["alert", "correction", "pattern.suspended", "join.suspended"]
 pytestmark = pytest.mark.redis

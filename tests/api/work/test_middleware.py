@@ -12,9 +12,9 @@ from starlette.routing import Route
 
 from api import create_app
 from api.app import bounded_routes
-from api.testing import serving
 from api.work import BoundedWork, WorkPool
-from service.testing import private_server, settings_for
+from tests.builders.api import serving
+from tests.builders.service import private_server, settings_for
 
 KEY = "a-key-for-tests"
 PATIENCE_S = 300.0

@@ -11,7 +11,7 @@ import pytest
 from api.errors import TooBusy, WorkFailed
 from api.work import Job, WorkPool
 from api.work.jobs import Limit
-from service.testing import settings_for
+from tests.builders.service import settings_for
 
 MIB = 1024 * 1024
 

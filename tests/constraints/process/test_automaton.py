@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from constraints import NOWHERE, ProcessAutomaton
-from constraints.exact.testing import ends_of, minimised, of_words, random_automaton
 from constraints.process.reach import Predecessors
+from tests.builders.exact import ends_of, minimised, of_words, random_automaton
 
 
 def test_steps_and_words() -> None:

@@ -26,11 +26,11 @@ from constraints import (
     remainder_of,
 )
 from constraints.exact.outlook import ExactOutlook
-from constraints.exact.testing import followed, of_words, random_automaton
 from constraints.remainder import single
-from constraints.testing import conforms, occurs_in, query_of, random_query, random_set, words
 from house.examples import Draws
 from nfa import OTHER, Atom, EventClass, MonitorState, Query, Symbol, parse_step
+from tests.builders.constraints import conforms, occurs_in, query_of, random_query, random_set, words
+from tests.builders.exact import followed, of_words, random_automaton
 
 TYPES = "ABCX"  # X is of no workflow
 

@@ -33,9 +33,9 @@ from constraints import (
     within_cap,
 )
 from constraints.exact.outlook import ExactOutlook
-from constraints.exact.testing import followed, of_words, random_automaton
-from constraints.testing import Tree, query_of, random_query, random_set
 from nfa import OTHER, EventClass, MonitorState
+from tests.builders.constraints import Tree, query_of, random_query, random_set
+from tests.builders.exact import followed, of_words, random_automaton
 
 TWO_WAYS = of_words("RLIF RUIF RUIIF")  # a local or a remote stock, one invoice or two
 

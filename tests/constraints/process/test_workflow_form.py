@@ -30,9 +30,9 @@ from constraints import (
     to_document,
 )
 from constraints.documents.workflow_form import written_automaton
-from constraints.exact.testing import followed, of_words, random_automaton
-from constraints.testing import random_set
 from nfa import Symbol, parse_step
+from tests.builders.constraints import random_set
+from tests.builders.exact import followed, of_words, random_automaton
 
 KNOWN = followed(of_words("ABF ACF"), [Prior("X", "A"), Rule("response", ("A", "X")), End("Z")])
 

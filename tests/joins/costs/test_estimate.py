@@ -7,7 +7,7 @@ import pytest
 
 from joins import Item, ItemColumns, Window, WindowJoin
 from joins.costs import StateEstimator
-from joins.testing import GeneratedStream, generated
+from tests.builders.joins import GeneratedStream, generated
 
 SECOND = 1_000_000
 

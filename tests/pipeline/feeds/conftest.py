@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.feeds.testing import mock_brokers
+from tests.builders.feeds import mock_brokers
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pipeline.snapshots import FolderSnapshots, SnapshotIndex
 from pipeline.sources.event_log import EventLogSource
 from pipeline.sources.log_reader import EventLogReader, ShardRanges
 from pipeline.sources.options import EventLogOptions
-from shards.testing import event, log_of
 from streams import PatternOff, log_key
+from tests.builders.shards import event, log_of
 
 pytestmark = pytest.mark.redis
 

@@ -12,8 +12,8 @@ from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice
 from service.backtests.worker import Worker
 from service.settings import PREFIX
 from service.stores import Submission
-from service.testing import put_constraints
 from streams import EventBatch, StreamDeclaration
+from tests.builders.service import put_constraints
 from tests.service.backtests.histories import (
     alerts_as_matches,
     events_of,

@@ -11,9 +11,9 @@ import pytest
 import structlog
 
 from api import create_app
-from api.testing import serving
 from service.cli import main
-from service.testing import settings_for
+from tests.builders.api import serving
+from tests.builders.service import settings_for
 
 EVENTS = [
     {"id": "e1", "type": "Quote", "time": "2026-01-01T00:00:00Z", "key": "t1", "data": {"price": 300, "customer": "x"}},

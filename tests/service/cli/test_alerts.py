@@ -4,10 +4,10 @@ import orjson
 import pytest
 
 from api import create_app
-from api.testing import serving
 from service import AlertSink, build_stores
 from service.client import ForestallClient
-from service.testing import HandClock, empty_client, private_server, settings_for, sink_row
+from tests.builders.api import serving
+from tests.builders.service import HandClock, empty_client, private_server, settings_for, sink_row
 
 pytestmark = pytest.mark.redis
 

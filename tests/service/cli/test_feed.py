@@ -9,11 +9,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipeline.feeds.testing import mock_brokers
 from service.cli.feed import layout_for
 from service.intake.feeds import opened_feed
 from service.stores import FeedMark
 from streams import EventBatch, FieldMapping, StreamDeclaration
+from tests.builders.feeds import mock_brokers
 
 pytestmark = pytest.mark.redis
 

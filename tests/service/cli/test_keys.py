@@ -8,12 +8,12 @@ import pytest
 from rich.console import Console
 
 from api import create_app
-from api.testing import serving
 from service.access.keyring import is_token
 from service.cli.serve import tell_first_key
 from service.client import ForestallClient
 from service.errors import CallRefused
-from service.testing import settings_for
+from tests.builders.api import serving
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from service import Intake, Registration, build_stores
 from service.projects import LocalProject, read_project
-from service.testing import HandClock, empty_client, settings_for
 from shards import run_inline
 from streams import Event, EventBatch, StreamDeclaration, parse_plain, place_for
 from streams.readers import ReaderOptions, iterate_events, key_in_files, read_events
+from tests.builders.service import HandClock, empty_client, settings_for
 
 PATTERNS = "PATTERN own EVENT SEQ(A a, B b) WHERE [key] PATTERN who EVENT SEQ(A a, C c) WHERE [customer]"
 PATHS = ["data.ref", "data.id", "data.order.id", "ref"]

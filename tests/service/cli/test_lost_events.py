@@ -5,8 +5,8 @@ import orjson
 import pytest
 
 from api import create_app
-from api.testing import serving
-from service.testing import settings_for, stats_row
+from tests.builders.api import serving
+from tests.builders.service import settings_for, stats_row
 
 STREAM = """
 kind: stream

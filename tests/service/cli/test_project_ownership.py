@@ -5,11 +5,11 @@ import re
 import pytest
 
 from api import create_app
-from api.testing import serving
 from service.client import ForestallClient
 from service.projects import Change, apply_plan, plan_project, read_project
 from service.projects.errors import ProjectRefused
-from service.testing import settings_for
+from tests.builders.api import serving
+from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
 

@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from api import create_app
-from api.testing import serving
 from house import ROOT
 from service import AlertSink
 from service.client import ForestallClient
@@ -16,9 +15,10 @@ from service.errors import CallRefused
 from service.projects import Change, apply_plan, document_schema, export_project, plan_project, read_project
 from service.projects.errors import ApplyStopped, ProjectRefused
 from service.projects.planning import wanted_of
-from service.testing import HandClock, as_old_as_the_log, settings_for, stats_row
 from shards import Observation
 from streams import AutoLateness, Lags, lateness_summary
+from tests.builders.api import serving
+from tests.builders.service import HandClock, as_old_as_the_log, settings_for, stats_row
 
 pytestmark = pytest.mark.redis
 

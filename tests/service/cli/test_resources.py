@@ -7,13 +7,13 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from api import create_app
-from api.testing import serving
 from house import ROOT
 from service import AlertSink
 from service.cli.app import COMMANDS, build_app, listing
 from service.stores import ExecutorReport
-from service.testing import settings_for, stats_row
 from streams import EventBatch, key_hash, shard_of
+from tests.builders.api import serving
+from tests.builders.service import settings_for, stats_row
 
 pytestmark = pytest.mark.redis
 

@@ -6,10 +6,10 @@ import orjson
 import pytest
 
 from api import create_app
-from api.testing import serving
 from service.client import ForestallClient
-from service.testing import HandClock, empty_client, private_server, settings_for
 from streams import Event
+from tests.builders.api import serving
+from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
 pytestmark = pytest.mark.redis
 

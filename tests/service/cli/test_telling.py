@@ -14,7 +14,7 @@ from service.cli.waiting import Waiting
 from service.client import ForestallClient
 from service.intake.feeds import FeedProgress
 from service.processes.supervisor import Death
-from service.testing import answering
+from tests.builders.service import answering
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 

@@ -9,16 +9,16 @@ import orjson
 import pytest
 
 from api import create_app
-from api.testing import serving
 from house import ROOT
 from pipeline.sources.log_reader import log_ends
-from pipeline.testing import match_log
 from service import AlertSink
 from service.client import ForestallClient
 from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
-from service.testing import settings_for
+from tests.builders.api import serving
+from tests.builders.job import match_log
+from tests.builders.service import settings_for
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 

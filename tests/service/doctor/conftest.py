@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from service.testing import empty_client, private_server
+from tests.builders.service import empty_client, private_server
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from service.cli.serve import tell_risks
 from service.doctor import examine
 from service.processes.pipeline_process import warn_of_risks
 from service.stores import connect
-from service.testing import answering, private_server, settings_for
 from streams import SystemClock
+from tests.builders.service import answering, private_server, settings_for
 
 pytestmark = pytest.mark.redis
 

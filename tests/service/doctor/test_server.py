@@ -7,8 +7,8 @@ import pytest
 from service.doctor import at_risk, worst
 from service.doctor.server import look_at_clock, look_at_server
 from service.stores import ServerFacts, connect, server_facts
-from service.testing import HandClock, private_server
 from streams import SystemClock
+from tests.builders.service import HandClock, private_server
 
 SOUND = ServerFacts(
     product="Redis",

@@ -15,8 +15,8 @@ from service.runs.stream_report import StreamReport
 from service.stores import FollowMode
 from shards.inline import run_inline
 from shards.state import ShardState
-from shards.testing import bodies, log_of
 from streams import ConstraintsOn, Event, PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import bodies, log_of
 from tests.service.runs.reports import report_on
 from workflows import Conformance, check_trace, compile_workflow, count_violations, read_model
 

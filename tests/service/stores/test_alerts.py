@@ -4,7 +4,7 @@ import pytest
 from service.errors import InvalidCursor, RecordFormatError, TooManyNotes, UnknownAlert
 from service.stores import Acknowledgement, AlertFilter, AlertStore, Note, RegisteredWebhook
 from service.stores.results.alerts import BODIES_KEY
-from service.testing import sink_row
+from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 

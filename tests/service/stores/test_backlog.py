@@ -8,8 +8,8 @@ from service.backlog import Volume
 from service.errors import LogFull
 from service.stores import EventLog, LogLimits, Submission, pattern_draft
 from service.stores.log.backlog import APPENDED_KEY, MARKS_KEY
-from service.testing import stats_row
 from streams import Event, EventBatch, StreamDeclaration, key_hash, log_key, shard_of
+from tests.builders.service import stats_row
 
 pytestmark = pytest.mark.redis
 

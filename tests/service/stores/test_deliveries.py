@@ -6,7 +6,7 @@ import pytest
 from service.errors import UnknownWebhook
 from service.stores import DeliveryOutcome, RegisteredWebhook
 from service.stores.deliveries.webhooks import WEBHOOKS_KEY
-from service.testing import sink_row
+from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 

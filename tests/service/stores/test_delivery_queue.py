@@ -7,7 +7,7 @@ from service.errors import UnknownDelivery
 from service.stores import Delivery, DeliveryOutcome, DeliveryStore, QueueRules, RegisteredWebhook
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.records import encode
-from service.testing import sink_row
+from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 

@@ -10,8 +10,8 @@ from service.stores import DerivedPart
 from service.stores.conditions import ANY
 from service.stores.log import derived
 from service.stores.log.lives import STREAMS_KEY
-from service.testing import stats_row
 from streams import LAYOUT_KEY, Event, EventBatch, RecordKind, StreamDeclaration
+from tests.builders.service import stats_row
 
 pytestmark = pytest.mark.redis
 

@@ -6,8 +6,8 @@ import pytest
 from service.errors import InvalidCursor
 from service.stores import EventFilter
 from service.stores.log.derived_pages import DerivedEventPages
-from service.testing import sink_row
 from streams import StreamDeclaration
+from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 

@@ -5,7 +5,6 @@ import pytest
 
 from service.errors import RecordFormatError, RegistryContended
 from service.stores import DeadLetter, EventLog, Submission, pattern_draft
-from service.testing import put_constraints
 from streams import (
     LAYOUT_KEY,
     ConstraintsOn,
@@ -21,6 +20,7 @@ from streams import (
     log_key,
     shard_of,
 )
+from tests.builders.service import put_constraints
 
 pytestmark = pytest.mark.redis
 

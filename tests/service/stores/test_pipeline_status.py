@@ -1,7 +1,7 @@
 import pytest
 
 from service.stores import ExecutorReport, ShardReport, StreamReport
-from service.testing import stats_row
+from tests.builders.service import stats_row
 
 pytestmark = pytest.mark.redis
 

@@ -13,8 +13,8 @@ from service.stores import (
     RegisteredWebhook,
 )
 from service.stores.results.recent import COUNTS_SUFFIX, list_key
-from service.testing import sink_row
 from shards import DEAD_LETTER, RESULT_KINDS
+from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 

@@ -18,8 +18,8 @@ from service.stores.connection import PREFIX
 from service.stores.log.lives import STREAMS_KEY
 from service.stores.log.routes import ROUTES_KEY
 from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, RecordBook
-from service.testing import put_constraints
 from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
+from tests.builders.service import put_constraints
 
 pytestmark = pytest.mark.redis
 

@@ -10,8 +10,8 @@ from service.registering.stream_library import StreamLibrary
 from service.stores import Condition, EventFilter, FeedMark, OperatorDraft, RegisteredWebhook, pattern_draft, tag_of
 from service.stores.log.event_log import Submission
 from service.stores.registry.removal import StreamRemoval
-from service.testing import put_constraints
 from streams import Event, EventBatch, Input, StreamDeclaration, StreamOff, StreamOn, Tick, TraceEnd, decode_control
+from tests.builders.service import put_constraints
 
 pytestmark = pytest.mark.redis
 

@@ -5,8 +5,8 @@ import pytest
 from shards.entries import StoredEntry
 from shards.hosts.keyed_host import KeyedHost
 from shards.operators import Origin
-from shards.testing import event
 from streams import ControlRecordError, Definition, EventBatch, Input, StreamDeclaration
+from tests.builders.shards import event
 from tests.contracts.tally import Tally, TallyKind
 
 ENDING = StreamDeclaration(name="orders", end_events=("End",), idle_timeout=5)

@@ -10,7 +10,7 @@ from streams.errors import EventFileError
 from streams.event import Event
 from streams.forms.plain import render_plain
 from streams.readers import ReaderOptions, read_events
-from streams.testing import event_lists
+from tests.builders.streams import event_lists
 
 TWO_LINES = (
     b'{"id":"e1","type":"A","time":"1970-01-01T00:00:02Z","key":"k1","data":{"customer":7,"price":1.5}}\n'

@@ -18,8 +18,8 @@ from streams.forms.plain import render_plain
 from streams.readers import ReaderOptions, iterate_batches, iterate_events
 from streams.readers.jsonl import read_jsonl
 from streams.readers.line_columns import read_line_columns
-from streams.testing import event_lists
 from streams.time_forms import LEAST_MICROSECONDS, LEAST_MILLISECONDS, LEAST_SECONDS
+from tests.builders.streams import event_lists
 
 PATH = Path("events.jsonl")
 PLAIN = ReaderOptions()

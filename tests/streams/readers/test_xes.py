@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from streams.errors import EventFileError
 from streams.event import Event
 from streams.readers import ReaderOptions, read_events
-from streams.testing import texts
 from streams.timestamps import format_time
+from tests.builders.streams import texts
 
 OPEN_LOG = '<?xml version="1.0"?><log xmlns="http://www.xes-standard.org/"><global scope="event"/>'
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import Clause, ConstraintSet, End, Exclusive, Prior, Require, Rule, find_clash, parse_constraints
+from tests.builders.workflows import MOST_ROUNDS, process_trees
 from workflows import InvalidWorkflow, sample_trace
 from workflows.discovery.counting import count_plain
 from workflows.discovery.log import EncodedLog
@@ -19,7 +20,6 @@ from workflows.discovery.mining import mine
 from workflows.discovery.reference import is_broken, mine_slowly
 from workflows.discovery.violations import count_violations
 from workflows.reference import enumerate_language
-from workflows.testing import MOST_ROUNDS, process_trees
 
 LOGS = st.lists(st.lists(st.sampled_from("ABCD"), max_size=6).map(tuple), max_size=25)
 SETTINGS = st.builds(

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.builders.bpmn import boundary, definitions, process, read, sub_process, tasks, words, words_of
 from workflows.errors import ModelRefused
 from workflows.formats.bpmn.reading import read_bpmn
-from workflows.formats.bpmn.testing import boundary, definitions, process, read, sub_process, tasks, words, words_of
 from workflows.model import ReadOptions
 from workflows.nets.graph import FlowGraph, Repeat
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.bpmn import process, read, sub_process, tasks
 from workflows.diagram import Diagram, Edge, Shape
 from workflows.formats.bpmn import read_bpmn
-from workflows.formats.bpmn.testing import process, read, sub_process, tasks
 from workflows.model import ReadOptions
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "order.bpmn"

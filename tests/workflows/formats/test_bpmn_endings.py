@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builders.bpmn import boundary, process, read, sub_process, tasks, words
 from workflows.formats.bpmn.endings import end_at_once
-from workflows.formats.bpmn.testing import boundary, process, read, sub_process, tasks, words
 from workflows.nets.graph import FlowGraph
 from workflows.nets.reference import words_of_graph
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.builders.bpmn import boundary, process, read, sub_process, tasks, words, words_of
 from workflows.errors import ModelRefused
-from workflows.formats.bpmn.testing import boundary, process, read, sub_process, tasks, words, words_of
 
 START = '<startEvent id="s"/>'
 NOT_CUTTING = 'cancelActivity="false"'

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.bpmn import MODEL, definitions, process, read, sub_process, tasks, words, words_of
 from workflows.errors import ModelRefused
 from workflows.formats.bpmn import read_bpmn
-from workflows.formats.bpmn.testing import MODEL, definitions, process, read, sub_process, tasks, words, words_of
 from workflows.formats.reading import format_of, read_model
 from workflows.model import ModelFormat, ReadOptions
 from workflows.nets.graph import FlowGraph

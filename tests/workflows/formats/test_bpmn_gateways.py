@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.builders.bpmn import process, read, tasks, words, words_of
 from workflows.errors import ModelRefused
-from workflows.formats.bpmn.testing import process, read, tasks, words, words_of
 from workflows.nets.graph import FlowGraph
 
 START = '<startEvent id="s"/>'

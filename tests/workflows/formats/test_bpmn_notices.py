@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.builders.bpmn import MODEL
 from workflows import ModelRefused, ReadOptions, read_model
-from workflows.formats.bpmn.testing import MODEL
 
 START = '<startEvent id="s"/><task id="a" name="Pay"/>'
 FLOW = '<sequenceFlow id="f" sourceRef="s" targetRef="a"/>'

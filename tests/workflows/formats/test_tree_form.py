@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.workflows import process_trees
 from workflows.attributes import (
     BooleanAttribute,
     ChoiceAttribute,
@@ -25,7 +26,6 @@ from workflows.errors import ModelRefused
 from workflows.formats.tree_form import read_tree
 from workflows.model import ModelFormat, ReadOptions, WorkflowModel
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
-from workflows.testing import process_trees
 from workflows.tree import (
     Activity,
     ExclusiveChoice,

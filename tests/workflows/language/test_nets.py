@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import ProcessAutomaton
+from tests.builders.workflows import process_trees
 from workflows.compiled import CompileLimits
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
 from workflows.language.minimal import minimal
@@ -17,7 +18,6 @@ from workflows.nets import eager
 from workflows.nets.markings import explore
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.reference import fire
-from workflows.testing import process_trees
 from workflows.tree import (
     Activity,
     ExclusiveChoice,

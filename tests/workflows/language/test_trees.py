@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import ProcessAutomaton
+from tests.builders.workflows import process_trees
 from workflows import (
     Activity,
     ExclusiveChoice,
@@ -28,7 +29,6 @@ from workflows.language.minimal import minimal
 from workflows.language.reference import words_of
 from workflows.language.trees import automaton_of_tree
 from workflows.reference import enumerate_language
-from workflows.testing import process_trees
 
 LIMITS = CompileLimits()
 A, B, C, D = map(Activity, "ABCD")

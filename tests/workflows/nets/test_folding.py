@@ -3,15 +3,15 @@
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
+from tests.builders.nets import flow_graph, flow_graphs, tree_to_graph, tree_to_net
+from tests.builders.workflows import process_trees
 from workflows.nets.folding import fold_graph, fold_net
 from workflows.nets.graph import Block, Exit, Repeat
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.reference import words_of_graph, words_of_net
-from workflows.nets.testing import flow_graph, flow_graphs, tree_to_graph, tree_to_net
 from workflows.nets.translation import to_net
 from workflows.nets.tree_nets import can_be_net
 from workflows.reference import words_of_tree
-from workflows.testing import process_trees
 from workflows.tree import (
     Activity,
     ExclusiveChoice,

@@ -2,11 +2,11 @@
 
 import pytest
 
+from tests.builders.nets import flow_graph
 from workflows.errors import ModelRefused
 from workflows.nets.graph import Block, Exit, Repeat
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.reference import is_safe, words_of_graph, words_of_net
-from workflows.nets.testing import flow_graph
 
 
 def words(graph, max_length=4):

@@ -3,15 +3,15 @@
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
+from tests.builders.nets import tree_to_graph, tree_to_net
+from tests.builders.workflows import MOST_ROUNDS, process_trees
 from workflows.errors import ModelRefused, UnderivableWorkflow
 from workflows.nets.assembly import MOST_STEPS, Assembly, fuse_silent
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.normal_forms import is_short
 from workflows.nets.reference import words_of_graph, words_of_net
-from workflows.nets.testing import tree_to_graph, tree_to_net
 from workflows.nets.tree_nets import can_be_net
 from workflows.reference import enumerate_language, words_of_tree
-from workflows.testing import MOST_ROUNDS, process_trees
 from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Instances, Loop, Parallel, Sequence, Silent
 
 A, B, C, D, E = map(Activity, "ABCDE")

@@ -2,8 +2,8 @@
 
 from hypothesis import given, settings
 
+from tests.builders.nets import flow_graph, flow_graphs
 from workflows.nets.graph import Block, Exit
-from workflows.nets.testing import flow_graph, flow_graphs
 from workflows.nets.ways import Ways, find_exit, iterate_nodes, thrown_in
 
 

@@ -11,6 +11,7 @@ from defusedxml.ElementTree import fromstring
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builders.workflows import process_trees
 from workflows import (
     Activity,
     ExclusiveChoice,
@@ -31,7 +32,6 @@ from workflows.pictures.drawing import MAX_ELEMENTS, MAX_PIXELS, draw
 from workflows.pictures.labels import outside_labels
 from workflows.pictures.palette import DARK, LIGHT
 from workflows.pictures.symbols import Mark, symbol
-from workflows.testing import process_trees
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "<script>alert('x')</script>&\"\x00\x1b\ud800]]>"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from constraints import Clause, Exclusive, Prior, Require
+from tests.builders.workflows import process_trees
 from workflows import (
     Activity,
     ExclusiveChoice,
@@ -25,7 +26,6 @@ from workflows.reference import Word, enumerate_language, extraction_of_words, i
 from workflows.relations import compositional
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.extraction import Extraction, Method
-from workflows.testing import process_trees
 
 A, B, C, D = (Activity(name) for name in "ABCD")
 

@@ -7,10 +7,10 @@ from hypothesis import given
 
 from constraints import Clause, Constraint, ConstraintSet, End, Exclusive, Prior, Remainder, Require, alive
 from nfa import Atom
+from tests.builders.workflows import process_trees, random_tree
 from workflows import Activity, ExclusiveChoice, Extraction, Parallel, ProcessTree, Sequence, Silent, order_fulfilment
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.cover import minimal_cover
-from workflows.testing import process_trees, random_tree
 
 A, B, C, D = (Activity(name) for name in "ABCD")
 

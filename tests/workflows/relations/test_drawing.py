@@ -3,9 +3,9 @@
 import pytest
 
 from constraints import Clause, Constraint, Exclusive, Prior, Require
+from tests.builders.nets import flow_graph
 from workflows.nets.graph import Block, Exit, FlowGraph, Repeat
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.nets.testing import flow_graph
 from workflows.relations.drawing import Drawing, lazily
 from workflows.relations.extraction import Extraction, Method
 

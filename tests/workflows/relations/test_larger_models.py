@@ -6,14 +6,14 @@ from random import Random
 import pytest
 
 from house.examples import Draws
+from tests.builders.nets import tree_to_net
+from tests.builders.workflows import random_tree
 from workflows import CompileLimits, Extraction, activity_names, sample_trace
 from workflows.language.trees import automaton_of_tree
-from workflows.nets.testing import tree_to_net
 from workflows.nets.tree_nets import can_be_net
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.regular import extraction_of_automaton
 from workflows.relations.structural import extraction_of_structure
-from workflows.testing import random_tree
 
 MODELS = range(30)
 NAMES = tuple(f"task {number:02}" for number in range(14))

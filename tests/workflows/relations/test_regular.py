@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constraints import Clause, ProcessAutomaton
+from tests.builders.workflows import process_trees
 from workflows import ProcessTree
 from workflows.reference import Word, enumerate_language, extraction_of_words
 from workflows.relations import regular
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.extraction import Extraction, Method
 from workflows.relations.regular import extraction_of_automaton
-from workflows.testing import process_trees
 
 
 def automaton_of_words(words: frozenset[Word]) -> ProcessAutomaton:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams import Event
+from tests.builders.workflows import MOST_ROUNDS, is_bounded, process_trees
 from workflows import (
     Activity,
     Duration,
@@ -29,7 +30,6 @@ from workflows import (
 )
 from workflows.reference import enumerate_language
 from workflows.simulation import has_durations
-from workflows.testing import MOST_ROUNDS, is_bounded, process_trees
 
 
 def lasting(name: str, us: int) -> Activity:

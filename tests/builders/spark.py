@@ -1,6 +1,6 @@
 """For tests: writes the archive of Java classes before many processes start Spark at once.
 
-python -m pipeline.spark.testing
+python -m tests.builders.spark
 """
 
 from __future__ import annotations
