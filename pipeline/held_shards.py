@@ -31,7 +31,7 @@ from pathlib import Path
 
 import structlog
 
-from pipeline.measures import Spent, stats_row
+from pipeline.measures import Spent, Work, stats_row
 from pipeline.quarantine import Quarantine
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex, missing_snapshot, open_snapshots
 from pipeline.sources.log_reading import (
@@ -99,19 +99,26 @@ class HeldShards:
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
         self._held: dict[int, _Held] = {}
         self._begun: set[int] = set()  # shards whose micro-batch has begun and is not finished
+        self._finished: dict[int, str] = {}  # by shard: the end of the last micro-batch that this process has finished
+        self._work: dict[int, Work] = {}  # by shard: since its last report
         self._incomplete: set[int] = set()  # shards whose state has lost a file
 
     def advance(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
-        """Rows of a micro-batch's part of one shard, with one of the kind ``stats``; the state at its end is retained.
+        """Rows of a micro-batch's part of one shard as ``step`` gives them, with a ``report`` at the end."""
+        return [*self.step(shard, after, entries), self.report(shard)]
+
+    def step(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
+        """Rows of a micro-batch's part of one shard; the state at its end is retained.
 
         The part begins after the position ``after``; its entries are in the order of the log, and not empty.
         ``LogDamaged`` if entries since the newest snapshot are gone.
         """
         begun = time.perf_counter()
+        continues = shard not in self._begun and self._finished.get(shard) == after
         if shard in self._begun:  # an attempt failed: the state may be half changed
             self._held.pop(shard, None)
         self._begun.add(shard)
-        is_suspect = self._quarantine.begin(shard, after)
+        is_suspect = self._quarantine.begin(shard, after, continues=continues)
         self._stops.place(shard, after)
         if (held := self._held.get(shard)) is not None and not self._is_usable(shard, held.state, START, after):
             del self._held[shard]
@@ -128,11 +135,22 @@ class HeldShards:
             rows = self._matched(shard, after, entries, is_suspect=is_suspect)
             self._incomplete.discard(shard)
         matched = time.perf_counter()
-        size = self._keep(shard, after, _cost(entries))
-        self._quarantine.done(shard, after)
+        self._keep(shard, after, _cost(entries))
+        self._quarantine.done(shard)
         self._begun.discard(shard)
+        self._finished[shard] = self._held[shard].state.position
         spent = Spent(load_s=loaded - begun, match_s=matched - loaded, keep_s=time.perf_counter() - matched)
-        return [*rows, stats_row(self._held[shard].state, after, entries, spent, size)]
+        self._work.setdefault(shard, Work(after)).add(entries, spent)
+        return rows
+
+    def report(self, shard: int) -> RowBlock:
+        """A row of the kind ``stats`` on the steps of a shard since its last report; there was at least one.
+
+        It costs about as much as matching an event, so a caller with small steps asks about once a second, and when it
+        stops.
+        """
+        held = self._held[shard]
+        return stats_row(held.state, self._work.pop(shard), held.size_bytes)
 
     def load(self, shard: int) -> None:
         """Find a shard's state at the end of its results, as its next micro-batch will; else ``LogDamaged``."""
@@ -217,6 +235,8 @@ class HeldShards:
 
     def _rebuilt(self, shard: int, position: str) -> _Held:
         """Rebuild a state from the nearest retained, handed over or saved one, and the log from there."""
+        self._quarantine.reread(shard)
+        self._stops.reread(shard)
         saved = self._index.latest(shard, position)
         held = self._held.pop(shard, None)
         if held is not None and not self._is_usable(shard, held.state, saved or START, position):
@@ -302,8 +322,8 @@ class HeldShards:
             state.verify()
         return state
 
-    def _keep(self, shard: int, after: str, grown: int) -> int:
-        """Hand the state over to the shard's next process, and save a snapshot if due; returns its size in bytes.
+    def _keep(self, shard: int, after: str, grown: int) -> None:
+        """Hand the state over to the shard's next process, and save a snapshot if due.
 
         Both are due when other processes would have to match about as much as reading the state costs.
         """
@@ -328,7 +348,6 @@ class HeldShards:
             if names or self._spilled.has_files(shard):
                 handed_over = () if self._handover is None else self._handover.positions(shard)
                 self._spilled.sweep(shard, {*self._index.positions(shard), *handed_over}, names)
-        return held.size_bytes
 
     def _hand_over(self, shard: int, after: str, held: _Held, body: bytes) -> None:
         """Leave the state for other processes. The newest one before this micro-batch stays, in case of a retry."""

@@ -30,21 +30,46 @@ class Spent:
     match_s: float
     keep_s: float
 
+    def plus(self, other: Spent) -> Spent:
+        """The sum of both."""
+        return Spent(
+            load_s=self.load_s + other.load_s,
+            match_s=self.match_s + other.match_s,
+            keep_s=self.keep_s + other.keep_s,
+        )
 
-def stats_row(
-    state: ShardState, after: str, entries: Sequence[StoredEntry], spent: Spent, state_bytes: int
-) -> RowBlock:
-    """The row of the kind ``stats``; it describes one run of the micro-batch and is never stored.
 
-    ``state`` is the one after the entries, ``after`` the position after which their range began.
+_NO_TIME = Spent(load_s=0.0, match_s=0.0, keep_s=0.0)
+
+
+@dataclass(slots=True)
+class Work:
+    """What a shard has matched from a position on: entries, their bytes, and the time spent."""
+
+    after: str
+    entries: int = 0
+    bytes: int = 0
+    spent: Spent = _NO_TIME
+
+    def add(self, entries: Sequence[StoredEntry], spent: Spent) -> None:
+        """Add the entries of a step."""
+        self.entries += len(entries)
+        self.bytes += sum(len(entry.body) for entry in entries)
+        self.spent = self.spent.plus(spent)
+
+
+def stats_row(state: ShardState, work: Work, state_bytes: int) -> RowBlock:
+    """The row of the kind ``stats``; it describes one run of some steps and is never stored.
+
+    ``state`` is the one after them.
     """
     body = {
         "shard": state.shard,
-        "after": after,
+        "after": work.after,
         "process": [socket.gethostname(), os.getpid()],
-        "entries": len(entries),
-        "bytes": sum(len(entry.body) for entry in entries),
-        **asdict(spent),
+        "entries": work.entries,
+        "bytes": work.bytes,
+        **asdict(work.spent),
         "state_bytes": state_bytes,
         "promises": state.promises(),
         "observed": [one.to_json() for one in state.observations()],

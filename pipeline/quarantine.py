@@ -1,10 +1,14 @@
 """Quarantine: entries that break the matcher are recorded and skipped, so that each breaks it only once.
 
 An entry is set aside for one of two reasons. If matching it raises an unexpected error, it is set aside at once. If it
-ends the whole process (out of memory, a crash in native code), it is found by counting: attempts at a micro-batch are
-counted before it begins and forgotten when it is finished; after ``_TRIES`` attempts it is matched entry by entry, with
-a count for each, and an entry that reaches the same number of attempts is set aside. The record is stored beside the
-log, so a process that matches these entries again, after a crash or from an older snapshot, skips the same ones.
+ends the whole process (out of memory, a crash in native code), it is found by counting the attempts at a micro-batch:
+after ``_TRIES`` attempts it is matched entry by entry, with a count for each, and an entry that reaches the same number
+of attempts is set aside. The record is stored beside the log, so a process that matches these entries again, after a
+crash or from an older snapshot, skips the same ones.
+
+A process that continues from its own last micro-batch neither counts nor reads the record again, so a step that
+succeeds needs no call. If an entry ends such a process, the process that takes over has not matched the micro-batch
+before, counts its attempts, and so finds the entry one attempt later.
 """
 
 from __future__ import annotations
@@ -26,14 +30,27 @@ class Quarantine:
 
     def __init__(self, server: redis.Redis) -> None:
         self._server = server
+        self._reasons: dict[int, dict[str, str]] = {}  # by shard and position, as last read
+        self._counted: dict[int, str] = {}  # by shard: the start of the micro-batch whose attempt is counted
 
-    def begin(self, shard: int, after: str) -> bool:
-        """Count an attempt at a shard's micro-batch; returns whether to watch its entries one by one, after many."""
+    def begin(self, shard: int, after: str, *, continues: bool) -> bool:
+        """Begin a shard's micro-batch; returns whether to watch its entries one by one, after many attempts.
+
+        ``continues``: this process has finished the micro-batch that ends at ``after``, and no attempt has failed.
+        """
+        if continues:
+            return False
+        self._counted[shard] = after
         return self._count(_field(shard, after)) > _TRIES
 
-    def done(self, shard: int, after: str) -> None:
+    def done(self, shard: int) -> None:
         """Note that the micro-batch is finished."""
-        self._server.hdel(_TRIES_KEY, _field(shard, after))
+        if (after := self._counted.pop(shard, None)) is not None:
+            self._server.hdel(_TRIES_KEY, _field(shard, after))
+
+    def reread(self, shard: int) -> None:
+        """Read a shard's record again at its next use: other processes may have added to it."""
+        self._reasons.pop(shard, None)
 
     def watch(self, shard: int, entry: StoredEntry) -> bool:
         """Count an attempt at one entry; true if it must be set aside, because earlier attempts ended the process."""
@@ -46,13 +63,16 @@ class Quarantine:
     def set_aside(self, shard: int, entry: StoredEntry, reason: str) -> None:
         """Record an entry as quarantined; the first reason stays."""
         self._server.hsetnx(_QUARANTINE_KEY.format(shard=shard), entry.position, reason)
+        self.reread(shard)
 
     def screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
         """The entries, with quarantined ones replaced by notes."""
-        found = cast("dict[bytes, bytes]", self._server.hgetall(_QUARANTINE_KEY.format(shard=shard)))
-        if not found:
+        if (reasons := self._reasons.get(shard)) is None:
+            found = cast("dict[bytes, bytes]", self._server.hgetall(_QUARANTINE_KEY.format(shard=shard)))
+            reasons = {position.decode(): reason.decode() for position, reason in found.items()}
+            self._reasons[shard] = reasons
+        if not reasons:
             return list(entries)
-        reasons = {position.decode(): reason.decode() for position, reason in found.items()}
         return [
             entry if entry.position not in reasons else quarantine_note(entry, reasons[entry.position])
             for entry in entries

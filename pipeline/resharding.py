@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pipeline.held_shards import HeldOptions, HeldShards
-from pipeline.measures import Spent, stats_row
+from pipeline.measures import Work, stats_row
 from pipeline.snapshots import SnapshotIndex, open_snapshots
 from pipeline.sources import EventLogOptions, log_ends
 from pipeline.sources.log_reading import connect
@@ -39,7 +39,7 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
                 spilled.take_over(part.shard, before, int(name), part.position, part.files)
                 store.write(part.shard, part.position, body)
                 index.enter(part.shard, part.position, len(body), new.snapshots)
-                yield from stats_row(part, part.position, [], Spent(load_s=0.0, match_s=0.0, keep_s=0.0), len(body))
+                yield from stats_row(part, Work(part.position), len(body))
     finally:
         server.close()
 

@@ -27,6 +27,7 @@ class PlacedStops:
 
     def __init__(self, server: redis.Redis) -> None:
         self._server = server
+        self._known: dict[int, tuple[dict[str, str], dict[str, str]]] = {}  # by shard, as last read
 
     def place(self, shard: int, after: str) -> None:
         """Place the shard's pending stops at the start of the next micro-batch.
@@ -39,10 +40,15 @@ class PlacedStops:
         if unplaced and not self._is_written(shard, after):
             for until in unplaced:
                 self._server.hsetnx(_PLACED_KEY.format(shard=shard), until, after)
+            self._read(shard)
+
+    def reread(self, shard: int) -> None:
+        """Read a shard's stops again, without placing any."""
+        self._read(shard)
 
     def noted(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
         """The entries, with a note before the first entry after each stop."""
-        wanted, placed = self._read(shard)
+        wanted, placed = self._known[shard]
         notes: list[tuple[int, StoredEntry]] = []
         for until, after in placed.items():
             behind = [place for place, entry in enumerate(entries) if _is_before(after, entry.position)]
@@ -55,7 +61,7 @@ class PlacedStops:
 
     def check(self, shard: int, state: ShardState) -> None:
         """Check that a state has all stops at its position; ``StateLost`` if it comes from an attempt without one."""
-        _, placed = self._read(shard)
+        _, placed = self._known[shard]
         for until, after in placed.items():
             is_between = _is_before(after, state.position) and _is_before(state.position, until)
             if is_between and until not in state.stops:
@@ -70,7 +76,8 @@ class PlacedStops:
         reading.hgetall(stops_key(shard))
         reading.hgetall(_PLACED_KEY.format(shard=shard))
         wanted, placed = cast("list[dict[bytes, bytes]]", reading.execute())
-        return _as_text(wanted), _as_text(placed)
+        found = self._known[shard] = _as_text(wanted), _as_text(placed)
+        return found
 
     def _is_written(self, shard: int, after: str) -> bool:
         matched = cast("bytes | None", self._server.hget(_MATCHED_KEY, f"position:{shard}"))

@@ -258,6 +258,58 @@ def test_an_entry_that_ends_the_process_again_and_again_is_set_aside(log, option
     assert HeldShards(options)._server.hlen("forestall:tries") == 0
 
 
+def test_a_step_that_succeeds_makes_no_calls_for_the_quarantine(log, options, monkeypatch):
+    held, calls, execute = HeldShards(options), [], redis.Redis.execute_command
+
+    def noted(self, *command, **options):
+        calls.append(" ".join(map(str, command[:2])))
+        return execute(self, *command, **options)
+
+    monkeypatch.setattr(redis.Redis, "execute_command", noted)
+    advance(held, log, 0, 5)
+    first, calls[:] = [call for call in calls if "quarantine" in call or "tries" in call], []
+    advance(held, log, 5, 7)
+    assert first == ["HINCRBY forestall:tries", "HGETALL forestall:quarantine:0", "HDEL forestall:tries"]
+    assert calls == []  # the stops are read in a pipeline
+
+
+def test_an_entry_that_ends_a_process_that_continued_is_found_by_the_next_ones(log, options, monkeypatch):
+    class Killed(BaseException):
+        """Ends a process: nothing catches it."""
+
+    apply = ShardState.advance
+
+    def apply_or_die(self, entries):
+        whole = list(entries)
+        if any(entry.position == log[6].position and entry.kind == "events" for entry in whole):
+            raise Killed
+        return apply(self, whole)
+
+    monkeypatch.setattr(ShardState, "advance", apply_or_die)
+    held, rows, deaths = HeldShards(options), [], 0
+    advance(held, log, 0, 5)
+    while not rows:
+        try:
+            rows = advance(held, log, 5, 9)
+        except Killed:
+            held, deaths = HeldShards(options), deaths + 1
+    assert deaths == 7  # the first is not counted
+    assert [letter["position"] for letter in bodies(rows, "dead-letter")] == [log[6].position]
+    advance(held, log, 9, ENTRIES)
+    assert held._server.hlen("forestall:tries") == 0
+
+
+def test_a_report_covers_all_steps_since_the_last_one(log, options):
+    held = HeldShards(options)
+    rows = [*held.step(0, "0-0", log[:5]), *held.step(0, log[4].position, log[5:9])]
+    (row,) = held.report(0)
+    found = orjson.loads(row.body)
+    assert (found["after"], row.position, found["entries"]) == ("0-0", log[8].position, 9)
+    assert found["bytes"] == sum(len(entry.body) for entry in log[:9])
+    assert told(rows_of(rows)) == told(advance(HeldShards(replace(options, handover=None)), log, 0, 9))
+    assert orjson.loads(advance(held, log, 9, ENTRIES)[-1].body)["entries"] == ENTRIES - 9
+
+
 def test_the_last_row_says_what_it_cost(log, options):
     (*_, row) = advance(HeldShards(options), log, 0, 5)
     told_of = orjson.loads(row.body)
