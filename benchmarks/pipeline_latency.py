@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _settings(wanted: Namespace) -> dict[str, str]:
-    return {"SPARK_MASTER": wanted.master} if wanted.master else {}
+    return {"RUNTIME": wanted.runtime} | ({"SPARK_MASTER": wanted.master} if wanted.master else {})
 
 
 class Watcher:
@@ -232,6 +232,7 @@ def tell_batches(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
 def _arguments() -> Namespace:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--runtime", default="continuous", choices=["continuous", "micro-batch"])
     parser.add_argument("--master", default="", help="where Spark runs; as the service has it, if left out")
     parser.add_argument("--rate", type=int, default=10_000, help="events per second")
     parser.add_argument("--request", type=int, default=250, help="events of a request")

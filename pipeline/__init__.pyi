@@ -1,5 +1,7 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
+from .continuous.keys import POSITIONS_KEY
+from .continuous.query import ContinuousQuery, finish_blocks, start_continuous, take_over
 from .errors import (
     BacktestFailed,
     ClusterUnready,
@@ -33,6 +35,7 @@ from .spark.worker_check import workers_answer
 from .warmup import compiling_beside, warm_up
 
 __all__ = [
+    "POSITIONS_KEY",
     "BacktestFailed",
     "BacktestOptions",
     "BacktestResult",
@@ -40,6 +43,7 @@ __all__ = [
     "BatchReport",
     "ClusterOptions",
     "ClusterUnready",
+    "ContinuousQuery",
     "EventLogOptions",
     "ExecutorWatch",
     "FeedDamaged",
@@ -69,6 +73,7 @@ __all__ = [
     "divide_states",
     "end_session",
     "end_with_process",
+    "finish_blocks",
     "forget_states",
     "history_files",
     "is_local",
@@ -78,8 +83,10 @@ __all__ = [
     "require_master",
     "run_backtest",
     "run_pipeline",
+    "start_continuous",
     "start_empty",
     "start_query",
+    "take_over",
     "warm_up",
     "workers_answer",
 ]

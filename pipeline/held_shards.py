@@ -93,7 +93,7 @@ class HeldShards:
         self._spilled = SpilledStates(options.log, options.kinds)
         self._server = connect(options.log)
         self._quarantine = Quarantine(self._server)
-        self._stops = PlacedStops(self._server)
+        self._stops = PlacedStops(self._server, options.log.results)
         self._snapshots = open_snapshots(options.log.snapshots, self._server, options.log.generation)
         self._index = SnapshotIndex(self._server, options.log.generation)
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
@@ -166,6 +166,11 @@ class HeldShards:
             self._incomplete.add(shard)
             self._held_at(shard, position)
             self._incomplete.discard(shard)
+
+    def forget(self, shard: int) -> None:
+        """Drop the retained state of a shard, which another process advances from now on."""
+        self._held.pop(shard, None)
+        self._begun.discard(shard)
 
     def state_at(self, shard: int, position: str) -> ShardState:
         """The state of a shard at a position; this object does not retain it."""

@@ -25,8 +25,9 @@ _MATCHED_KEY = "forestall:log:matched"
 class PlacedStops:
     """The stops of one log."""
 
-    def __init__(self, server: redis.Redis) -> None:
+    def __init__(self, server: redis.Redis, results: str = "") -> None:
         self._server = server
+        self._results = results or _MATCHED_KEY
         self._known: dict[int, tuple[dict[str, str], dict[str, str]]] = {}  # by shard, as last read
 
     def place(self, shard: int, after: str) -> None:
@@ -80,7 +81,7 @@ class PlacedStops:
         return found
 
     def _is_written(self, shard: int, after: str) -> bool:
-        matched = cast("bytes | None", self._server.hget(_MATCHED_KEY, f"position:{shard}"))
+        matched = cast("bytes | None", self._server.hget(self._results, f"position:{shard}"))
         if matched is not None and _is_before(after, matched.decode()):
             return True
         marks = cast("dict[bytes, bytes]", self._server.hgetall(_MARKS_KEY))

@@ -326,6 +326,8 @@ class Settings(BaseSettings):
         batch: See ``BatchLimits``.
         tracing: See ``TracingSettings``.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
+        runtime: ``micro-batch``: Spark plans a job for the events of each moment, results come after half a second.
+            ``continuous``: one job of long-running tasks, results come after some milliseconds.
         trigger_interval_s: Interval between micro-batches, if the one before is done and there are new events.
         feed_interval_s: How often a feed polls its input.
         heartbeat_stale_s: The service counts as ready if the pipeline has reported within this time.
@@ -364,6 +366,7 @@ class Settings(BaseSettings):
     batch: BatchLimits = BatchLimits()
     tracing: TracingSettings = TracingSettings()
     log_retention_entries: Annotated[int, Field(ge=0)] = 10_000
+    runtime: Literal["continuous", "micro-batch"] = "micro-batch"
     trigger_interval_s: Seconds = 0.1
     feed_interval_s: Seconds = 1.0
     heartbeat_stale_s: Seconds = 30.0
@@ -375,6 +378,11 @@ class Settings(BaseSettings):
     log_level: str = "INFO"
     log_file_bytes: Annotated[int, Field(ge=10_000)] = 20_000_000
     parent_pid: Count | None = None
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether shards are advanced by long-running tasks."""
+        return self.runtime == "continuous"
 
     @property
     def keeps_states_in_redis(self) -> bool:

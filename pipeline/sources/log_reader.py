@@ -20,6 +20,7 @@ import redis
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from pipeline.continuous.keys import POSITIONS_KEY
 from pipeline.errors import LogDamaged, SourceOptionError
 from pipeline.snapshots import SnapshotIndex, open_snapshots
 from pipeline.sources.log_reading import (
@@ -71,8 +72,18 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._written: Offset = {}
 
     def initialOffset(self) -> dict[str, str]:
-        """The positions after which the shards begin: the start of the log, or the position of the last resharding."""
+        """The positions after which the shards begin.
+
+        The start of the log, the position of the last resharding, or the end of the steps of the continuous runtime.
+        """
         found = beginnings(self._connection(), self._options)
+        stepped = cast(
+            "list[bytes | None]",
+            self._connection().hmget(POSITIONS_KEY, [f"position:{shard}" for shard in found]),
+        )
+        for shard, position in zip(found, stepped, strict=True):
+            if position is not None:
+                found[shard] = max(found[shard], position.decode(), key=position_order)
         return {str(shard): position for shard, position in found.items()}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -87,7 +98,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         self._check_shards(start)
         if not self._has_looked:
-            self._check_beginnings(start)
+            self.check(start)
             self._written = {
                 str(shard): written_up_to(self._connection(), self._options, shard)
                 for shard in range(self._options.shards)
@@ -177,11 +188,14 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 option="shards",
             )
 
-    def _check_beginnings(self, start: Offset) -> None:
-        """Refuse to read a shard from its beginning when entries there are gone: declarations would be missing."""
-        beginnings = self.initialOffset()
+    def check(self, start: Offset) -> None:
+        """Check that the log can be read from these positions on; else ``LogDamaged``.
+
+        Refuses to read a shard from its beginning when entries there are gone: declarations would be missing.
+        """
+        first = beginnings(self._connection(), self._options)
         for shard, key in enumerate(self._keys):
-            if start[str(shard)] != beginnings[str(shard)]:
+            if start[str(shard)] != first[shard]:
                 self._check_reached(shard, start[str(shard)])
                 continue
             if self._options.generation:

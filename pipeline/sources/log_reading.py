@@ -23,10 +23,14 @@ _RETRY_BASE_S = 0.05
 Page: TypeAlias = "Sequence[tuple[bytes, Mapping[bytes, bytes]]]"
 
 
-def connect(options: EventLogOptions) -> redis.Redis:
-    """A connection that waits for a server that is away, with growing pauses up to a limit."""
+def connect(options: EventLogOptions, name: str | None = None) -> redis.Redis:
+    """A connection that waits for a server that is away, with growing pauses up to a limit.
+
+    ``name`` is the name of its sockets in Redis' list of clients.
+    """
     return redis.Redis.from_url(
         options.redis_url,
+        client_name=name,
         socket_connect_timeout=5.0,
         socket_timeout=30.0 + options.wait_ms / 1_000,
         retry=Retry(ExponentialWithJitterBackoff(base=_RETRY_BASE_S, cap=_RETRY_CAP_S), options.retries),

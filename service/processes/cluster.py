@@ -5,7 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from pipeline import ClusterOptions, EventLogOptions, JobOptions, SessionOptions, forget_states, is_local
+from pipeline import (
+    POSITIONS_KEY,
+    ClusterOptions,
+    EventLogOptions,
+    JobOptions,
+    SessionOptions,
+    forget_states,
+    is_local,
+)
 from service.errors import SettingsInvalid
 from service.settings import PREFIX, Settings
 from service.stores import Layout
@@ -15,6 +23,7 @@ _IN_REDIS = "redis"
 _LOCAL_SNAPSHOT_BYTES = 4_000_000
 _CLUSTER_SNAPSHOT_BYTES = 500_000
 _TASK_ATTEMPTS = 4  # the number that Spark makes on a cluster
+_ENDLESS_ATTEMPTS = 1_000_000  # a continuous task begins again however often its process dies
 
 
 def session_options(settings: Settings) -> SessionOptions:
@@ -25,7 +34,7 @@ def session_options(settings: Settings) -> SessionOptions:
     return SessionOptions(
         data_folder=settings.data_dir,
         master=master,
-        task_attempts=_TASK_ATTEMPTS,
+        task_attempts=_ENDLESS_ATTEMPTS if settings.is_continuous else _TASK_ATTEMPTS,
         cluster=ClusterOptions(
             python=spark.python,
             driver_host=spark.driver_host,
@@ -50,7 +59,7 @@ def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> Job
             snapshots=settings.snapshot_place,
             snapshot_bytes=snapshot_bytes(settings),
             generation=layout.generation,
-            results=MATCHED_KEY,
+            results=POSITIONS_KEY if settings.is_continuous else MATCHED_KEY,
         ),
         checkpoint=settings.data_dir.resolve() / _of_generation("checkpoint", layout.generation),
         handover=handover_folder(settings, _of_generation(layout.identity, layout.generation)),

@@ -25,8 +25,6 @@ from pipeline import (
     compiling_beside,
     end_session,
     is_local,
-    load_states,
-    start_query,
     warm_up,
 )
 from service.delivery.sink import AlertSink
@@ -34,6 +32,7 @@ from service.doctor import at_risk
 from service.errors import StoreUnavailable
 from service.observing.tracing import spans_of
 from service.process import run_process, signals_held
+from service.processes.begin_query import begin_query
 from service.processes.cluster import forget_former, job_options, session_options
 from service.processes.start_report import StartReport
 from service.processes.timekeeper import Timekeeper
@@ -87,16 +86,9 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         stores.log.layout.require_settled()
         forget_former(settings, layout, stores.url)
         options = job_options(settings, layout, stores.url, tasks)
-        report.begin("loading the states of the shards")
-        load_states(session, options.held)
-        report.begin("matching the events that wait")
         stores.pipeline_status.begin(clock.now_us())
-        query = start_query(
-            session,
-            options,
-            AlertSink(stores, clock, spans),
-            lambda: report.beat(clock.now_us()),
-            lambda progress: _keep(stores, progress),
+        query = begin_query(
+            session, options, AlertSink(stores, clock, spans), report, lambda progress: _keep(stores, progress)
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # until here a signal ends the process at once
             signal.signal(number, lambda *_: query.request_stop())

@@ -1,0 +1,184 @@
+"""Blocks: the results of a step as one entry in Redis, written together with the shard's new position.
+
+A block is an Arrow stream with the columns of ``pipeline.step.OUTPUT_DDL``. The position of a shard moves only in the
+script ``commit``, which compares the lease's epoch and the position where the step began; so of all attempts at a step,
+one is written.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pyarrow as pa
+import redis
+
+from pipeline.continuous.keys import EPOCHS_KEY, POSITIONS_KEY, blocks_key
+from pipeline.sources.log_reading import START
+from pipeline.step import from_table, to_batch
+from shards import OutputRow, RowBlock
+from streams import position_order, read_script
+
+_COMPRESSED_FROM = 4_096  # bytes of rows; smaller blocks are written as they are
+_MOST_BLOCKS = 64  # of a shard that wait for the indexer; then its steps wait
+_AHEAD = 16  # steps that a task is ahead of its writes
+_PAUSE_S = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A finished step of a shard: the range of the log, and its rows as a block."""
+
+    shard: int
+    epoch: int
+    before: str
+    after: str
+    rows: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A written block, as the indexer reads it."""
+
+    shard: int
+    after: str
+    position: str
+    rows: bytes
+
+    def to_rows(self) -> list[OutputRow]:
+        """The rows, by position."""
+        return from_table(pa.ipc.open_stream(self.rows).read_all())
+
+
+def to_bytes(rows: Iterable[RowBlock]) -> bytes:
+    """The rows of a step as a block."""
+    batch = to_batch(rows)
+    compression = "lz4" if batch.nbytes >= _COMPRESSED_FROM else None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(batch)
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
+class BlockWriter:
+    """Writes steps in their order from another thread; steps that wait are written together.
+
+    ``refused`` has shards and epochs whose steps were not written, because another task holds the shard: what the task
+    knows of such a shard is void.
+    """
+
+    def __init__(self, server: redis.Redis) -> None:
+        self._server = server
+        self._script = read_script("pipeline.continuous", "commit")
+        self._run = server.register_script(self._script.text)
+        self._steps: queue.Queue[Step] = queue.Queue(_AHEAD)
+        self._error: Exception | None = None
+        self.refused: set[tuple[int, int]] = set()
+        threading.Thread(target=self._write_all, name="block-writer", daemon=True).start()
+
+    def put(self, step: Step) -> None:
+        """Write a step soon; waits while too many wait. Raises what an earlier write raised."""
+        self._raise()
+        self._steps.put(step)
+
+    def flush(self) -> None:
+        """Wait until all steps are written or refused. Raises what a write raised."""
+        self._steps.join()
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _write_all(self) -> None:
+        while True:
+            steps = [self._steps.get()]
+            while not self._steps.empty():
+                steps.append(self._steps.get())
+            try:
+                if self._error is None:
+                    self._write(steps)
+            # house: allow broad-except: whatever it is, the task's own thread raises it
+            except Exception as error:
+                self._error = error
+            for _ in steps:
+                self._steps.task_done()
+
+    def _write(self, steps: Sequence[Step]) -> None:
+        left = list(steps)
+        while left:
+            pipe = self._server.pipeline(transaction=False)
+            for step in left:
+                self._run(*self._script.bind(_given(step)), client=pipe)
+            answers = cast("list[tuple[bytes, bytes | None]]", pipe.execute())
+            full: set[int] = set()
+            again: list[Step] = []
+            for step, (outcome, at) in zip(left, answers, strict=True):
+                if outcome == b"full" or (step.shard in full and outcome == b"moved"):
+                    full.add(step.shard)
+                    again.append(step)
+                elif outcome != b"written" and not _is_done(step, outcome, at):
+                    self.refused.add((step.shard, step.epoch))
+            left = again
+            if left:
+                time.sleep(_PAUSE_S)
+
+
+def _given(step: Step) -> dict[str, Any]:
+    return {
+        "epochs": EPOCHS_KEY,
+        "positions": POSITIONS_KEY,
+        "blocks": blocks_key(step.shard),
+        "shard": step.shard,
+        "epoch": step.epoch,
+        "before": step.before,
+        "after": step.after,
+        "most_blocks": _MOST_BLOCKS,
+        "rows": step.rows,
+    }
+
+
+def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
+    """Whether a step was written by an earlier attempt, whose answer was lost: only the owner moves a position."""
+    return outcome == b"moved" and at is not None and position_order(at.decode()) >= position_order(step.after)
+
+
+def positions(server: redis.Redis, shards: int) -> list[str]:
+    """The position of each shard up to which results are in blocks."""
+    found = server.hmget(POSITIONS_KEY, [f"position:{shard}" for shard in range(shards)])
+    return [START if one is None else one.decode() for one in cast("list[bytes | None]", found)]
+
+
+def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
+    """Raise the positions of shards to where micro-batches or a resharding left them; no task may be running."""
+    at = positions(server, max(starts) + 1)
+    later = {
+        f"position:{shard}": start
+        for shard, start in starts.items()
+        if position_order(start) > position_order(at[shard])
+    }
+    missing = {f"position:{shard}": START for shard, start in starts.items() if start == START == at[shard]}
+    if later or missing:
+        server.hset(POSITIONS_KEY, mapping=missing | later)
+
+
+def read_blocks(server: redis.Redis, afters: Mapping[int, str], wait_ms: int) -> list[Block]:
+    """The next block of each shard after a position; waits up to ``wait_ms`` for the first, and returns at most one each."""
+    keys = {blocks_key(shard): shard for shard in afters}
+    streams: dict[Any, Any] = {key: afters[shard] for key, shard in keys.items()}
+    found = cast("list[Any]", server.xread(streams, count=1, block=wait_ms or None) or [])
+    return [_block(keys[key.decode()], *entries[0]) for key, entries in found]
+
+
+def read_range(server: redis.Redis, shard: int, after: str, until: str) -> list[Block]:
+    """The blocks of a shard after a position, up to and including another."""
+    found = cast("list[Any]", server.xrange(blocks_key(shard), min=f"({after}", max=until))
+    return [_block(shard, *entry) for entry in found]
+
+
+def _block(shard: int, position: bytes, fields: Mapping[bytes, bytes]) -> Block:
+    return Block(shard=shard, after=fields[b"after"].decode(), position=position.decode(), rows=fields[b"rows"])

@@ -1,0 +1,143 @@
+"""The indexer: passes blocks on to the sink, in batches that are the same after a crash.
+
+Before a batch is written, its number and the range of each shard in it are noted in Redis. After a crash the noted
+batch is written again under the same number, and the sink recognises what it has written already. A batch has at most
+one block of each shard.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import orjson
+
+from pipeline.continuous.blocks import Block, positions, read_blocks, read_range
+from pipeline.continuous.keys import RANGE_KEY, blocks_key
+from pipeline.progress import BatchReport, fold, seen_by_driver
+from pipeline.sources.log_reader import EventLogReader
+from pipeline.sources.log_reading import START, connect
+from pipeline.sources.options import EventLogOptions
+from shards import OutputRow
+from streams import position_order
+
+_Sink = Callable[[Sequence[OutputRow], int], None]
+
+_WAIT_MS = 200
+_SWEPT_S = 1.0
+
+
+class Indexer:
+    """Writes the blocks of all shards through the sink, from its own thread. ``error`` is what ended the thread."""
+
+    def __init__(self, options: EventLogOptions, sink: _Sink, report: BatchReport) -> None:
+        self._options = options
+        self._server = connect(options)
+        self._sink = sink
+        self._report = report
+        self._afters: dict[int, str] = {}
+        self._kept: dict[int, str] = {}
+        self._reader = EventLogReader(options)
+        self._batch = 0
+        self._swept = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
+        self.error: Exception | None = None
+
+    def start(self) -> None:
+        """Write the batch that a crash interrupted, then whatever comes."""
+        self.recover()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write all blocks that are there, then end."""
+        self._over.set()
+        self._thread.join()
+        if self.error is None:
+            self._server.set(RANGE_KEY, self._noted({}))
+
+    @property
+    def afters(self) -> Mapping[int, str]:
+        """The position of each shard up to which blocks are written through the sink."""
+        return self._afters
+
+    def recover(self) -> None:
+        """Find where the last batch ended; it is written again, in case it was interrupted."""
+        noted = cast("bytes | None", self._server.get(RANGE_KEY))
+        at = dict(enumerate(positions(self._server, self._options.shards)))
+        batch = {"number": 0, "afters": {}, "untils": {}} if noted is None else orjson.loads(noted)
+        self._batch = batch["number"]
+        blocks: list[Block] = []
+        for shard in at:
+            after = batch["afters"].get(str(shard), START)
+            until = batch["untils"].get(str(shard))
+            if until is not None:
+                blocks += read_range(self._server, shard, after, until)
+            self._afters[shard] = until or after
+        if blocks:
+            self._write(blocks)
+            self._server.set(RANGE_KEY, self._noted({}))
+        for shard, after in self._afters.items():
+            if not read_range(self._server, shard, after, "+"):
+                self._afters[shard] = max(after, at[shard], key=position_order)
+
+    def write_next(self, wait_ms: int = _WAIT_MS) -> bool:
+        """Write the next batch; False if no block came."""
+        blocks = read_blocks(self._server, self._afters, wait_ms)
+        if not blocks:
+            return False
+        self._batch += 1
+        untils = {block.shard: block.position for block in blocks}
+        noting = self._server.pipeline(transaction=False)
+        noting.set(RANGE_KEY, self._noted(untils))
+        for shard in untils:
+            noting.xtrim(blocks_key(shard), minid=self._afters[shard], approximate=False)
+        noting.execute()
+        self._write(blocks)
+        self._afters.update(untils)
+        return True
+
+    def _noted(self, untils: Mapping[int, str]) -> bytes:
+        return orjson.dumps(
+            {
+                "number": self._batch,
+                "afters": {str(shard): after for shard, after in self._afters.items()},
+                "untils": {str(shard): until for shard, until in untils.items()},
+            }
+        )
+
+    def _run(self) -> None:
+        try:
+            while True:
+                is_over = self._over.is_set()
+                is_written = self.write_next()
+                if is_over and not is_written:
+                    break
+                if time.monotonic() > self._swept + _SWEPT_S:
+                    self.sweep()
+        # house: allow broad-except: whatever it is, the query's own thread raises it
+        except Exception as error:
+            self.error = error
+
+    def sweep(self) -> None:
+        """Remove the log's entries that no recovery needs."""
+        self._swept = time.monotonic()
+        if self._afters != self._kept:
+            self._kept = dict(self._afters)
+            self._reader.commit({str(shard): after for shard, after in self._afters.items()})
+
+    def _write(self, blocks: Sequence[Block]) -> None:
+        begun, started = time.perf_counter(), datetime.now(UTC)
+        rows = [row for block in sorted(blocks, key=lambda block: block.shard) for row in block.to_rows()]
+        read = time.perf_counter()
+        self._sink(rows, self._batch)
+        sink_ms = 1_000 * (time.perf_counter() - read)
+        self._report(fold(self._durations(begun, started), seen_by_driver(rows, sink_ms)))
+
+    def _durations(self, begun: float, started: datetime) -> dict[str, Any]:
+        whole_ms = 1_000 * (time.perf_counter() - begun)
+        durations = {"triggerExecution": whole_ms, "addBatch": whole_ms}
+        return {"batchId": self._batch, "timestamp": started.isoformat(), "durationMs": durations}

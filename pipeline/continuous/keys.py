@@ -1,0 +1,30 @@
+"""The Redis keys of the continuous runtime."""
+
+from __future__ import annotations
+
+JOB_KEY = "forestall:tasks:job"
+"""The identity of the job whose tasks may hold shards; deleted: they stop."""
+
+EPOCHS_KEY = "forestall:tasks:epochs"
+"""By shard, a number that rises with each change of its owner (a fencing token)."""
+
+OWNERS_KEY = "forestall:tasks:owners"
+MEMBERS_KEY = "forestall:tasks:members"
+"""Living tasks, by the time of their last beat: milliseconds of the server's clock."""
+
+LOADED_KEY = "forestall:tasks:loaded"
+"""By shard, the epoch whose owner has the state in memory."""
+
+FAILURE_KEY = "forestall:tasks:failure"
+"""The error that ended a task of the job, in words."""
+
+POSITIONS_KEY = "forestall:log:stepped"
+"""By ``position:`` and shard, how far results are in blocks. The sink's own positions follow behind."""
+
+RANGE_KEY = "forestall:log:indexing"
+"""The number of the indexer's latest batch, with the range of each shard in it."""
+
+
+def blocks_key(shard: int) -> str:
+    """The results of a shard's steps that wait for the indexer; the id of a block is the position after its step."""
+    return f"forestall:log:{shard}:blocks"

@@ -1,0 +1,105 @@
+"""Leases of shards: which task advances a shard, under which epoch.
+
+Correctness needs no clock: a step is written only under the shard's current epoch (``blocks``). The beats of tasks
+decide only when another task takes over. A task that has died is removed by its connection, which the kernel closes at once
+(``remove_unconnected``); one on a machine that is cut off, by the age of its beat.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import Any, cast
+
+import redis
+
+from pipeline.continuous.keys import EPOCHS_KEY, JOB_KEY, LOADED_KEY, MEMBERS_KEY, OWNERS_KEY
+from streams import read_script
+
+LIFE_S = 5.0
+"""Age of a beat after which a task counts as dead."""
+
+_BEAT_S = 0.5
+
+
+class Leases:
+    """The leases of one task, called ``member``. ``server`` is a connection with this name (``CLIENT SETNAME``)."""
+
+    def __init__(self, server: redis.Redis, job: str, member: str, shards: int, life_s: float = LIFE_S) -> None:
+        self._script = read_script("pipeline.continuous", "lease")
+        self._run = server.register_script(self._script.text)
+        self._server = server
+        self._given = {"id": job, "member": member, "life_ms": round(life_s * 1_000), "shards": shards}
+        self.member = member
+
+    def renew(self) -> dict[int, int] | None:
+        """Epochs of the shards that the task now holds; None: another job has begun, or this one is to stop."""
+        names = {"job": JOB_KEY, "epochs": EPOCHS_KEY, "owners": OWNERS_KEY, "members": MEMBERS_KEY}
+        found = cast("list[int] | None", self._run(*self._script.bind({**names, **self._given})))
+        return None if found is None else dict(zip(found[::2], found[1::2], strict=True))
+
+    def note_loaded(self, shard: int, epoch: int) -> None:
+        """Note that the task has the shard's state."""
+        self._server.hset(LOADED_KEY, str(shard), epoch)
+
+
+class Beats:
+    """Repeats a member's beat from another thread, so that a step may take longer than the life of a lease."""
+
+    def __init__(self, server: redis.Redis, member: str) -> None:
+        self._server = server
+        self._member = member
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, name="beats", daemon=True)
+        self._thread.start()
+
+    def _repeat(self) -> None:
+        while not self._over.wait(_BEAT_S):
+            with suppress(redis.RedisError):  # the task meets the same error itself
+                seconds, micros = cast("tuple[int, int]", self._server.time())
+                self._server.zadd(MEMBERS_KEY, {self._member: seconds * 1_000 + micros // 1_000}, xx=True)
+
+    def end(self) -> None:
+        """Stop beating."""
+        self._over.set()
+        self._thread.join()
+
+
+def begin_job(server: redis.Redis, job: str) -> None:
+    """Let the tasks of a new job take all shards; those of an earlier job stop, and are fenced."""
+    changes = server.pipeline()
+    changes.set(JOB_KEY, job)
+    changes.delete(OWNERS_KEY, MEMBERS_KEY, LOADED_KEY)
+    changes.execute()
+
+
+def end_job(server: redis.Redis, job: str) -> None:
+    """Ask the tasks of a job to finish their steps and to end."""
+    if server.get(JOB_KEY) == job.encode():
+        server.delete(JOB_KEY)
+
+
+def remove_unconnected(server: redis.Redis) -> list[str]:
+    """Remove the members without a connection to Redis, and return them; their shards are free."""
+    members = {name.decode() for name in cast("list[bytes]", server.zrange(MEMBERS_KEY, 0, -1))}
+    if not members:
+        return []
+    clients = cast("list[dict[str, Any]]", server.client_list(_type="normal"))
+    gone = sorted(members - {client["name"] for client in clients})
+    if gone:
+        server.zrem(MEMBERS_KEY, *gone)
+    return gone
+
+
+def are_all_loaded(server: redis.Redis, shards: int) -> bool:
+    """Whether each shard has a living owner that has its state."""
+    reading = server.pipeline(transaction=False)
+    reading.hgetall(EPOCHS_KEY)
+    reading.hgetall(LOADED_KEY)
+    reading.hgetall(OWNERS_KEY)
+    reading.zrange(MEMBERS_KEY, 0, -1)
+    epochs, loaded, owners, members = cast("list[Any]", reading.execute())
+    names = [str(shard).encode() for shard in range(shards)]
+    return all(loaded.get(name) is not None and loaded[name] == epochs.get(name) for name in names) and all(
+        owners.get(name) in members for name in names
+    )

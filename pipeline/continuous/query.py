@@ -1,0 +1,195 @@
+"""The job of long-running tasks: started, watched and ended from the driver."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+import redis
+import structlog
+from pyspark import SparkContext
+
+from pipeline.continuous.blocks import begin_at, positions
+from pipeline.continuous.indexer import Indexer
+from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
+from pipeline.continuous.leases import are_all_loaded, begin_job, end_job, remove_unconnected
+from pipeline.continuous.task import TaskOptions, run_tasks
+from pipeline.errors import QueryFailed
+from pipeline.job import JobOptions, Sink
+from pipeline.progress import BatchReport
+from pipeline.sources.log_reader import EventLogReader, log_ends
+from pipeline.sources.log_reading import beginnings, connect, unreachable, written_up_to
+from pipeline.spark.pulse import Heartbeat
+from pipeline.spark.workers import matcher_workers
+from streams import position_order
+
+_LOOKED_S = 0.2
+_BEAT_S = 1.0
+_STALLED_S = 3.0  # a shard with news that has made no step for so long
+_ENDING_S = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class ContinuousQuery:
+    """The running job, created by ``start_continuous``. Failures raise ``QueryFailed``."""
+
+    def __init__(self, context: SparkContext, options: JobOptions, indexer: Indexer, heartbeat: Heartbeat) -> None:
+        self._context = context
+        self._options = options
+        self._indexer = indexer
+        self._heartbeat = heartbeat
+        self._server = connect(options.log)
+        self._job = uuid.uuid4().hex
+        self._failure: str | None = None
+        self._thread = threading.Thread(target=self._run, name="continuous-job", daemon=True)
+        self._progress = _Progress(self._server, options)
+        self._beaten = 0.0
+        self._is_stop_requested = False
+
+    def start(self) -> None:
+        """Start the job and the indexer; called once."""
+        self._server.delete(FAILURE_KEY)
+        begin_job(self._server, self._job)
+        self._indexer.start()
+        self._thread.start()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the job is running."""
+        return self._thread.is_alive()
+
+    def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
+        """Watch the job until it ends by ``request_stop``; false after the time limit (None: no limit)."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while deadline is None or time.monotonic() < deadline:
+            if self._is_stop_requested:
+                self.stop()
+                return True
+            try:
+                self._look()
+            except (redis.ConnectionError, redis.TimeoutError) as error:
+                raise unreachable(error) from error
+            look()
+            time.sleep(_LOOKED_S)
+        return False
+
+    def request_stop(self) -> None:
+        """Let ``wait`` stop the job and return; signal handlers may only call this method."""
+        self._is_stop_requested = True
+
+    def drain(self) -> None:
+        """Wait until all entries that are in the log at the call have reached the sink; raises as ``wait``."""
+        ends = {int(shard): position_order(end) for shard, end in log_ends(self._options.log).items()}
+        while any(position_order(self._indexer.afters[shard]) < end for shard, end in ends.items()):
+            self.wait(timeout_s=0.01)
+
+    def stop(self) -> None:
+        """Let the tasks finish their steps, and the indexer write all blocks."""
+        end_job(self._server, self._job)
+        self._thread.join(_ENDING_S)
+        self._indexer.stop()
+
+    def _look(self) -> None:
+        """Look after the job once: failures, dead tasks, progress."""
+        reason = cast("bytes | None", self._server.hget(FAILURE_KEY, self._job))
+        if reason is not None or self._failure is not None:
+            end_job(self._server, self._job)
+            raise QueryFailed(
+                f"the job of continuous tasks failed: {self._failure if reason is None else reason.decode()}"
+            )
+        if self._indexer.error is not None:
+            raise QueryFailed(f"the sink failed: {self._indexer.error}") from self._indexer.error
+        if not self._thread.is_alive():
+            raise QueryFailed("the job of continuous tasks ended by itself")
+        for member in remove_unconnected(self._server):
+            log.warning("task-gone", member=member)
+        if time.monotonic() > self._beaten + _BEAT_S:
+            self._beaten = time.monotonic()
+            if are_all_loaded(self._server, self._options.log.shards) and not self._progress.is_stalled():
+                self._heartbeat()
+
+    def _run(self) -> None:
+        shards = self._options.log.shards
+        options = TaskOptions(held=self._options.held, job=self._job)
+        try:
+            with matcher_workers(self._context):
+                self._context.parallelize(range(shards), shards).mapPartitionsWithIndex(run_tasks(options)).collect()
+        # house: allow broad-except: whatever it is, the thread that waits raises it
+        except Exception as error:
+            self._failure = str(error)
+
+
+class _Progress:
+    """Notices shards that have news and make no step."""
+
+    def __init__(self, server: redis.Redis, options: JobOptions) -> None:
+        self._server = server
+        self._options = options
+        self._moved: dict[int, tuple[str, float]] = {}
+
+    def is_stalled(self) -> bool:
+        """Whether a shard with news has made no step for a while."""
+        now, ends = time.monotonic(), log_ends(self._options.log)
+        is_stalled = False
+        for shard, at in enumerate(positions(self._server, self._options.log.shards)):
+            position, since = self._moved.get(shard, ("", now))
+            if position != at or position_order(ends[str(shard)]) <= position_order(at):
+                since = now
+            self._moved[shard] = at, since
+            is_stalled |= now > since + _STALLED_S
+        return is_stalled
+
+
+def start_continuous(
+    context: SparkContext,
+    options: JobOptions,
+    sink: Sink,
+    heartbeat: Heartbeat = lambda: None,
+    report: BatchReport = lambda _: None,
+) -> ContinuousQuery:
+    """Start matching in long-running tasks; returns at once.
+
+    ``options.log.results`` is ``POSITIONS_KEY``. The sink is called on the driver, as in ``pipeline.job.start_query``,
+    with the rows of at most one step per shard.
+    """
+    query = ContinuousQuery(context, options, Indexer(options.log, sink, report), heartbeat)
+    query.start()
+    return query
+
+
+def take_over(options: JobOptions, matched: str) -> None:
+    """Begin where micro-batches, or a resharding, ended, and remove their checkpoint.
+
+    ``matched`` is the hash with the positions up to which the sink has written each shard. ``LogDamaged`` if the log
+    ends before, or entries that no snapshot covers are gone.
+    """
+    server = connect(options.log)
+    written = replace(options.log, results=matched)
+    found = {
+        shard: max(start, written_up_to(server, written, shard), key=position_order)
+        for shard, start in beginnings(server, options.log).items()
+    }
+    begin_at(server, found)
+    reader = EventLogReader(options.log)
+    try:
+        reader.check({str(shard): at for shard, at in enumerate(positions(server, options.log.shards))})
+    finally:
+        reader.stop()
+    shutil.rmtree(options.checkpoint, ignore_errors=True)
+
+
+def finish_blocks(options: JobOptions, sink: Sink) -> None:
+    """Write the blocks that continuous tasks left, before micro-batches begin."""
+    server = connect(options.log)
+    if server.exists(RANGE_KEY):
+        indexer = Indexer(options.log, sink, lambda _: None)
+        indexer.recover()
+        while indexer.write_next(wait_ms=1):
+            pass
+        server.delete(RANGE_KEY, *map(blocks_key, range(options.log.shards)))

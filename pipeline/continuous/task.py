@@ -1,0 +1,171 @@
+"""A task of the continuous runtime: a process that advances the shards it holds, until it is asked to stop."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import redis
+import structlog
+
+from pipeline.continuous.blocks import BlockWriter, Step, positions, to_bytes
+from pipeline.continuous.keys import FAILURE_KEY
+from pipeline.continuous.leases import LIFE_S, Beats, Leases
+from pipeline.continuous.policy import OldestFirst, Policy
+from pipeline.held_shards import HeldOptions, HeldShards
+from pipeline.sources.log_reading import connect, stored_entry
+from shards import StoredEntry
+from streams import ForestallError, log_key, read_script
+
+_RENEWED_S = 0.5
+_UNLEASED_S = 0.05
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions:
+    """The options of the tasks of one job.
+
+    Attributes:
+        job: The job's identity; a task of another job stops.
+        life_s: Age of a task's last beat after which others take its shards.
+        wait_ms: How long a task without entries waits for some before it renews its leases.
+    """
+
+    held: HeldOptions
+    job: str
+    policy: Policy = field(default_factory=OldestFirst)
+    life_s: float = LIFE_S
+    wait_ms: int = 250
+
+
+class ShardTask:
+    """Advances shards by lease: reads their entries, matches them, and writes the results of each step as a block."""
+
+    def __init__(self, options: TaskOptions) -> None:
+        source = options.held.log
+        member = f"forestall-task-{uuid.uuid4().hex[:12]}-{os.getpid()}"
+        self._options = options
+        self._server = connect(source, name=member)
+        self._shards = HeldShards(options.held)
+        self._leases = Leases(self._server, options.job, member, source.shards, options.life_s)
+        self._beats = Beats(self._server, member)
+        self._writer = BlockWriter(self._server)
+        self._script = read_script("pipeline.continuous", "next_entries")
+        self._read = self._server.register_script(self._script.text)
+        self._held: dict[int, int] = {}  # epochs by shard
+        self._at: dict[int, str] = {}  # where the next step of a shard begins
+        self._renewed = -_RENEWED_S
+
+    def run(self) -> None:
+        """Advance shards until the job is over; every finished step is written then."""
+        try:
+            while self.step():
+                pass
+            self._writer.flush()
+        finally:
+            self.end()
+
+    def step(self) -> bool:
+        """Advance each shard that has entries once, or wait a moment for entries; False if the job is over."""
+        if not self._is_leased():
+            return False
+        waiting = self._waiting()
+        while waiting and time.monotonic() < self._renewed + _RENEWED_S:
+            shard = self._options.policy.choose(waiting)
+            self._advance(shard, waiting.pop(shard))
+        return True
+
+    def end(self) -> None:
+        """End the connection and the beats; others take the shards."""
+        self._beats.end()
+        self._server.close()
+
+    def _is_leased(self) -> bool:
+        """Renew the leases if they are due; False if the job is over."""
+        refused = [shard for shard, epoch in self._held.items() if (shard, epoch) in self._writer.refused]
+        for shard in refused:
+            log.warning("step-refused", shard=shard, epoch=self._held[shard])
+            self._lose(shard)
+        if not refused and time.monotonic() < self._renewed + _RENEWED_S:
+            return True
+        self._writer.flush()
+        self._renewed = time.monotonic()
+        found = self._leases.renew()
+        if found is None:
+            return False
+        for shard in [shard for shard in self._held if self._held[shard] != found.get(shard)]:
+            self._lose(shard)
+        new = [shard for shard in found if shard not in self._held]
+        if new:
+            at = positions(self._server, self._options.held.log.shards)
+            for shard in new:
+                self._shards.load(shard)
+                self._held[shard], self._at[shard] = found[shard], at[shard]
+                self._leases.note_loaded(shard, found[shard])
+        return True
+
+    def _lose(self, shard: int) -> None:
+        del self._held[shard], self._at[shard]
+        self._shards.forget(shard)
+
+    def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
+        """The next entries of the shards that have some; waits a moment for the first."""
+        if not self._held:
+            time.sleep(_UNLEASED_S)
+            return {}
+        streams: dict[Any, Any] = {log_key(shard): at for shard, at in self._at.items()}
+        woken = cast("list[Any]", self._server.xread(streams, count=1, block=self._options.wait_ms) or [])
+        keys = {key for key, _ in woken}
+        news = [shard for shard in self._at if log_key(shard).encode() in keys]
+        if not news:
+            return {}
+        source = self._options.held.log
+        given = {
+            "shards": [log_key(shard) for shard in news],
+            "most_entries": source.max_entries,
+            "most_bytes": source.max_bytes,
+            "afters": [self._at[shard] for shard in news],
+        }
+        pages = cast("list[list[Any]]", self._read(*self._script.bind(given)))
+        return {
+            shard: [stored_entry(position, _fields(values)) for position, values in page]
+            for shard, page in zip(news, pages, strict=True)
+            if page
+        }
+
+    def _advance(self, shard: int, entries: Sequence[StoredEntry]) -> None:
+        before, after = self._at[shard], entries[-1].position
+        rows = self._shards.advance(shard, before, entries)
+        self._at[shard] = after
+        self._writer.put(Step(shard=shard, epoch=self._held[shard], before=before, after=after, rows=to_bytes(rows)))
+
+
+def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[int]]:
+    """The function of the Spark job: one partition is one long-running task."""
+    return partial(_run, options=options)
+
+
+def _run(_: int, slots: Iterable[int], options: TaskOptions) -> Iterator[int]:
+    """Run a task; an error is reported to the driver, because Spark would try the task again for ever."""
+    for slot in slots:
+        try:
+            ShardTask(options).run()
+        # house: allow broad-except: whatever it is, the driver raises it
+        except Exception as error:
+            log.exception("task-failed", slot=slot)
+            reason = error.message if isinstance(error, ForestallError) else f"{type(error).__name__}: {error}"
+            with suppress(redis.RedisError):
+                connect(options.held.log).hset(FAILURE_KEY, options.job, reason)
+        yield slot
+
+
+def _fields(values: Sequence[bytes]) -> Mapping[bytes, bytes]:
+    return dict(zip(values[::2], values[1::2], strict=True))

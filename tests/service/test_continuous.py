@@ -1,0 +1,142 @@
+"""Continuous tasks and the indexer, stepped in any order and killed, give the rows of shards in one process."""
+
+import random
+
+import pytest
+
+from pipeline.continuous.indexer import Indexer
+from pipeline.continuous.leases import begin_job, remove_unconnected
+from pipeline.continuous.query import finish_blocks, take_over
+from pipeline.continuous.task import ShardTask, TaskOptions
+from pipeline.sources.log_reader import log_ends
+from pipeline.sources.log_reading import connect
+from service import AlertSink, Registration, build_stores
+from service.intake.posting import Intake
+from service.processes import timekeeper
+from service.processes.cluster import job_options
+from service.processes.timekeeper import Timekeeper
+from service.stores.log.backlog import MATCHED_KEY
+from service.testing import HandClock, settings_for
+from streams import position_order
+from tests.service.test_derived_chain import ORDERS, REGISTERED, Job, expected, posted, settled
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+
+
+class Continuous:
+    """Tasks and the indexer of a continuous job in one thread."""
+
+    def __init__(self, settings, stores, tasks=2, kills=0.05):
+        self.options = job_options(settings, stores.log.layout.read(), stores.url, tasks=1)
+        self.server = connect(self.options.log)
+        self.sink = AlertSink(stores, HandClock())
+        self.kills = kills
+        take_over(self.options, MATCHED_KEY)
+        begin_job(self.server, "job")
+        self.tasks = [self.task() for _ in range(tasks)]
+        self.indexer = self.recovered()
+
+    def task(self):
+        return ShardTask(TaskOptions(held=self.options.held, job="job", wait_ms=1))
+
+    def recovered(self):
+        indexer = Indexer(self.options.log, self.sink, lambda _: None)
+        indexer.recover()
+        return indexer
+
+    def step(self, stores, chance):
+        """Let one of the processes do something, or kill it; whether there is more to do."""
+        number = chance.randrange(len(self.tasks) + 1)
+        is_killed = chance.random() < self.kills
+        if number == len(self.tasks):
+            if is_killed:
+                self.indexer = self.recovered()
+            self.indexer.write_next(wait_ms=1)
+        else:
+            if is_killed:
+                self.tasks[number].end()
+                remove_unconnected(self.server)
+                self.tasks[number] = self.task()
+            self.tasks[number]._renewed = 0.0
+            self.tasks[number].step()
+        ends = log_ends(self.options.log)
+        return any(
+            position_order(self.indexer.afters[shard]) < position_order(ends[str(shard)])
+            for shard in range(self.options.log.shards)
+        )
+
+    def end(self):
+        for task in self.tasks:
+            task.end()
+
+
+@pytest.fixture
+def settings(server_url, tmp_path):
+    return settings_for(server_url, data_dir=tmp_path / "data", shards=3, runtime="continuous")
+
+
+@pytest.fixture
+def stores(client, server_url, settings, monkeypatch):
+    monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
+    stores = build_stores(client, server_url, settings)
+    registration = Registration(stores, settings, HandClock())
+    registration.declare_stream(ORDERS)
+    for _, (stream, text) in REGISTERED:
+        registration.register_pattern(stream, text)
+    return stores
+
+
+def found(stores):
+    alerts = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
+    return sorted(alerts + [event["id"] for event in stores.results["derived"].recent(10_000)])
+
+
+def post(stores, settings, batches, jobs, chance):
+    intake = Intake(stores.log, stores.registry, settings.limits, HandClock())
+    for batch in batches:
+        intake.ingest("orders", batch)
+        if chance.random() < 0.5:
+            for job in jobs:
+                job.step(stores, chance)
+
+
+def come_to_rest(job, stores, chance):
+    for _ in range(6):
+        Timekeeper(stores).look()
+        settled(job, stores, chance)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_schedule_gives_the_rows_of_one_process(stores, settings, seed):
+    chance, batches = random.Random(seed), posted(seed)
+    job = Continuous(settings, stores, tasks=1 + seed % 3)
+    try:
+        post(stores, settings, batches, [job], chance)
+        come_to_rest(job, stores, chance)
+    finally:
+        job.end()
+    assert found(stores) == expected(batches)
+    counted = sum(one["count"] for one in stores.results["derived"].counts())
+    assert counted == len(found(stores)) - len(stores.alerts.page(limit=10_000).alerts)
+
+
+def test_micro_batches_and_continuous_tasks_take_turns(stores, settings):
+    chance, batches = random.Random(5), posted(5)
+    parts = [batches[start::4] for start in range(4)]
+    batches = [batch for part in parts for batch in part]
+    for turn, part in enumerate(parts):
+        if turn % 2:
+            job = Continuous(settings, stores)
+            post(stores, settings, part, [job], chance)
+            settled(job, stores, chance)
+            job.end()
+        else:
+            as_batches = settings.model_copy(update={"runtime": "micro-batch"})
+            finish_blocks(
+                job_options(as_batches, stores.log.layout.read(), stores.url, 1), AlertSink(stores, HandClock())
+            )
+            job = Job(as_batches, stores)
+            post(stores, settings, part, [job], chance)
+            settled(job, stores, chance)
+    come_to_rest(job, stores, chance)
+    assert found(stores) == expected(batches)
