@@ -1,7 +1,6 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .continuous.keys import POSITIONS_KEY
-from .continuous.query import ContinuousQuery, finish_blocks, start_continuous, take_over
+from .continuous.query import ContinuousQuery, finish_blocks, start_continuous
 from .errors import (
     BacktestFailed,
     ClusterUnready,
@@ -35,7 +34,6 @@ from .spark.worker_check import workers_answer
 from .warmup import compiling_beside, warm_up
 
 __all__ = [
-    "POSITIONS_KEY",
     "BacktestFailed",
     "BacktestOptions",
     "BacktestResult",
@@ -86,7 +84,6 @@ __all__ = [
     "start_continuous",
     "start_empty",
     "start_query",
-    "take_over",
     "warm_up",
     "workers_answer",
 ]

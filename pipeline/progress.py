@@ -19,6 +19,7 @@ from shards import REKEYED, RESULT_KINDS, STATS, OutputRow
 
 _PLANNING = ("latestOffset", "getBatch", "queryPlanning")
 _COMMITTING = ("walCommit", "commitOffsets")
+_SUMMED = ("entries", "bytes", "load_s", "match_s", "keep_s")
 _REMEMBERED = 8  # micro-batches without Spark's report of their end
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
@@ -105,6 +106,10 @@ class BatchMeter:
             self._events[report["shard"]] = events
         return new
 
+    def take(self, epoch_id: int) -> SinkTime:
+        """What was noted of a batch that the sink has written."""
+        return self._seen.pop(epoch_id)
+
     def committed(self, spark_progress: str) -> None:
         """Note that a micro-batch is committed, and report it; takes the JSON of Spark's ``StreamingQueryProgress``."""
         progress = orjson.loads(spark_progress)
@@ -124,6 +129,21 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
             counts[row.kind] += 1
     reports = [orjson.loads(row.body) for row in rows if row.kind == STATS.name]
     return SinkTime(reports=reports, rows=counts, sink_ms=sink_ms)
+
+
+def merged(first: SinkTime, second: SinkTime) -> SinkTime:
+    """The statistics of two batches as those of one; a shard's contents are those of its later report."""
+    reports = {report["shard"]: report for report in first.reports}
+    for report in second.reports:
+        before = reports.get(report["shard"], {})
+        reports[report["shard"]] = {**report, **{name: before.get(name, 0) + report[name] for name in _SUMMED}}
+    known = first.events is not None and second.events is not None
+    return SinkTime(
+        reports=list(reports.values()),
+        rows=Counter(first.rows) + Counter(second.rows),
+        sink_ms=first.sink_ms + second.sink_ms,
+        events=(first.events or 0) + (second.events or 0) if known else None,
+    )
 
 
 def fold(spark: Mapping[str, Any], seen: SinkTime) -> BatchProgress:

@@ -1,7 +1,7 @@
 """The continuous runtime: a Spark job of long-running tasks that hold shards by lease, and an indexer of their results.
 
 Purpose: results milliseconds after their events, without micro-batches. ``query`` runs the job and watches its tasks,
-``task`` is a task, ``leases`` assigns shards to tasks, ``blocks`` writes the results of a step together with the shard's
-new position, ``policy`` chooses the next shard, ``indexer`` passes the results on to the sink. Why each result is
-written once is argued in ADR 65.
+``task`` is a task, ``leases`` assigns shards to tasks, ``blocks`` writes the results of a step together with the
+shard's new position, ``policy`` chooses the next shard, ``indexer`` passes the results on to the sink. ADR 65 argues
+why each result is written once.
 """

@@ -167,7 +167,7 @@ def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
 
 
 def read_blocks(server: redis.Redis, afters: Mapping[int, str], wait_ms: int) -> list[Block]:
-    """The next block of each shard after a position; waits up to ``wait_ms`` for the first, and returns at most one each."""
+    """The next block of each shard after a position, at most one each; waits up to ``wait_ms`` for the first."""
     keys = {blocks_key(shard): shard for shard in afters}
     streams: dict[Any, Any] = {key: afters[shard] for key, shard in keys.items()}
     found = cast("list[Any]", server.xread(streams, count=1, block=wait_ms or None) or [])

@@ -17,7 +17,7 @@ import orjson
 
 from pipeline.continuous.blocks import Block, positions, read_blocks, read_range
 from pipeline.continuous.keys import RANGE_KEY, blocks_key
-from pipeline.progress import BatchReport, fold, seen_by_driver
+from pipeline.progress import BatchMeter, BatchReport, SinkTime, fold, merged
 from pipeline.sources.log_reader import EventLogReader
 from pipeline.sources.log_reading import START, connect
 from pipeline.sources.options import EventLogOptions
@@ -36,8 +36,10 @@ class Indexer:
     def __init__(self, options: EventLogOptions, sink: _Sink, report: BatchReport) -> None:
         self._options = options
         self._server = connect(options)
-        self._sink = sink
+        self._meter = BatchMeter(sink, report)
         self._report = report
+        self._seen: SinkTime | None = None
+        self._since = datetime.now(UTC)
         self._afters: dict[int, str] = {}
         self._kept: dict[int, str] = {}
         self._reader = EventLogReader(options)
@@ -123,21 +125,24 @@ class Indexer:
             self.error = error
 
     def sweep(self) -> None:
-        """Remove the log's entries that no recovery needs."""
+        """Report the progress, and remove the log's entries that no recovery needs."""
         self._swept = time.monotonic()
+        if self._seen is not None:
+            self._report(fold(self._durations(self._seen), self._seen))
+        self._seen, self._since = None, datetime.now(UTC)
         if self._afters != self._kept:
             self._kept = dict(self._afters)
             self._reader.commit({str(shard): after for shard, after in self._afters.items()})
 
     def _write(self, blocks: Sequence[Block]) -> None:
-        begun, started = time.perf_counter(), datetime.now(UTC)
         rows = [row for block in sorted(blocks, key=lambda block: block.shard) for row in block.to_rows()]
-        read = time.perf_counter()
-        self._sink(rows, self._batch)
-        sink_ms = 1_000 * (time.perf_counter() - read)
-        self._report(fold(self._durations(begun, started), seen_by_driver(rows, sink_ms)))
+        self._meter(rows, self._batch)
+        seen = self._meter.take(self._batch)
+        self._seen = seen if self._seen is None else merged(self._seen, seen)
 
-    def _durations(self, begun: float, started: datetime) -> dict[str, Any]:
-        whole_ms = 1_000 * (time.perf_counter() - begun)
+    def _durations(self, seen: SinkTime) -> dict[str, Any]:
+        """The batches since the last report as one, in the form of Spark's progress."""
+        spent_s = sum(report[name] for report in seen.reports for name in ("load_s", "match_s", "keep_s"))
+        whole_ms = seen.sink_ms + 1_000 * spent_s
         durations = {"triggerExecution": whole_ms, "addBatch": whole_ms}
-        return {"batchId": self._batch, "timestamp": started.isoformat(), "durationMs": durations}
+        return {"batchId": self._batch, "timestamp": self._since.isoformat(), "durationMs": durations}

@@ -1,8 +1,8 @@
 """Leases of shards: which task advances a shard, under which epoch.
 
 Correctness needs no clock: a step is written only under the shard's current epoch (``blocks``). The beats of tasks
-decide only when another task takes over. A task that has died is removed by its connection, which the kernel closes at once
-(``remove_unconnected``); one on a machine that is cut off, by the age of its beat.
+decide only when another task takes over. A task that has died is removed by its connection, which the kernel closes at
+once (``remove_unconnected``); one on a machine that is cut off, by the age of its beat.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pyspark import SparkContext
 
 from pipeline.continuous.blocks import begin_at, positions
 from pipeline.continuous.indexer import Indexer
-from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
+from pipeline.continuous.keys import FAILURE_KEY, POSITIONS_KEY, RANGE_KEY, blocks_key
 from pipeline.continuous.leases import are_all_loaded, begin_job, end_job, remove_unconnected
 from pipeline.continuous.task import TaskOptions, run_tasks
 from pipeline.errors import QueryFailed
@@ -155,33 +155,34 @@ def start_continuous(
 ) -> ContinuousQuery:
     """Start matching in long-running tasks; returns at once.
 
-    ``options.log.results`` is ``POSITIONS_KEY``. The sink is called on the driver, as in ``pipeline.job.start_query``,
-    with the rows of at most one step per shard.
+    The sink is called on the driver, as in ``pipeline.job.start_query``, with the rows of at most one step per shard.
+    ``LogDamaged`` if the log ends before the results, or entries that no snapshot covers are gone.
     """
+    options = take_over(options)
     query = ContinuousQuery(context, options, Indexer(options.log, sink, report), heartbeat)
     query.start()
     return query
 
 
-def take_over(options: JobOptions, matched: str) -> None:
-    """Begin where micro-batches, or a resharding, ended, and remove their checkpoint.
+def take_over(options: JobOptions) -> JobOptions:
+    """Begin where micro-batches, or a resharding, ended; removes their checkpoint.
 
-    ``matched`` is the hash with the positions up to which the sink has written each shard. ``LogDamaged`` if the log
-    ends before, or entries that no snapshot covers are gone.
+    Returns the options by which tasks find where results end: in blocks, which the sink follows.
     """
     server = connect(options.log)
-    written = replace(options.log, results=matched)
     found = {
-        shard: max(start, written_up_to(server, written, shard), key=position_order)
+        shard: max(start, written_up_to(server, options.log, shard), key=position_order)
         for shard, start in beginnings(server, options.log).items()
     }
     begin_at(server, found)
-    reader = EventLogReader(options.log)
+    stepped = replace(options, log=replace(options.log, results=POSITIONS_KEY))
+    reader = EventLogReader(stepped.log)
     try:
         reader.check({str(shard): at for shard, at in enumerate(positions(server, options.log.shards))})
     finally:
         reader.stop()
     shutil.rmtree(options.checkpoint, ignore_errors=True)
+    return stepped
 
 
 def finish_blocks(options: JobOptions, sink: Sink) -> None:

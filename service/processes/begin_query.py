@@ -1,4 +1,4 @@
-"""How the pipeline begins: as micro-batches or as continuous tasks, where the other of the two ended."""
+"""How matching begins: in micro-batches or in continuous tasks, from where the other of the two ended."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline import (
-    POSITIONS_KEY,
     BatchReport,
     ContinuousQuery,
+    Heartbeat,
     JobOptions,
     LogQuery,
     Sink,
@@ -17,36 +17,31 @@ from pipeline import (
     load_states,
     start_continuous,
     start_query,
-    take_over,
 )
 from service.processes.start_report import StartReport
-from service.stores.log.backlog import MATCHED_KEY
-from streams import SystemClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def begin_query(
-    session: SparkSession, options: JobOptions, sink: Sink, report: StartReport, keep: BatchReport
-) -> LogQuery | ContinuousQuery:
-    """Start the query of the runtime that the options name."""
-    clock = SystemClock()
+def begin_micro_batches(
+    session: SparkSession, options: JobOptions, sink: Sink, report: StartReport, beat: Heartbeat, keep: BatchReport
+) -> LogQuery:
+    """Write what continuous tasks have left, and start the streaming query."""
+    finish_blocks(options, sink)
+    report.begin("loading the states of the shards")
+    load_states(session, options.held)
+    report.begin("matching the events that wait")
+    return start_query(session, options, sink, beat, keep)
 
-    def beat() -> None:
-        report.beat(clock.now_us())
 
-    if options.log.results != POSITIONS_KEY:
-        finish_blocks(options, sink)
-        report.begin("loading the states of the shards")
-        load_states(session, options.held)
-        report.begin("matching the events that wait")
-        return start_query(session, options, sink, beat, keep)
+def begin_continuous(
+    session: SparkSession, options: JobOptions, sink: Sink, report: StartReport, beat: Heartbeat, keep: BatchReport
+) -> ContinuousQuery:
+    """Finish an interrupted micro-batch, and start the job of continuous tasks."""
     if _is_interrupted(options.checkpoint):
         report.begin("finishing the last micro-batch")
-        bounded = replace(options, log=replace(options.log, results=MATCHED_KEY), is_bounded=True)
-        start_query(session, bounded, sink, report=keep).wait()
-    take_over(options, MATCHED_KEY)
+        start_query(session, replace(options, is_bounded=True), sink, report=keep).wait()
     report.begin("loading the states of the shards")
     return start_continuous(session.sparkContext, options, sink, beat, keep)
 

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 from pipeline import (
-    POSITIONS_KEY,
     ClusterOptions,
     EventLogOptions,
     JobOptions,
@@ -59,7 +58,7 @@ def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> Job
             snapshots=settings.snapshot_place,
             snapshot_bytes=snapshot_bytes(settings),
             generation=layout.generation,
-            results=POSITIONS_KEY if settings.is_continuous else MATCHED_KEY,
+            results=MATCHED_KEY,
         ),
         checkpoint=settings.data_dir.resolve() / _of_generation("checkpoint", layout.generation),
         handover=handover_folder(settings, _of_generation(layout.identity, layout.generation)),

@@ -32,7 +32,7 @@ from service.doctor import at_risk
 from service.errors import StoreUnavailable
 from service.observing.tracing import spans_of
 from service.process import run_process, signals_held
-from service.processes.begin_query import begin_query
+from service.processes.begin_query import begin_continuous, begin_micro_batches
 from service.processes.cluster import forget_former, job_options, session_options
 from service.processes.start_report import StartReport
 from service.processes.timekeeper import Timekeeper
@@ -87,8 +87,14 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         forget_former(settings, layout, stores.url)
         options = job_options(settings, layout, stores.url, tasks)
         stores.pipeline_status.begin(clock.now_us())
-        query = begin_query(
-            session, options, AlertSink(stores, clock, spans), report, lambda progress: _keep(stores, progress)
+        begin = begin_continuous if settings.is_continuous else begin_micro_batches
+        query = begin(
+            session,
+            options,
+            AlertSink(stores, clock, spans),
+            report,
+            lambda: report.beat(clock.now_us()),
+            lambda progress: _keep(stores, progress),
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # until here a signal ends the process at once
             signal.signal(number, lambda *_: query.request_stop())

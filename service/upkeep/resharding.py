@@ -19,6 +19,7 @@ from pipeline import (
     build_session,
     divide_states,
     end_session,
+    finish_blocks,
     log_ends,
     run_pipeline,
 )
@@ -72,7 +73,9 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
     try:
         tasks = await_machines(session, where.cluster)
         options: JobOptions = replace(job_options(settings, layout, stores.url, tasks), is_bounded=True)
-        match_to_end(options.log, lambda: run_pipeline(session, options, AlertSink(stores, SystemClock())))
+        sink = AlertSink(stores, SystemClock())
+        finish_blocks(options, sink)
+        match_to_end(options.log, lambda: run_pipeline(session, options, sink))
     finally:
         end_session(session)
 

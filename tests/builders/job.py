@@ -19,7 +19,7 @@ def match_log(options: JobOptions, sink: Callable[[Sequence[OutputRow], int], No
     reader = EventLogReader(options.log)
     checkpoint = options.checkpoint / "offsets"
     begin = orjson.loads(checkpoint.read_bytes()) if checkpoint.exists() else reader.initialOffset()
-    reader._check_beginnings(begin)
+    reader.check(begin)
     end = log_ends(options.log)
     server = connect(options.log)
     for shard, after in begin.items():

@@ -15,7 +15,6 @@ from service.intake.posting import Intake
 from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
-from service.stores.log.backlog import MATCHED_KEY
 from service.testing import HandClock, settings_for
 from streams import position_order
 from tests.service.test_derived_chain import ORDERS, REGISTERED, Job, expected, posted, settled
@@ -27,11 +26,10 @@ class Continuous:
     """Tasks and the indexer of a continuous job in one thread."""
 
     def __init__(self, settings, stores, tasks=2, kills=0.05):
-        self.options = job_options(settings, stores.log.layout.read(), stores.url, tasks=1)
+        self.options = take_over(job_options(settings, stores.log.layout.read(), stores.url, tasks=1))
         self.server = connect(self.options.log)
         self.sink = AlertSink(stores, HandClock())
         self.kills = kills
-        take_over(self.options, MATCHED_KEY)
         begin_job(self.server, "job")
         self.tasks = [self.task() for _ in range(tasks)]
         self.indexer = self.recovered()

@@ -427,6 +427,6 @@ def test_a_new_checkpoint_begins_where_the_log_was_divided_as_long_as_that_state
     with pytest.raises(
         LogDamaged, match="shard 4 of the event log is to be read from 0-0 on, where the log was divided"
     ):
-        EventLogReader(options)._check_beginnings(EventLogReader(options).initialOffset())
+        EventLogReader(options).check(EventLogReader(options).initialOffset())
     with pytest.raises(LogDamaged, match="the snapshot of shard 4 at 0-0 is not in"):
         HeldShards(HeldOptions(log=options, handover=None)).state_at(4, "0-0")

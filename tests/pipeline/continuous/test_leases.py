@@ -1,0 +1,94 @@
+import time
+
+import pytest
+
+from pipeline.continuous.keys import EPOCHS_KEY, MEMBERS_KEY, OWNERS_KEY
+from pipeline.continuous.leases import Beats, Leases, are_all_loaded, begin_job, end_job, remove_unconnected
+from pipeline.sources import EventLogOptions
+from pipeline.sources.log_reading import connect
+
+pytestmark = pytest.mark.redis
+
+SHARDS = 8
+
+
+@pytest.fixture
+def leases(server):
+    begin_job(server.client, "job")
+    return lambda member, job="job", life_s=60.0: Leases(server.client, job, member, SHARDS, life_s)
+
+
+def test_members_share_the_shards_and_each_change_raises_the_epoch(leases):
+    first, second, third = (leases(name) for name in ("a", "b", "c"))
+    assert first.renew() == dict.fromkeys(range(SHARDS), 1)
+    assert second.renew() == {}
+    kept = first.renew()
+    assert kept == dict.fromkeys(range(4), 1)
+    assert second.renew() == dict.fromkeys(range(4, SHARDS), 3)
+    assert first.renew() == kept
+    assert third.renew() == {}
+    parts = [first.renew(), second.renew(), third.renew()]
+    assert sorted(shard for part in parts for shard in part) == list(range(SHARDS))
+    assert sorted(len(part) for part in parts) == [2, 3, 3]
+
+
+def test_the_shards_of_a_silent_member_are_free(leases, server):
+    silent = leases("a", life_s=0.05)
+    assert len(silent.renew()) == SHARDS
+    time.sleep(0.1)
+    assert leases("b", life_s=0.05).renew() == dict.fromkeys(range(SHARDS), 2)
+    assert server.client.hgetall(OWNERS_KEY)[b"3"] == b"b"
+
+
+def test_beats_keep_a_member_alive_during_a_long_step(leases, server, monkeypatch):
+    monkeypatch.setattr("pipeline.continuous.leases._BEAT_S", 0.02)
+    leases("a", life_s=0.3).renew()
+    beats = Beats(server.client, "a")
+    time.sleep(0.5)
+    assert leases("b", life_s=0.3).renew() == {}
+    beats.end()
+    server.client.zrem(MEMBERS_KEY, "a")
+    beats = Beats(server.client, "a")
+    time.sleep(0.1)
+    beats.end()
+    assert server.client.zscore(MEMBERS_KEY, "a") is None  # a beat renews a member; it never adds one
+
+
+def test_a_member_without_a_connection_is_removed(leases, server):
+    options = EventLogOptions(redis_url=server.url, shards=SHARDS)
+    living, dead = connect(options, name="living"), connect(options, name="dead")
+    for name, connection in (("living", living), ("dead", dead)):
+        connection.ping()
+        leases(name).renew()
+    assert remove_unconnected(server.client) == []
+    dead.close()
+    assert remove_unconnected(server.client) == ["dead"]
+    assert len(leases("living").renew()) == SHARDS
+    living.close()
+
+
+def test_the_leases_of_a_former_job_end(leases, server):
+    former = leases("a")
+    former.renew()
+    before = server.client.hgetall(EPOCHS_KEY)
+    begin_job(server.client, "next")
+    assert former.renew() is None
+    assert leases("b", job="next").renew() == dict.fromkeys(range(SHARDS), 2)
+    assert server.client.hgetall(EPOCHS_KEY) != before
+    end_job(server.client, "job")  # another one: it changes nothing
+    assert leases("b", job="next").renew() is not None
+    end_job(server.client, "next")
+    assert leases("b", job="next").renew() is None
+
+
+def test_a_job_is_ready_when_each_shard_has_an_owner_with_its_state(leases, server):
+    member = leases("a")
+    epochs = member.renew()
+    assert not are_all_loaded(server.client, SHARDS)
+    for shard, epoch in epochs.items():
+        member.note_loaded(shard, epoch)
+    assert are_all_loaded(server.client, SHARDS)
+    server.client.zrem(MEMBERS_KEY, "a")
+    assert not are_all_loaded(server.client, SHARDS)
+    leases("b").renew()
+    assert not are_all_loaded(server.client, SHARDS)
