@@ -15,8 +15,8 @@ from service.intake.posting import Intake
 from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
-from service.testing import HandClock, settings_for
 from streams import position_order
+from tests.builders.service import HandClock, settings_for
 from tests.service.test_derived_chain import ORDERS, REGISTERED, Job, expected, posted, settled
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]

@@ -8,9 +8,9 @@ from pipeline.continuous.blocks import BlockWriter, Step, begin_at, positions, r
 from pipeline.continuous.keys import EPOCHS_KEY, POSITIONS_KEY, blocks_key
 from shards.rows import rows_of
 from shards.state import ShardState
-from shards.testing import Step as LogStep
-from shards.testing import event, log_of
 from streams import PatternOn, StreamDeclaration, StreamOn
+from tests.builders.shards import Step as LogStep
+from tests.builders.shards import event, log_of
 
 pytestmark = pytest.mark.redis
 
