@@ -1,6 +1,7 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .continuous.query import ContinuousQuery, finish_blocks, start_continuous
+from .continuous.query import finish_blocks
+from .continuous.turns import begin_continuous, begin_micro_batches
 from .errors import (
     BacktestFailed,
     ClusterUnready,
@@ -41,7 +42,6 @@ __all__ = [
     "BatchReport",
     "ClusterOptions",
     "ClusterUnready",
-    "ContinuousQuery",
     "EventLogOptions",
     "ExecutorWatch",
     "FeedDamaged",
@@ -64,6 +64,8 @@ __all__ = [
     "Sink",
     "SourceOptionError",
     "await_machines",
+    "begin_continuous",
+    "begin_micro_batches",
     "build_context",
     "build_session",
     "check_java",
@@ -81,7 +83,6 @@ __all__ = [
     "require_master",
     "run_backtest",
     "run_pipeline",
-    "start_continuous",
     "start_empty",
     "start_query",
     "warm_up",

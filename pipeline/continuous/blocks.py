@@ -17,8 +17,8 @@ from typing import Any, cast
 import pyarrow as pa
 import redis
 
-from pipeline.continuous.keys import EPOCHS_KEY, POSITIONS_KEY, blocks_key
-from pipeline.sources.log_reading import START
+from pipeline.continuous.keys import EPOCHS_KEY, blocks_key
+from pipeline.sources.log_reading import POSITIONS_KEY, START
 from pipeline.step import from_table, to_batch
 from shards import OutputRow, RowBlock
 from streams import position_order, read_script
@@ -156,14 +156,8 @@ def positions(server: redis.Redis, shards: int) -> list[str]:
 def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
     """Raise the positions of shards to where micro-batches or a resharding left them; no task may be running."""
     at = positions(server, max(starts) + 1)
-    later = {
-        f"position:{shard}": start
-        for shard, start in starts.items()
-        if position_order(start) > position_order(at[shard])
-    }
-    missing = {f"position:{shard}": START for shard, start in starts.items() if start == START == at[shard]}
-    if later or missing:
-        server.hset(POSITIONS_KEY, mapping=missing | later)
+    for shard, start in starts.items():
+        server.hset(POSITIONS_KEY, f"position:{shard}", max(start, at[shard], key=position_order))
 
 
 def read_blocks(server: redis.Redis, afters: Mapping[int, str], wait_ms: int) -> list[Block]:

@@ -70,7 +70,7 @@ class Indexer:
         """Find where the last batch ended; it is written again, in case it was interrupted."""
         noted = cast("bytes | None", self._server.get(RANGE_KEY))
         at = dict(enumerate(positions(self._server, self._options.shards)))
-        batch = {"number": 0, "afters": {}, "untils": {}} if noted is None else orjson.loads(noted)
+        batch: Any = {"number": 0, "afters": {}, "untils": {}} if noted is None else orjson.loads(noted)
         self._batch = batch["number"]
         blocks: list[Block] = []
         for shard in at:

@@ -18,9 +18,6 @@ LOADED_KEY = "forestall:tasks:loaded"
 FAILURE_KEY = "forestall:tasks:failure"
 """The error that ended a task of the job, in words."""
 
-POSITIONS_KEY = "forestall:log:stepped"
-"""By ``position:`` and shard, how far results are in blocks. The sink's own positions follow behind."""
-
 RANGE_KEY = "forestall:log:indexing"
 """The number of the indexer's latest batch, with the range of each shard in it."""
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import redis
 
 from pipeline.continuous.keys import EPOCHS_KEY, JOB_KEY, LOADED_KEY, MEMBERS_KEY, OWNERS_KEY
-from streams import read_script
+from streams import ScriptInput, read_script
 
 LIFE_S = 5.0
 """Age of a beat after which a task counts as dead."""
@@ -29,13 +29,20 @@ class Leases:
         self._script = read_script("pipeline.continuous", "lease")
         self._run = server.register_script(self._script.text)
         self._server = server
-        self._given = {"id": job, "member": member, "life_ms": round(life_s * 1_000), "shards": shards}
+        self._given: dict[str, ScriptInput] = {
+            "id": job,
+            "member": member,
+            "life_ms": round(life_s * 1_000),
+            "shards": shards,
+        }
         self.member = member
 
     def renew(self) -> dict[int, int] | None:
         """Epochs of the shards that the task now holds; None: another job has begun, or this one is to stop."""
-        names = {"job": JOB_KEY, "epochs": EPOCHS_KEY, "owners": OWNERS_KEY, "members": MEMBERS_KEY}
-        found = cast("list[int] | None", self._run(*self._script.bind({**names, **self._given})))
+        keys, args = self._script.bind(
+            {"job": JOB_KEY, "epochs": EPOCHS_KEY, "owners": OWNERS_KEY, "members": MEMBERS_KEY, **self._given}
+        )
+        found = cast("list[int] | None", self._run(keys, args))
         return None if found is None else dict(zip(found[::2], found[1::2], strict=True))
 
     def note_loaded(self, shard: int, epoch: int) -> None:
@@ -56,7 +63,7 @@ class Beats:
     def _repeat(self) -> None:
         while not self._over.wait(_BEAT_S):
             with suppress(redis.RedisError):  # the task meets the same error itself
-                seconds, micros = cast("tuple[int, int]", self._server.time())
+                seconds, micros = self._server.time()
                 self._server.zadd(MEMBERS_KEY, {self._member: seconds * 1_000 + micros // 1_000}, xx=True)
 
     def end(self) -> None:
@@ -98,7 +105,7 @@ def are_all_loaded(server: redis.Redis, shards: int) -> bool:
     reading.hgetall(LOADED_KEY)
     reading.hgetall(OWNERS_KEY)
     reading.zrange(MEMBERS_KEY, 0, -1)
-    epochs, loaded, owners, members = cast("list[Any]", reading.execute())
+    epochs, loaded, owners, members = reading.execute()
     names = [str(shard).encode() for shard in range(shards)]
     return all(loaded.get(name) is not None and loaded[name] == epochs.get(name) for name in names) and all(
         owners.get(name) in members for name in names

@@ -16,14 +16,14 @@ from pyspark import SparkContext
 
 from pipeline.continuous.blocks import begin_at, positions
 from pipeline.continuous.indexer import Indexer
-from pipeline.continuous.keys import FAILURE_KEY, POSITIONS_KEY, RANGE_KEY, blocks_key
+from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
 from pipeline.continuous.leases import are_all_loaded, begin_job, end_job, remove_unconnected
 from pipeline.continuous.task import TaskOptions, run_tasks
 from pipeline.errors import QueryFailed
 from pipeline.job import JobOptions, Sink
 from pipeline.progress import BatchReport
 from pipeline.sources.log_reader import EventLogReader, log_ends
-from pipeline.sources.log_reading import beginnings, connect, unreachable, written_up_to
+from pipeline.sources.log_reading import POSITIONS_KEY, beginnings, connect, unreachable, written_up_to
 from pipeline.spark.pulse import Heartbeat
 from pipeline.spark.workers import matcher_workers
 from streams import position_order

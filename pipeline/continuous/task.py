@@ -21,7 +21,7 @@ from pipeline.continuous.policy import OldestFirst, Policy
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reading import connect, stored_entry
 from shards import StoredEntry
-from streams import ForestallError, log_key, read_script
+from streams import ForestallError, ScriptInput, log_key, read_script
 
 _RENEWED_S = 0.5
 _UNLEASED_S = 0.05
@@ -128,7 +128,7 @@ class ShardTask:
         if not news:
             return {}
         source = self._options.held.log
-        given = {
+        given: dict[str, ScriptInput] = {
             "shards": [log_key(shard) for shard in news],
             "most_entries": source.max_entries,
             "most_bytes": source.max_bytes,

@@ -20,10 +20,10 @@ import redis
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from pipeline.continuous.keys import POSITIONS_KEY
 from pipeline.errors import LogDamaged, SourceOptionError
 from pipeline.snapshots import SnapshotIndex, open_snapshots
 from pipeline.sources.log_reading import (
+    POSITIONS_KEY,
     Page,
     beginnings,
     connect,

@@ -21,6 +21,8 @@ from pipeline import (
     ClusterUnready,
     ExecutorWatch,
     await_machines,
+    begin_continuous,
+    begin_micro_batches,
     build_session,
     compiling_beside,
     end_session,
@@ -32,7 +34,6 @@ from service.doctor import at_risk
 from service.errors import StoreUnavailable
 from service.observing.tracing import spans_of
 from service.process import run_process, signals_held
-from service.processes.begin_query import begin_continuous, begin_micro_batches
 from service.processes.cluster import forget_former, job_options, session_options
 from service.processes.start_report import StartReport
 from service.processes.timekeeper import Timekeeper
@@ -92,9 +93,9 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
             session,
             options,
             AlertSink(stores, clock, spans),
-            report,
             lambda: report.beat(clock.now_us()),
             lambda progress: _keep(stores, progress),
+            report.begin,
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # until here a signal ends the process at once
             signal.signal(number, lambda *_: query.request_stop())

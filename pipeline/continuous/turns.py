@@ -1,0 +1,51 @@
+"""How matching begins: in micro-batches or in continuous tasks, from where the other of the two ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pipeline.continuous.query import ContinuousQuery, finish_blocks, start_continuous
+from pipeline.job import JobOptions, LogQuery, Sink, start_query
+from pipeline.loading import load_states
+from pipeline.progress import BatchReport
+from pipeline.spark.pulse import Heartbeat
+
+_Phase = Callable[[str], None]
+
+
+def begin_micro_batches(
+    session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat, report: BatchReport, phase: _Phase
+) -> LogQuery:
+    """Write what continuous tasks have left, and start the streaming query.
+
+    ``phase`` receives what is being done meanwhile, in words; the rest is as in ``pipeline.job.start_query``.
+    """
+    finish_blocks(options, sink)
+    phase("loading the states of the shards")
+    load_states(session, options.held)
+    phase("matching the events that wait")
+    return start_query(session, options, sink, heartbeat, report)
+
+
+def begin_continuous(
+    session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat, report: BatchReport, phase: _Phase
+) -> ContinuousQuery:
+    """Finish an interrupted micro-batch, and start the job of continuous tasks; as ``begin_micro_batches``."""
+    if _is_interrupted(options.checkpoint):
+        phase("finishing the last micro-batch")
+        start_query(session, replace(options, is_bounded=True), sink, report=report).wait()
+    phase("loading the states of the shards")
+    return start_continuous(session.sparkContext, options, sink, heartbeat, report)
+
+
+def _is_interrupted(checkpoint: Path) -> bool:
+    """Whether the last micro-batch of a checkpoint began and was not committed."""
+    return _newest(checkpoint / "offsets") > _newest(checkpoint / "commits")
+
+
+def _newest(folder: Path) -> int:
+    return max((int(file.name) for file in folder.glob("[0-9]*") if file.name.isdigit()), default=-1)
