@@ -169,7 +169,8 @@ class HeldShards:
 
     def forget(self, shard: int) -> None:
         """Drop the retained state of a shard, which another process advances from now on."""
-        self._held.pop(shard, None)
+        for known in (self._held, self._finished, self._work):
+            known.pop(shard, None)
         self._begun.discard(shard)
 
     def state_at(self, shard: int, position: str) -> ShardState:
