@@ -9,6 +9,7 @@ The long form of ``tests/system/test_chaos.py``.
 
     scripts/bench pipeline_chaos --kills=50 --events=200000
     scripts/bench pipeline_chaos --kills=30 --events=100000 --only=worker
+    scripts/bench pipeline_chaos --kills=3 --events=50000 --only=paused --master='local[2]'
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ PATTERNS = {
     "kept": "PATTERN kept EVENT SEQ(CheckInventory c [priority > 900], NOT CancelOrder x)",
 }
 VICTIMS = ("api", "driver", "redis", "jvm", "worker", "deliverer")
+PAUSED = "paused"
+"""A worker that is stopped for longer than its lease, and then continues."""
+PAUSE_S = 8.0
 SETTINGS = {"LIMITS__RECENT_KEPT": "1000000"}  # so that every early termination is still listed at the end
 
 
@@ -308,10 +312,18 @@ class Killer:
         while time.monotonic() < deadline:
             if pids := self._pids(victim):
                 with suppress(ProcessLookupError):
-                    os.kill(self._random.choice(pids), signal.SIGKILL)
+                    self._strike_one(victim, self._random.choice(pids))
                     return True
             Flag().wait(0.1)
         return False
+
+    def _strike_one(self, victim: str, pid: int) -> None:
+        if victim != PAUSED:
+            os.kill(pid, signal.SIGKILL)
+            return
+        os.kill(pid, signal.SIGSTOP)
+        Flag().wait(PAUSE_S)
+        os.kill(pid, signal.SIGCONT)
 
     def _await_progress(self, posted: Flag) -> None:
         """Wait until more events are matched than at the last call, or all; gives up after ``patience_s``."""
@@ -389,8 +401,13 @@ def main(case: Case = ORDERS, description: str | None = __doc__) -> None:
     parser.add_argument("--pause", type=float, default=3.0, help="longest random pause before a kill, seconds")
     parser.add_argument("--patience", type=float, default=600.0, help="for the rest, seconds")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--only", choices=VICTIMS, action="append", help="kill these processes and no others")
+    parser.add_argument(
+        "--only", choices=(*VICTIMS, PAUSED), action="append", help="kill these processes and no others"
+    )
+    parser.add_argument("--runtime", choices=("continuous", "micro-batch"), default="continuous")
+    parser.add_argument("--master", default="", help="where Spark runs; as the service has it, if left out")
     wanted = parser.parse_args()
+    settings = {**SETTINGS, "RUNTIME": wanted.runtime} | ({"SPARK_MASTER": wanted.master} if wanted.master else {})
     plan = Plan(
         events=wanted.events,
         request=wanted.request,
@@ -400,7 +417,7 @@ def main(case: Case = ORDERS, description: str | None = __doc__) -> None:
         seed=wanted.seed,
         kinds=wanted.only or VICTIMS,
     )
-    with TemporaryDirectory(prefix="forestall-chaos-") as folder, running(Path(folder), print, SETTINGS) as service:
+    with TemporaryDirectory(prefix="forestall-chaos-") as folder, running(Path(folder), print, settings) as service:
         outcome = disturbed(service, plan, lambda text: print(text, flush=True), case)
     killed = ", ".join(f"{count} {victim}" for victim, count in outcome.killed.most_common())
     print(f"at least {plan.events:,} events, {outcome.killed.total()} kills ({killed}) in {outcome.seconds:.0f} s")

@@ -26,7 +26,7 @@ from streams import position_order
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 
-_WAIT_MS = 200
+_WAIT_MS = 500
 _SWEPT_S = 1.0
 
 

@@ -19,7 +19,7 @@ from streams import ScriptInput, read_script
 LIFE_S = 5.0
 """Age of a beat after which a task counts as dead."""
 
-_BEAT_S = 0.5
+_BEAT_S = 1.0
 
 
 class Leases:

@@ -43,7 +43,7 @@ class TaskOptions:
     job: str
     policy: Policy = field(default_factory=OldestFirst)
     life_s: float = LIFE_S
-    wait_ms: int = 250
+    wait_ms: int = 500
 
 
 class ShardTask:
