@@ -366,7 +366,7 @@ class Settings(BaseSettings):
     batch: BatchLimits = BatchLimits()
     tracing: TracingSettings = TracingSettings()
     log_retention_entries: Annotated[int, Field(ge=0)] = 10_000
-    runtime: Literal["continuous", "micro-batch"] = "micro-batch"
+    runtime: Literal["continuous", "micro-batch"] = "continuous"
     trigger_interval_s: Seconds = 0.1
     feed_interval_s: Seconds = 1.0
     heartbeat_stale_s: Seconds = 30.0
