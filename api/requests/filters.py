@@ -23,7 +23,7 @@ _Item = TypeVar("_Item", bound=_OfStream)
 Now = Annotated[
     bool,
     Query(
-        description="Take effect before the backlog: each shard stops showing it events with its next micro-batch, and "
+        description="Take effect before the backlog: each shard stops showing it events with its next step, and "
         "the answer says what it `skipped`."
     ),
 ]

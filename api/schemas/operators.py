@@ -106,7 +106,7 @@ class OperatorExplanationModel(WireModel):
 
     sentences: list[str] = Field(description="Which algorithm and why, what it keeps, and what it emits when.")
     statistics: dict[str, int] | None = Field(
-        description="Counts of all shards as of their last micro-batches; null until one has reported the operator."
+        description="Counts of all shards as of their last reports; null until one has reported the operator."
     )
     waiting: int = Field(description="Events that wait until the time of other inputs has passed them.")
 

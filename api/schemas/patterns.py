@@ -142,7 +142,7 @@ class SkippedModel(WireModel):
 
     events: int = Field(
         description="Events of all streams that waited to be matched. The operator sees none of them but those of "
-        "micro-batches that were under way."
+        "steps that were under way."
     )
     after: dict[int, str] = Field(description="By shard the last position of its log that was matched.")
 

@@ -70,6 +70,6 @@ class StartReport:
             silent_s = time.monotonic() - self._beaten
             if silent_s < _LONG_S:
                 return
-            doing = f"a micro-batch has been running for {silent_s:.0f} s"
+            doing = f"the events that wait have been matched for {silent_s:.0f} s"
         with suppress(StoreUnavailable):  # a lost report is followed by another
             self.heartbeat.busy(doing)

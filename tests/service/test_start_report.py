@@ -55,4 +55,4 @@ def test_a_micro_batch_that_takes_long_is_reported(stores, monkeypatch):
     assert stores.heartbeat.is_doing() is None
     seconds[0] = 195.0
     report.begin("matching")
-    assert stores.heartbeat.is_doing() == "a micro-batch has been running for 95 s"
+    assert stores.heartbeat.is_doing() == "the events that wait have been matched for 95 s"
