@@ -9,7 +9,7 @@ from pipeline.held_shards import HeldOptions, HeldShards, held_shards
 from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
 from shards.inline import run_inline
-from shards.rows import rows_of
+from shards.rows import OutputRow, rows_of
 from shards.state import ShardState
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, log_key
 from tests.builders.shards import Step, bodies, event, log_of
@@ -286,7 +286,8 @@ def test_an_entry_that_ends_a_process_that_continued_is_found_by_the_next_ones(l
         return apply(self, whole)
 
     monkeypatch.setattr(ShardState, "advance", apply_or_die)
-    held, rows, deaths = HeldShards(options), [], 0
+    rows: list[OutputRow] = []
+    held, deaths = HeldShards(options), 0
     advance(held, log, 0, 5)
     while not rows:
         try:
