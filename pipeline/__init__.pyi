@@ -1,6 +1,6 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .continuous.query import finish_blocks
+from .continuous.query import finish_blocks, start_continuous
 from .continuous.turns import begin_continuous, begin_micro_batches
 from .errors import (
     BacktestFailed,
@@ -83,6 +83,7 @@ __all__ = [
     "require_master",
     "run_backtest",
     "run_pipeline",
+    "start_continuous",
     "start_empty",
     "start_query",
     "warm_up",

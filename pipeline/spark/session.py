@@ -54,8 +54,8 @@ class SessionOptions:
             cluster.
         writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
         settings: More settings of Spark, such as ``spark.driver.memory``; they override all others.
-        task_attempts: Attempts at a task before the job fails, for example after its Python process was killed; on a
-            cluster, and if ``master`` names attempts itself, Spark's own settings count.
+        task_attempts: Attempts at a task before the job fails, for example after its Python process was killed; 1 is
+            Spark's own setting on a cluster, and attempts that ``master`` names count more.
     """
 
     data_folder: Path
@@ -173,4 +173,6 @@ def _settings(options: SessionOptions, folder: Path, java: str) -> dict[str, str
         settings |= here | {"spark.python.daemon.module": "pipeline.spark.daemon"}
     else:
         settings |= cluster_settings(options.cluster, folder)
+        if options.task_attempts > 1:
+            settings["spark.task.maxFailures"] = str(options.task_attempts)
     return settings | dict(options.settings)

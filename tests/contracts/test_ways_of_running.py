@@ -21,6 +21,7 @@ from shards.kinds import KINDS
 from streams import Event, EventBatch, StreamDeclaration, render_plain
 from streams.readers import reading_of
 from tests.builders.service import HandClock, settings_for
+from tests.service.test_continuous import Continuous
 from tests.service.test_derived_chain import Job, settled
 from tests.shards.rounds import rounds_of
 
@@ -192,20 +193,24 @@ def test_spark_gives_the_rows_of_one_shard(spark, tmp_path):
 
 @pytest.mark.redis
 @pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["micro-batch", "continuous"])
 @pytest.mark.parametrize("name", ["patterns", "joins", "re-keyed"])
-def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatch, tmp_path, name):
+def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatch, tmp_path, name, runtime):
     clock = HandClock()
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
     settings = settings_for(server_url, data_dir=tmp_path / "data", shards=3)
     stores = build_stores(client, server_url, settings)
     project, events, chance = project_of(tmp_path, name), events_of(name), Random(1)
     register(tmp_path, Registration(stores, settings, clock), OperatorLibrary(stores, clock))
-    intake, job = Intake(stores.log, stores.registry, settings.limits, clock), Job(settings, stores)
+    intake = Intake(stores.log, stores.registry, settings.limits, clock)
+    job: Job | Continuous = Job(settings, stores) if runtime == "micro-batch" else Continuous(settings, stores)
     for stream, batch in events.items():
         intake.ingest(stream, [render_plain(one) for one in batch.to_events()])
     for _ in range(8):
         Timekeeper(stores).look()
         settled(job, stores, chance)
+    if isinstance(job, Continuous):
+        job.end()
     found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
     found += [event["id"] for event in stores.results["derived"].recent(10_000)]
     expected = inline(project, events, 1, is_open=True)

@@ -1,6 +1,7 @@
 """The job on a cluster, as a process of its own; run by ``test_cluster``.
 
-Arguments: data folder, URL of the log, number of shards, master, folder on the workers.
+Arguments: data folder, URL of the log, number of shards, master, folder on the workers, runtime.
+Continuous tasks run until the key ``complete`` exists and the log is matched; micro-batches to the end of the log.
 Rows go to the Redis hash ``rows``, by id; the processes that matched to the set ``processes``, by host and id; and each
 micro-batch with rows is counted in ``batches``.
 """
@@ -19,6 +20,7 @@ from pipeline import (
     await_machines,
     build_session,
     run_pipeline,
+    start_continuous,
 )
 from streams import ForestallError
 
@@ -38,13 +40,15 @@ class CountingSink:
 
 
 def main():
-    folder, url, shards, master, worker_folder = sys.argv[1:]
+    folder, url, shards, master, worker_folder, runtime = sys.argv[1:]
     cluster = ClusterOptions(
         driver_host="127.0.0.1",
         worker_folder=Path(worker_folder),
     )
     memory = {"spark.executor.memory": "512m"}
-    where = SessionOptions(data_folder=Path(folder), master=master, cluster=cluster, settings=memory)
+    where = SessionOptions(
+        data_folder=Path(folder), master=master, cluster=cluster, settings=memory, task_attempts=1_000
+    )
     session = build_session(where)
     try:
         tasks = await_machines(session, cluster)
@@ -54,7 +58,14 @@ def main():
         client = redis.Redis.from_url(url)
         # No handover: the workers are on one machine, and would share the folder as machines do not.
         options = JobOptions(log=log, checkpoint=Path(folder, "checkpoint"), is_bounded=True)
-        run_pipeline(session, options, CountingSink(client))
+        if runtime == "micro-batch":
+            run_pipeline(session, options, CountingSink(client))
+            return
+        query = start_continuous(session.sparkContext, options, CountingSink(client))
+        while not client.exists("complete"):
+            query.wait(timeout_s=0.1)
+        query.drain()
+        query.stop()
     except ForestallError as error:
         sys.exit(f"failed: {error}")
     finally:

@@ -34,13 +34,13 @@ OPTIONAL = {"pandas", "rich"}  # other packages import them where they are
 PROGRAM = Path(__file__).with_name("cluster_process.py")
 
 
-def long_log():
+def long_log(rounds=ROUNDS):
     steps: list[Step] = [
         StreamOn(StreamDeclaration(name="orders", end_events=("End",))),
         ConstraintsOn(name="rules", version=1, document={"exclusive": [["L", "U"]]}),
         PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u) WITHIN 100 s"),
     ]
-    for round_, event_type in enumerate(ROUNDS):
+    for round_, event_type in enumerate(rounds):
         steps.append([event(20 * round_ + key, event_type, f"k{key}") for key in range(20)])
     return log_of(steps, shards=SHARDS)
 
@@ -62,19 +62,25 @@ class Cluster:
         self.workers: list[subprocess.Popen[bytes]] = []
         self.ends = ExitStack()
 
-    def start(self):
+    def start(self, workers=2):
         master = self.spawn("master", "master.Master", "--port", str(self.port))
         while not is_taken(self.port):
             assert master.poll() is None, (self.folder / "master.log").read_text()
             time.sleep(0.1)
-        self.workers = [
-            self.spawn(
-                f"worker-{number}",
-                "worker.Worker",
-                *("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / f"work-{number}"), self.master),
-            )
-            for number in range(2)
-        ]
+        for _ in range(workers):
+            self.join()
+
+    def join(self):
+        """Start another worker."""
+        number = len(self.workers)
+        place = str(self.folder / f"work-{number}")
+        words = ("--cores", "1", "--memory", "1g", "--work-dir", place, self.master)
+        self.workers.append(self.spawn(f"worker-{number}", "worker.Worker", *words))
+
+    def busy(self, server):
+        """The workers whose processes have matched."""
+        matchers = {orjson.loads(text)[1] for text in server.client.smembers("processes")}
+        return [worker for worker in self.workers if matchers & set(descendants(worker.pid))]
 
     def spawn(self, name, java_class, *words):
         program = Path(self.environment["SPARK_HOME"], "bin", "spark-class")
@@ -132,15 +138,15 @@ def descendants(ancestor):
 
 
 @contextmanager
-def running_cluster(folder, environment):
+def running_cluster(folder, environment, workers=2):
     cluster = Cluster(folder, environment)
     with cluster.ends:
-        cluster.start()
+        cluster.start(workers)
         yield cluster
 
 
-def start_job(server, folder, master, environment):
-    words = [sys.executable, PROGRAM, folder / "data", server.url, str(SHARDS), master, folder]
+def start_job(server, folder, master, environment, runtime):
+    words = [sys.executable, PROGRAM, folder / "data", server.url, str(SHARDS), master, folder, runtime]
     with (folder / "driver.log").open("wb") as log:
         return subprocess.Popen(words, env=environment, stdout=log, stderr=log, start_new_session=True)
 
@@ -161,18 +167,47 @@ def rows_without_spark(logs):
 @pytest.mark.spark
 @pytest.mark.redis
 @pytest.mark.slow
+def test_a_worker_joins_and_another_dies_while_events_flow(own_server, tmp_path, environment):
+    logs = long_log(20 * ROUNDS)
+    parts = [dict(zip(logs, entries, strict=True)) for entries in zip(*logs.values(), strict=True)]
+
+    def append_one():
+        own_server.append({shard: [entry] for shard, entry in parts.pop(0).items()})
+        time.sleep(0.1)
+
+    with running_cluster(tmp_path, environment, workers=1) as cluster:
+        driver = start_job(own_server, tmp_path, cluster.master, environment, "continuous")
+        cluster.ends.callback(end, driver)
+        for workers in (1, 2):
+            while len(cluster.busy(own_server)) < workers:
+                assert driver.poll() is None, cluster.logs()
+                append_one()
+            if workers == 1:
+                cluster.join()
+        end(cluster.workers[0])
+        matched = len(stored_rows(own_server))
+        own_server.client.delete("processes")
+        while not cluster.busy(own_server) or len(stored_rows(own_server)) == matched:
+            append_one()
+        own_server.append({shard: [part[shard] for part in parts] for shard in logs})
+        own_server.client.set("complete", 1)
+        assert driver.wait(timeout=200) == 0, cluster.logs()
+    assert stored_rows(own_server) == rows_without_spark(logs)
+
+
+@pytest.mark.spark
+@pytest.mark.redis
+@pytest.mark.slow
+@pytest.mark.deep  # the default runtime each day, above
 def test_both_workers_match_and_the_death_of_one_changes_nothing(own_server, tmp_path, environment):
     logs = long_log()
     own_server.append(logs)
     with running_cluster(tmp_path, environment) as cluster:
-        driver = start_job(own_server, tmp_path, cluster.master, environment)
+        driver = start_job(own_server, tmp_path, cluster.master, environment, "micro-batch")
         cluster.ends.callback(end, driver)
-        busy: list[int] = []
-        while len(busy) < 2:
+        while len(cluster.busy(own_server)) < 2:
             assert driver.poll() is None, cluster.logs()
             time.sleep(0.1)
-            matchers = {orjson.loads(text)[1] for text in own_server.client.smembers("processes")}
-            busy = [worker.pid for worker in cluster.workers if matchers & set(descendants(worker.pid))]
         batches = int(own_server.client.get("batches") or 0)
         end(cluster.workers[0])
         assert driver.wait(timeout=400) == 0, cluster.logs()
