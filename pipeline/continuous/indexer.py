@@ -115,7 +115,7 @@ class Indexer:
         try:
             while True:
                 is_over = self._over.is_set()
-                is_written = self.write_next()
+                is_written = self.write_next(wait_ms=1 if is_over else _WAIT_MS)
                 if is_over and not is_written:
                     break
                 if time.monotonic() > self._swept + _SWEPT_S:

@@ -8,6 +8,7 @@ once (``remove_unconnected``); one on a machine that is cut off, by the age of i
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ LIFE_S = 5.0
 """Age of a beat after which a task counts as dead."""
 
 _BEAT_S = 1.0
+_ENDED_S = 0.02
 
 
 class Leases:
@@ -44,6 +46,10 @@ class Leases:
         )
         found = cast("list[int] | None", self._run(keys, args))
         return None if found is None else dict(zip(found[::2], found[1::2], strict=True))
+
+    def leave(self) -> None:
+        """Be no member any more; the task's shards are free."""
+        self._server.zrem(MEMBERS_KEY, self.member)
 
     def note_loaded(self, shard: int, epoch: int) -> None:
         """Note that the task has the shard's state."""
@@ -96,6 +102,14 @@ def remove_unconnected(server: redis.Redis) -> list[str]:
     if gone:
         server.zrem(MEMBERS_KEY, *gone)
     return gone
+
+
+def await_end(server: redis.Redis, patience_s: float) -> None:
+    """Wait until no task is a member, for a limited time."""
+    deadline = time.monotonic() + patience_s
+    while server.zcard(MEMBERS_KEY) and time.monotonic() < deadline:
+        remove_unconnected(server)
+        time.sleep(_ENDED_S)
 
 
 def are_all_loaded(server: redis.Redis, shards: int) -> bool:

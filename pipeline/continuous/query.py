@@ -7,17 +7,19 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
 import redis
 import structlog
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from pipeline.continuous.blocks import begin_at, positions
 from pipeline.continuous.indexer import Indexer
 from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
-from pipeline.continuous.leases import are_all_loaded, begin_job, end_job, remove_unconnected
+from pipeline.continuous.leases import are_all_loaded, await_end, begin_job, end_job, remove_unconnected
 from pipeline.continuous.task import TaskOptions, run_tasks
 from pipeline.errors import QueryFailed
 from pipeline.job import JobOptions, Sink
@@ -92,6 +94,9 @@ class ContinuousQuery:
     def stop(self) -> None:
         """Let the tasks finish their steps, and the indexer write all blocks."""
         end_job(self._server, self._job)
+        await_end(self._server, _ENDING_S)
+        with suppress(OSError, Py4JError):  # Spark's process may be gone
+            self._context.cancelAllJobs()  # tasks that wait for a core
         self._thread.join(_ENDING_S)
         self._indexer.stop()
 

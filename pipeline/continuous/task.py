@@ -84,8 +84,10 @@ class ShardTask:
         return True
 
     def end(self) -> None:
-        """End the connection and the beats; others take the shards."""
+        """End the beats, the membership and the connection; others take the shards."""
         self._beats.end()
+        with suppress(redis.RedisError):
+            self._leases.leave()
         self._server.close()
 
     def _is_leased(self) -> bool:

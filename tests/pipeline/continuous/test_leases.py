@@ -1,9 +1,10 @@
+import threading
 import time
 
 import pytest
 
 from pipeline.continuous.keys import EPOCHS_KEY, MEMBERS_KEY, OWNERS_KEY
-from pipeline.continuous.leases import Beats, Leases, are_all_loaded, begin_job, end_job, remove_unconnected
+from pipeline.continuous.leases import Beats, Leases, are_all_loaded, await_end, begin_job, end_job, remove_unconnected
 from pipeline.sources import EventLogOptions
 from pipeline.sources.log_reading import connect
 
@@ -65,6 +66,26 @@ def test_a_member_without_a_connection_is_removed(leases, server):
     assert remove_unconnected(server.client) == ["dead"]
     assert len(leases("living").renew()) == SHARDS
     living.close()
+
+
+def test_the_shards_of_a_member_that_leaves_are_free(leases, server):
+    leaving, staying = leases("a"), leases("b")
+    leaving.renew()
+    assert staying.renew() == {}
+    leaving.leave()
+    assert len(staying.renew()) == SHARDS
+
+
+def test_the_end_of_all_tasks_is_awaited(leases, server):
+    connection = connect(EventLogOptions(redis_url=server.url, shards=SHARDS), name="a")
+    connection.ping()
+    member = leases("a")
+    member.renew()
+    threading.Timer(0.3, member.leave).start()
+    begun = time.monotonic()
+    await_end(server.client, 60)
+    assert 0.2 < time.monotonic() - begun < 30
+    connection.close()
 
 
 def test_the_leases_of_a_former_job_end(leases, server):
