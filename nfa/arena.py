@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+_FEW_ROWS = 256
 _SPARSE = 8  # a table longer than this multiple of the values costs as much as sorting them
 
 Item = TypeVar("Item", bound=np.generic)
@@ -39,6 +40,23 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
     is_first[1:] = ordered[1:] != ordered[:-1]
     found: NDArray[Item] = ordered[is_first]
     return found
+
+
+def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first index of each distinct row, by ascending rows, and for each row the index of its value among them.
+
+    ``numpy.unique`` has a fixed cost that is more than that of a dictionary for few rows.
+    """
+    if len(rows) > _FEW_ROWS:
+        _, firsts, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        return firsts, places.reshape(-1)
+    given = list(map(tuple, rows.tolist()))
+    first: dict[tuple[object, ...], int] = {}
+    for number, row in enumerate(given):
+        first.setdefault(row, number)
+    ordered = sorted(first)
+    place = {row: number for number, row in enumerate(ordered)}
+    return np.array([first[row] for row in ordered], np.intp), np.array([place[row] for row in given], np.intp)
 
 
 def writable(array: NDArray[Item]) -> NDArray[Item]:

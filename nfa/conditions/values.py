@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from math import isfinite
 from typing import Any
 
@@ -38,6 +38,7 @@ CALCULATE: Mapping[ArithmeticOperator, Callable[[Any, Any], Any]] = {
 }
 
 _INT64 = range(-(2**63), 2**63)
+_FEW_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,12 @@ class Values:
 
     @classmethod
     def of_constant(cls, item: Any, size: int) -> Values:
-        """A column with the same value on every row; its arrays are read-only."""
-        one = cls.of([item])
+        """A column with the same value on every row; its arrays may be read-only."""
+        one = _constant(item)
+        if size <= _FEW_ROWS:  # a view costs more than some copies
+            return cls(
+                one.kinds.repeat(size), one.integers.repeat(size), one.floats.repeat(size), one.texts.repeat(size)
+            )
         return cls(
             np.broadcast_to(one.kinds, size),
             np.broadcast_to(one.integers, size),
@@ -140,6 +145,11 @@ class Values:
     @property
     def is_null(self) -> NDArray[np.bool_]:
         return np.equal(self.kinds, NULL)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _constant(item: Any) -> Values:
+    return Values.of([item])
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:

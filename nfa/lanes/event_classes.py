@@ -2,43 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import compress
+
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.guards.protocol import EventClass, Symbol
+from nfa.arena import distinct, distinct_rows
+from nfa.guards.protocol import EventClass, Guard, Symbol
 from nfa.guards.tables import GuardTables, Interned
 from nfa.kernels.traces import RESERVED
 from nfa.lanes.layout import Layout
 from nfa.traces.table import Visits
 
 
+@dataclass(frozen=True, slots=True)
+class SymbolsOfType:
+    """The symbols of guards for the events of a type: their names, ascending, and the rows of their conditions."""
+
+    type: str
+    code: int
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+
+
+def symbols_of(guards: Iterable[Guard], layout: Layout) -> tuple[SymbolsOfType, ...]:
+    """The symbols of guards by type; the conditions are in ``layout.predicates``."""
+    by_type: dict[str, dict[str, Symbol]] = {}
+    for guard in guards:
+        for symbol in guard.symbols:
+            by_type.setdefault(symbol.type, {})[symbol.name] = symbol
+    return tuple(
+        SymbolsOfType(
+            type=name,
+            code=layout.codes[name],
+            names=tuple(sorted(symbols)),
+            rows=tuple(layout.predicates.row_of(symbols[one].step) for one in sorted(symbols)),
+        )
+        for name, symbols in sorted(by_type.items())
+    )
+
+
 def classes_of(
-    types: NDArray[np.int32], passed: NDArray[np.bool_], layout: Layout, guards: GuardTables
+    types: NDArray[np.int32], passed: NDArray[np.bool_], symbols: Iterable[SymbolsOfType], guards: GuardTables
 ) -> NDArray[np.int32]:
     """Class number of each row: the type code, or a number of its own if the event satisfies a guard's symbols.
 
-    ``passed``, (conditions, rows), is the truth of the conditions in ``layout.predicates``; ``guards`` assigns the
-    numbers.
+    ``passed``, (conditions, rows), is the truth of the layout's conditions; ``guards`` assigns the numbers.
     """
-    by_type: dict[str, dict[str, Symbol]] = {}
-    for guard in guards.guards.values():
-        for symbol in guard.symbols:
-            by_type.setdefault(symbol.type, {})[symbol.name] = symbol
-    if not by_type:
-        return types
-    classes, codes = types.copy(), layout.codes
-    for name, symbols in sorted(by_type.items()):
-        rows = np.flatnonzero(types == codes[name])
+    classes = types
+    for one in symbols:
+        rows = np.flatnonzero(types == one.code)
         if not len(rows):
             continue
-        names = sorted(symbols)
-        truths = np.stack([passed[layout.predicates.row_of(symbols[one].step), rows] for one in names])
-        combinations, which = np.unique(truths, axis=1, return_inverse=True)
+        truths = passed[list(one.rows)][:, rows].T
+        firsts, which = distinct_rows(truths)
         numbers = [
-            guards.class_number(EventClass(type=name, symbols=frozenset(np.array(names)[truth].tolist())))
-            for truth in combinations.T
+            guards.class_number(EventClass(type=one.type, symbols=frozenset(compress(one.names, truth))))
+            for truth in truths[firsts].tolist()
         ]
-        classes[rows] = np.array(numbers, np.int32)[which.reshape(-1)]
+        classes = types.copy() if classes is types else classes
+        classes[rows] = np.array(numbers, np.int32)[which]
     return classes
 
 
@@ -62,7 +87,7 @@ def monitors_named(
         states[-2 * place - 2] = version, state
         event = guards.event_class(int(visits.columns_of(places[number : number + 1])[0]))
         states[-2 * place - 3] = version, guards.bits.after(version, state, event)
-    for monitor in np.unique(np.concatenate([before, after])).tolist():
+    for monitor in distinct(np.concatenate([before, after])).tolist():
         known = guards.states[monitor] if monitor >= RESERVED else None
         if known is not None:
             states[monitor] = known

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.arena import distinct
 from nfa.guards.protocol import EventClass
 from nfa.guards.tables import GuardTables, Interned
 from nfa.lanes.event_classes import monitors_named
@@ -46,10 +47,12 @@ def guard_findings(
     """
     if not guards.guards:
         return NOTHING_FOUND
+    broken = visits.deviations()
+    if not len(endings) and not len(broken):
+        return NOTHING_FOUND
     endings = endings[np.argsort(endings[:, 0], kind="stable")]
     endings[:, 4] -= state_range[endings[:, 1]]
     ending_visits = visits.places_of(endings[:, 0])
-    broken = visits.deviations()
     before, after, states = monitors_named(guards, visits, ending_visits, broken)
     endings[:, 2:4] = np.column_stack([before[: len(endings)], after])
     columns = visits.columns_of(np.concatenate([ending_visits, broken]))
@@ -59,5 +62,5 @@ def guard_findings(
         ending_rows=np.column_stack([endings, columns[: len(endings)]]).astype(np.int64),
         deviation_rows=np.column_stack(deviations).astype(np.int64),
         monitors=states,
-        classes={column: guards.event_class(column) for column in np.unique(columns).tolist()},
+        classes={column: guards.event_class(column) for column in distinct(columns).tolist()},
     )

@@ -14,7 +14,7 @@ from nfa.conditions.predicates import BatchColumns
 from nfa.guards.protocol import TRACE_END, Guard
 from nfa.guards.tables import GuardLayout
 from nfa.kernels.traces import NIL, Columns
-from nfa.lanes.event_classes import classes_of
+from nfa.lanes.event_classes import classes_of, symbols_of
 from nfa.lanes.layout import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.lanes.output import BatchFindings, LaneReport
 from nfa.lanes.state import LaneOptions, LaneState, SavedLane
@@ -153,6 +153,8 @@ class Lane:
             index=layout.listening.index,
         )
         self._layout, self._patterns = layout, tuple(patterns)
+        self._codes = {**layout.codes, TRACE_END: len(layout.types)}
+        self._symbols = symbols_of(state.guards.guards.values(), layout)
         self._report = LaneReport(patterns, layout)
         self._is_named = _is_named(layout)
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
@@ -323,9 +325,8 @@ class Lane:
 
     def _columns(self, batch: EventBatch) -> Columns:
         """The batch in the form of kernels; the array of types is reused: fresh memory costs more than filling it."""
-        layout, other = self._layout, len(self._layout.types)
-        known = {**layout.codes, TRACE_END: other}
-        lookup = np.array([known.get(name, other) for name in [*batch.type_names, ""]], np.int32)
+        layout, codes, other = self._layout, self._codes, len(self._layout.types)
+        lookup = np.array([codes.get(name, other) for name in [*batch.type_names, ""]], np.int32)
         rows = len(batch)
         if rows > len(self._types):
             self._types = np.zeros(rows, np.int32)
@@ -334,7 +335,7 @@ class Lane:
         reader = BatchColumns(batch)
         passed = layout.predicates.evaluate(batch, reader)
         cells = layout.listening.index.place(batch, types, reader)
-        classes = classes_of(types, passed, layout, self._state.guards)
+        classes = classes_of(types, passed, self._symbols, self._state.guards)
         keys, times = writable(batch.key_hashes), writable(batch.time_us)
         return Columns(types=types, classes=classes, keys=keys, times=times, passed=passed, cells=cells)
 
@@ -370,7 +371,8 @@ class Lane:
             rows = np.flatnonzero(is_held)
         else:
             rows = np.flatnonzero(self._is_named[types])
-        state.events.append(events_of_batch(batch, rows, first, keeps_data=self._keeps_data))
+        if len(rows):
+            state.events.append(events_of_batch(batch, rows, first, keeps_data=self._keeps_data))
         if state.events.is_worth_compacting(state.shared.stats.held + state.runs.held):
             state.events.compact(state.held_sequences())
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nfa.arena import distinct
+from nfa.arena import distinct, distinct_rows
 from nfa.automata.query import PatternState
 from nfa.conditions.projection import project
 from nfa.guards.protocol import TRACE_END, EventClass, Guard, MonitorState
@@ -320,7 +320,7 @@ class LaneOutput:
     def values_of_returns(self, table: MatchTable | None = None) -> Iterator[Mapping[str, Any]]:
         """The values of RETURN for the matches (or ``corrections``); empty if none of their patterns has RETURN."""
         matches = self.matches if table is None else table
-        if not any(self.patterns[number].query.pattern.returns for number in np.unique(matches.patterns).tolist()):
+        if not any(self.patterns[number].query.pattern.returns for number in distinct(matches.patterns).tolist()):
             return
         bound = BoundEvents.of(matches, self._events_of(matches), self.patterns)
         for number, pattern in enumerate(bound.patterns):
@@ -364,14 +364,12 @@ class LaneOutput:
         """The ended (trace, pattern) pairs as columns; with ``newest``, only the last that many."""
         rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
         types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last one is for passing time
-        _, firsts, kind = np.unique(
-            np.column_stack([rows[:, 1:], types]), axis=0, return_index=True, return_inverse=True
-        )
+        firsts, kind = distinct_rows(np.column_stack([rows[:, 1:], types]))
         known = pa.array(rows[:, 0], mask=rows[:, 0] == NIL)
         columns = self.batch.columns.select(["key", "id"]).take(known)
         return EndingColumns(
             kinds=list(self._endings(rows[firsts])),
-            kind=kind.reshape(-1),
+            kind=kind,
             key=columns.column(0).fill_null(""),
             event_id=columns.column(1).fill_null(""),
             time_us=np.append(self.batch.time_us, 0)[rows[:, 0]],
@@ -380,8 +378,8 @@ class LaneOutput:
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
         """The number of pairs of each kind before the ``newest`` ones, with the first pair of the kind."""
         rows = self.ending_rows[: self._older(newest)]
-        _, firsts, counts = np.unique(rows[:, 1:], axis=0, return_index=True, return_counts=True)
-        return zip(self._endings(rows[firsts]), counts.tolist(), strict=True)
+        firsts, kind = distinct_rows(rows[:, 1:])
+        return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)
 
     def _older(self, newest: int) -> int:
         return max(0, len(self.ending_rows) - newest)
@@ -475,10 +473,6 @@ class MatchOutput:
     def endings(self, newest: int | None = None) -> list[Ending]:
         """The ended (trace, pattern) pairs as values; of each lane the ``newest`` ones, or all."""
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
-
-    def ending_columns(self, newest: int | None = None) -> list[EndingColumns]:
-        """The pairs of ``endings`` as columns, for each lane that has some."""
-        return [lane.columns_of_endings(newest) for lane in self.lanes if len(lane.ending_rows)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
         """The pairs that ``endings(newest)`` leaves out: the first one of each kind, and the number of its kind.
