@@ -16,11 +16,11 @@ from constraints import ConstraintSet, Exclusive, Prior, to_document
 from nfa import Matcher, Prune
 from shards.entries import StoredEntry
 from shards.kinds.patterns.alert_columns import alerts_of, steps_of
-from shards.kinds.patterns.reference import alert_of, ending_of
 from shards.kinds.patterns.result_kinds import ALERT, ENDING
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import rules_of
-from shards.operators import Origin
+from shards.kinds.patterns.single_rows import alert_of, ending_of
+from shards.operators import Origin, in_columns
 from shards.rows import row_id, row_ids
 from shards.state import ShardState
 from streams import LATEST_US, Event, EventBatch, PatternOn, StreamDeclaration, StreamOn
@@ -119,6 +119,16 @@ def test_alerts_are_those_of_the_values(texts, events, cuts, stream, route, data
             assert tally == Counter(orjson.loads(body)["pattern"] for _, body in expected)
 
 
+@pytest.mark.parametrize("bound", [0, 1_000])
+def test_matches_with_few_and_with_many_bound_events_give_the_same_alerts(monkeypatch, bound):
+    monkeypatch.setattr("shards.kinds.patterns.results._FEW_EVENTS", bound)
+    events = [Event(id=f"e{n}", type="ABC"[n % 3], time_us=n, key="k") for n in range(12)]
+    for output in outputs_of(["PATTERN p EVENT SEQ(A a, B+ b, C c) WITHIN 9 s"], events, [5, 9]):
+        teller = PatternResults(stream="s", patterns=output.versions, rules={})
+        found = list(in_columns(teller.of(output, Origin(shard=0, entry=ENTRY, newest=None), None)))
+        assert pairs_of(found, ALERT) == expected_alerts(output, "s", "")
+
+
 @pytest.mark.parametrize("told", [None, 1, 2])
 @pytest.mark.parametrize("prune", [Prune.STATE, Prune.SHADOW])
 @given(traces(), st.lists(st.integers(0, 12), max_size=2), st.sampled_from(["", "é"]))
@@ -127,14 +137,16 @@ def test_guarded_alerts_and_endings_are_those_of_the_values(told, prune, events,
     texts = GUARDED
     for output in outputs_of(texts, events, [cut for cut in cuts if cut <= len(events)], rules):
         teller = PatternResults(stream="s", patterns=output.versions, rules={1: rules}, route=route)
-        found = list(teller.of(output, Origin(shard=0, entry=ENTRY, newest=told), None))
-        columns = [one for one in found if not isinstance(one, tuple)]
-        alerts = [one for one in columns if one.kind is ALERT]
-        assert pairs_of(alerts, ALERT) == expected_alerts(output, "s", route)
         expected = [ending_of("s", ending, teller._reason(ending)) for ending in output.endings(told)]
-        assert pairs_of([one for one in columns if one.kind is ENDING], ENDING) == [
-            (identity, orjson.dumps(with_route(body, route))) for identity, body in expected
-        ]
+        for few in (0, 24):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("shards.kinds.patterns.results._FEW_ROWS", few)
+                columns = list(in_columns(teller.of(output, Origin(shard=0, entry=ENTRY, newest=told), None)))
+            alerts = [one for one in columns if one.kind is ALERT]
+            assert pairs_of(alerts, ALERT) == expected_alerts(output, "s", route)
+            assert pairs_of([one for one in columns if one.kind is ENDING], ENDING) == [
+                (identity, orjson.dumps(with_route(body, route))) for identity, body in expected
+            ]
 
 
 def test_guarded_examples_have_what_they_are_about():

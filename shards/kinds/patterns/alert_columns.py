@@ -1,6 +1,6 @@
 """Alerts and early terminations by columns: ids and bodies of all results of a batch at once.
 
-The bytes equal those of ``reference`` beside this module, which renders one match at a time and defines the meaning.
+The bytes equal those of ``single_rows`` beside this module, which renders one match at a time and defines the meaning.
 The bound events of all matches are in one array. Text about them is this array with separators between consecutive
 events, cut where a match ends; this works for every shape of a match.
 """

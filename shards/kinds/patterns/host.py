@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa import CaseQuery, LaneOutput, Matcher, MatcherStats, MatchOutput, OpenCases, parse_pattern
+from nfa import CaseQuery, LaneOutput, Matcher, MatcherStats, MatchOutput, OpenCases, RunningPattern, parse_pattern
 from shards.kinds.patterns.cases import CaseAnswer, case_query
 from shards.kinds.patterns.derived_events import DerivedEvents
 from shards.kinds.patterns.results import PatternResults
@@ -87,6 +87,7 @@ class PatternHost(Host):
         self._versions = dict(versions)
         self._newest_us = newest_us
         running = () if matcher is None else matcher.versions.values()
+        self._steps: dict[RunningPattern, Mapping[str, str]] = {}
         self._derives = any(pattern.query.pattern.into is not None for pattern in running)
         self._measured: Mapping[str, int] | None = _NOTHING_MEASURED if matcher is None else None
 
@@ -148,6 +149,7 @@ class PatternHost(Host):
             raise ControlRecordError(
                 f"pattern-on record: pattern {definition.name!r} calls itself {pattern.name!r} in its text"
             )
+        self._steps.clear()
         self._opened().add_pattern(
             text,
             parsed=pattern,
@@ -164,6 +166,7 @@ class PatternHost(Host):
         Raises:
             PatternError: No such pattern runs.
         """
+        self._steps.clear()
         self._opened().remove_pattern(name)
 
     def declare(self, declaration: StreamDeclaration) -> PatternOutput:
@@ -297,6 +300,7 @@ class PatternHost(Host):
             patterns=found.versions,
             rules={number: version.rules for number, version in self._versions.items()},
             route=self._route,
+            steps=self._steps,
         )
         if not self._derives:
             return PatternOutput(found, results_of)

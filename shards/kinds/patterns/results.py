@@ -13,29 +13,35 @@ from nfa import (
     Correction,
     Deviation,
     Ending,
+    LaneOutput,
     MatchOutput,
     Overflow,
     Query,
     RunningPattern,
     Timeout,
-    describe_atom,
 )
 from shards.errors import MatchLimitReached, RunLimitReached, ShardError, WorkLimitReached
-from shards.kinds.patterns.alert_columns import alerts_of, endings_of
+from shards.kinds.patterns.alert_columns import alerts_of, endings_of, steps_of
 from shards.kinds.patterns.derived_events import DerivedEvents
 from shards.kinds.patterns.result_kinds import (
+    ALERT,
     CORRECTION,
     DEVIATION,
+    ENDING,
     ENDING_COUNT,
     SUSPENSION,
     TIMEOUT,
     alert_id,
 )
 from shards.kinds.patterns.rules import Rules
+from shards.kinds.patterns.single_rows import alert_of, ending_of
 from shards.operators import Origin, Result, Single
 from shards.results import DEAD_LETTER
-from shards.rows import FoundRows, dead_letter_body, row_id
+from shards.rows import dead_letter_body, row_id
 from streams import WorkBudget, format_time, shown_time
+
+_FEW_ROWS = 24  # up to this number, rows made one by one cost less than columns
+_FEW_EVENTS = 256  # bound by their matches
 
 _FEWER = "WITHIN, stricter conditions, shorter repetitions, NEXT or a skip to the next match keep partial matches few"
 
@@ -49,19 +55,19 @@ class PatternResults:
         patterns: The patterns by name and version.
         rules: Constraints by version.
         route: Name of the further key of the traces; empty for the correlation key.
+        steps: The steps of patterns in words, added when an alert first needs them.
     """
 
     stream: str
     patterns: Mapping[tuple[str, int], RunningPattern]
     rules: Mapping[int, Rules]
     route: str = ""
-    _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
+    steps: dict[RunningPattern, Mapping[str, str]] = field(default_factory=dict)
 
     def of(self, output: MatchOutput, origin: Origin, events: DerivedEvents | None = None) -> Iterator[Result]:
         """All results of some events, or of passing time."""
         for lane in output.lanes:
-            if len(lane.matches):
-                yield from alerts_of(lane, self.stream, self.route)
+            yield from self.alerts(lane)
         if events is not None:
             yield from events.rows()
             yield from events.dead_letters(origin)
@@ -73,10 +79,29 @@ class PatternResults:
         """The partial matches that WITHIN ended."""
         return self._routed(map(self._timeout, output.timeouts()))
 
-    def endings(self, output: MatchOutput, origin: Origin) -> Iterator[FoundRows]:
+    def alerts(self, lane: LaneOutput) -> Iterator[Result]:
+        """The alerts of the matches of one correlation key."""
+        if len(lane.matches) > _FEW_ROWS or len(lane.matches.sequences) > _FEW_EVENTS:
+            yield from alerts_of(lane, self.stream, self.route)
+        elif len(lane.matches):
+            found = ((match, self._steps(match.pattern, match.version)) for match in lane.values_of_matches())
+            yield from self._routed((ALERT, *alert_of(self.stream, match, steps)) for match, steps in found)
+
+    def endings(self, output: MatchOutput, origin: Origin) -> Iterator[Result]:
         """The early terminations."""
-        for columns in output.ending_columns(origin.newest):
-            yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
+        for lane in output.lanes:
+            if len(lane.ending_rows) > _FEW_ROWS:
+                columns = lane.columns_of_endings(origin.newest)
+                yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
+            elif len(lane.ending_rows):
+                found = lane.values_of_endings(origin.newest)
+                yield from self._routed((ENDING, *ending_of(self.stream, one, self._reason(one))) for one in found)
+
+    def _steps(self, name: str, version: int) -> Mapping[str, str]:
+        pattern = self.patterns[name, version]
+        if pattern not in self.steps:
+            self.steps[pattern] = steps_of(pattern)
+        return self.steps[pattern]
 
     def violations(self, output: MatchOutput) -> Iterator[Single]:
         """The deviations, and all retracted matches."""
@@ -156,23 +181,8 @@ class PatternResults:
             identity = row_id(ENDING_COUNT, *place, body["first"], cause.decode())
             yield ENDING_COUNT, identity, {**body, "id": identity, "stream": self.stream}
 
-    def _reason(self, ending: Ending) -> dict[str, Any]:
-        """Why the pattern ended, computed once per cause.
-
-        The early terminations of a batch have few causes, whose parts are the same objects.
-        """
-        parts = ending.before, ending.after, ending.event, ending.state
-        cause = ending.pattern, ending.version, ending.guard_version, ending.event_type, *map(id, parts)
-        if cause not in self._reasons:
-            why = self.rules[ending.guard_version].explain(self._query(ending), ending)
-            told = {
-                "form": why.form,
-                "constraints": [str(constraint) for constraint in why.constraints],
-                "atom": describe_atom(why.atom) if why.atoms else f"NOT {describe_atom(why.atom)}",
-                "reason": why.text,
-            }
-            self._reasons[cause] = ending, told  # keeps the parts alive, so that their ids are not reused
-        return self._reasons[cause][1]
+    def _reason(self, ending: Ending) -> Mapping[str, Any]:
+        return self.rules[ending.guard_version].explain(self._query(ending), ending)
 
     def _deviation(self, deviation: Deviation) -> Single:
         name = self.stream

@@ -7,14 +7,14 @@ repeatedly, share them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from nfa import OTHER, Deviation, Ending, EventClass, GuardView, MonitorState, PatternState, Query
+from nfa import OTHER, Deviation, Ending, EventClass, GuardView, MonitorState, PatternState, Query, describe_atom
 from streams import Ties
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Rules:
 
         self._constraint_set = constraint_set
         self._ties = ties
-        self._endings: dict[_Question, Explanation] = {}
+        self._endings: dict[_Question, Mapping[str, Any]] = {}
         self._deviations: dict[tuple[MonitorState, EventClass], DeviationReason] = {}
         self.monitor = Monitor(constraint_set, ties=ties)
 
@@ -58,13 +58,19 @@ class Rules:
         """Types that end a trace because the set has ``reopen: new_transaction``."""
         return self._constraint_set.trace_ends
 
-    def explain(self, query: Query, ending: Ending) -> Explanation:
-        """Why the matcher ended the partial matches of ``query``."""
+    def explain(self, query: Query, ending: Ending) -> Mapping[str, Any]:
+        """Why the matcher ended the partial matches of ``query``: members of the result, as plain JSON."""
         event = _named(ending.event, ending.event_type)
         question = _Question(query, ending.state, ending.before, ending.after, event)
         if question not in self._endings:
             _make_room(self._endings)
-            self._endings[question] = self._explain(question)
+            why = self._explain(question)
+            self._endings[question] = {
+                "form": why.form,
+                "constraints": [str(constraint) for constraint in why.constraints],
+                "atom": describe_atom(why.atom) if why.atoms else f"NOT {describe_atom(why.atom)}",
+                "reason": why.text,
+            }
         return self._endings[question]
 
     def explain_deviation(self, deviation: Deviation) -> DeviationReason:
