@@ -52,15 +52,15 @@ def _decoded(body: bytes) -> EventBatch | BatchFormatError:
 def _fault_of(batches: Sequence[EventBatch]) -> BatchFormatError | None:
     """The first error in the values of some batches, if any."""
     columns = [batch.columns for batch in batches]
-    names = columns[0].schema.names
-    holes = [name for name in names if any(part.column(name).null_count for part in columns)]
-    if holes:
+    if any(column.null_count for part in columns for column in part.columns):
+        holes = [name for name in columns[0].schema.names if any(part.column(name).null_count for part in columns)]
         return BatchFormatError(f"a batch has nulls in {', '.join(holes)}")
-    times_us = np.concatenate([batch.time_us for batch in batches])
+    times_us = batches[0].time_us if len(batches) == 1 else np.concatenate([batch.time_us for batch in batches])
     for time_us in (int(times_us.min()), int(times_us.max())) if len(times_us) else ():
         if not EARLIEST_US <= time_us <= LATEST_US:
             return BatchFormatError(f"a batch holds the time {time_us} us, which is outside the years 1 to 9999")
-    return _fault_of_attributes(pa.concat_arrays([part.column("data") for part in columns]))
+    data = [part.column("data") for part in columns]
+    return _fault_of_attributes(data[0] if len(data) == 1 else pa.concat_arrays(data))
 
 
 def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -53,7 +53,7 @@ _BEGINNINGS = tuple(  # of both wire forms: their schema messages
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EventBatch:
     """Events of one stream as columns.
 
@@ -131,7 +131,7 @@ class EventBatch:
         arrays = [empty, types, time_column(times_us), empty, column_of(key_hashes), data]
         return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
-    @property
+    @cached_property
     def is_ended(self) -> NDArray[np.bool_]:
         """Mask of the rows that are not events but end the trace of their key."""
         names = self.type_names
@@ -151,22 +151,22 @@ class EventBatch:
             )
         ]
 
-    @property
+    @cached_property
     def time_us(self) -> NDArray[np.int64]:
         """Occurrence times; read-only."""
         return cast("NDArray[np.int64]", numbers_of(self.columns.column("time")))
 
-    @property
+    @cached_property
     def key_hashes(self) -> NDArray[np.uint64]:
         """Hashed correlation keys; read-only."""
         return cast("NDArray[np.uint64]", numbers_of(self.columns.column("key_hash")))
 
-    @property
-    def type_names(self) -> list[str]:
+    @cached_property
+    def type_names(self) -> tuple[str, ...]:
         """The type dictionary; ``type_codes`` index it."""
-        return cast("list[str]", self.columns.column("type").dictionary.to_pylist())
+        return tuple(self.columns.column("type").dictionary.to_pylist())
 
-    @property
+    @cached_property
     def type_codes(self) -> NDArray[np.int32]:
         """Event type of each row as an index into ``type_names``; read-only."""
         return cast("NDArray[np.int32]", numbers_of(self.columns.column("type").indices))
