@@ -1,6 +1,6 @@
 """Alerts and early terminations one at a time: their meaning, and the faster way for few of them.
 
-``alert_columns`` makes the same bytes of many at once; below about a dozen, the fixed cost of columns is larger.
+``alert_columns`` makes the same bytes of many at once; below about two dozen, the fixed cost of columns is larger.
 """
 
 from __future__ import annotations
