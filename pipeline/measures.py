@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from shards import COUNTED, STATS, FoundRows, RowBlock, ShardState, StoredEntry, row_id
 
@@ -69,7 +69,9 @@ def stats_row(state: ShardState, work: Work, state_bytes: int) -> RowBlock:
         "process": [socket.gethostname(), os.getpid()],
         "entries": work.entries,
         "bytes": work.bytes,
-        **asdict(work.spent),
+        "load_s": work.spent.load_s,
+        "match_s": work.spent.match_s,
+        "keep_s": work.spent.keep_s,
         "state_bytes": state_bytes,
         "promises": state.promises(),
         "observed": [one.to_json() for one in state.observations()],

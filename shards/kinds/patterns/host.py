@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -241,7 +241,8 @@ class PatternHost(Host):
     def measures(self) -> Mapping[str, int]:
         """``nfa.MatcherStats``, counted again if something has happened since the last call."""
         if self._measured is None:
-            self._measured = asdict(self._opened().stats)
+            stats = self._opened().stats
+            self._measured = {name: getattr(stats, name) for name in _NOTHING_MEASURED}
         return self._measured
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
