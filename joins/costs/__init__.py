@@ -1,20 +1,8 @@
-"""Costs and state sizes of joins, from rates: formulas, and estimates for a running join.
+"""The expected state of a running join: lives of keys and stays of events.
 
-Purpose: the cost functions of punctuation-aware and of plain window joins, the purge threshold of least cost, and the
-expected number of events in the state. Promises: pure functions of numbers, checked against simulation.
+Purpose: the mean stay of an event by formula, and observations of a running join at low cost. Promises: the formulas
+are pure functions of numbers, checked against simulation.
 """
 
-from joins.costs.estimate import KeyRecord, StateEstimate, StateEstimator
-from joins.costs.formulas import (
-    InputRates,
-    UnitCosts,
-    best_purge_threshold,
-    hash_window_cost,
-    mean_stay_us,
-    on_the_fly_share,
-    punctuated_cost,
-    purge_cost,
-    purge_time_us,
-    state_size,
-    stay_case,
-)
+from joins.costs.formulas import mean_stay_us, purge_time_us, stay_case
+from joins.costs.lives import KeyRecord, SeenKey

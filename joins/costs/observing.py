@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from joins.costs.estimate import KeyRecord, SeenKey
+from joins.costs.lives import KeyRecord, SeenKey
 from joins.document import JoinBody
 from joins.items import Item, ItemColumns
 from joins.windows import Window

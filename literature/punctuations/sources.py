@@ -1,7 +1,7 @@
 """The choice of attributes that are worth punctuations, and of sources whose punctuations are not.
 
 Source: section 7.4 (d) of the specification of punctuation-aware joins; savings are computed by the cost functions of
-its section 4 (``joins.costs``).
+its section 4 (``literature.costs``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from joins.costs import InputRates, UnitCosts, punctuated_cost, state_size
+from literature.costs import InputRates, UnitCosts, punctuated_cost, state_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from joins.costs import best_purge_threshold
 from joins.errors import JoinRefused
+from literature.costs import best_purge_threshold
 from literature.spilling.monitor import Thresholds
 from literature.spilling.registry import Component, Propagation, Row, default_rows, require_usable
 from literature.spilling.results import SpillingRules, SpillingStats

@@ -54,7 +54,7 @@ SHOWN_BY = {
     17: ["tests/contracts/test_operators.py::test_one_shard_or_several_say_the_same"],
     18: [
         "tests/service/cli/test_project_joins.py::test_what_cannot_be_joined_is_refused_with_its_place",
-        "tests/joins/costs/test_estimate.py::test_the_estimate_is_within_15_percent_of_synchronous_streams",
+        "literature/tests/costs/test_estimate.py::test_the_estimate_is_within_15_percent_of_synchronous_streams",
     ],
     19: ["literature/tests/punctuations/test_punctuated.py::test_a_range_closes_keys_as_its_constants_would"],
     20: [

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from joins.costs import best_purge_threshold
 from literature.benchmarks.join_tables.runs import Shown, SpillingCase, SpillingRun, run_spilling, two
+from literature.costs import best_purge_threshold
 from tests.builders.joins import GeneratedStream
 
 XJOIN = SpillingCase(purge=None)

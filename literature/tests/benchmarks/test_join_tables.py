@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from joins.costs import best_purge_threshold
 from literature.benchmarks.join_tables import tombstones
 from literature.benchmarks.join_tables.runs import (
     SpillingCase,
@@ -14,6 +13,7 @@ from literature.benchmarks.join_tables.runs import (
 )
 from literature.benchmarks.join_tables.unwindowed import XJOIN, mean_state, mean_work, runs_of
 from literature.benchmarks.join_tables.windows import droppable_items, of_seconds
+from literature.costs import best_purge_threshold
 from tests.builders.joins import GeneratedStream, generated
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.costs import InputRates
+from literature.costs import InputRates
 from literature.punctuations import (
     Candidate,
     Saving,

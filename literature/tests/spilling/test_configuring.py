@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins import Item, ItemColumns
-from joins.costs import best_purge_threshold
 from joins.errors import JoinRefused
+from literature.costs import best_purge_threshold
 from literature.punctuations import Anything, OneOf, Pattern, Range, constant, matches
 from literature.spilling import (
     RULES,

@@ -8,34 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from joins.costs.formulas import mean_stay_us, purge_time_us
-from joins.items import Item, ItemColumns
-from joins.windows import Window
+from joins import Item, ItemColumns, Window
+from joins.costs import KeyRecord, SeenKey
 
 _CHANGE = 0.3
 _LASTING = 3  # intervals
 _MOST_OPEN = 100_000  # keys
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
-    """A closed key, as seen by one input.
-
-    Attributes:
-        life_us: Time from the key's first event to the input's own punctuation, or to the key's last event without one.
-        lag: Time from the key's first event until events of the key became useless, in lives.
-        stay_us: Mean stay of the key's events, by Eq. 6.1.
-    """
-
-    events: int
-    life_us: float
-    lag: float
-    stay_us: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,50 +28,6 @@ class StateEstimate:
     mean: float
     median: float
     high: float
-
-
-@dataclass(slots=True)
-class SeenKey:
-    """An open key; each list has one value per input: times in microseconds, and the number of events.
-
-    ``first`` is infinite and ``last`` minus infinite without events; ``closed`` is infinite until the input closes the
-    key.
-    """
-
-    first: list[float]
-    last: list[float]
-    closed: list[float]
-    events: list[int]
-
-    @classmethod
-    def of(cls, inputs: int) -> SeenKey:
-        """A key without events or closings."""
-        return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
-
-    def see(self, kind: int, number: int, time_us: int) -> None:
-        """Note an event or a closing."""
-        if kind == Item.EVENT:
-            self.first[number] = min(self.first[number], time_us)
-            self.last[number] = time_us
-            self.events[number] += 1
-        elif kind == Item.CLOSING:
-            self.closed[number] = min(self.closed[number], time_us)
-
-    def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
-        """A record of the key for each input that has events of the key; ``windows`` in microseconds, infinite: none.
-
-        ``optional`` inputs may be absent: an event does not become useless because they have no event in its window.
-        """
-        inputs = range(len(windows))
-        for number in inputs:
-            if not self.events[number]:
-                continue
-            others = [other for other in inputs if other != number]
-            useless = purge_time_us(
-                [self.closed[other] for other in others],
-                [math.inf if other in optional else self.last[other] + windows[other] for other in others],
-            )
-            yield number, _record(self, number, useless, windows[number])
 
 
 @dataclass(slots=True)
@@ -199,12 +138,3 @@ class StateEstimator:
         del self._open[key]
         for number, record in seen.records(self._windows):
             self._records[number].append(record)
-
-
-def _record(seen: SeenKey, number: int, useless_us: float, window: float) -> KeyRecord:
-    first, closed = seen.first[number], seen.closed[number]
-    life = max((seen.last[number] if math.isinf(closed) else closed) - first, 1.0)
-    lag = (useless_us - first) / life
-    is_unbounded = math.isinf(lag) and lag > 0 and math.isinf(window)
-    stay = math.inf if is_unbounded else mean_stay_us(life, lag, window)
-    return KeyRecord(seen.events[number], life, lag, stay)

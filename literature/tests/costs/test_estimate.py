@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from joins import Item, ItemColumns, Window, WindowJoin
-from joins.costs import StateEstimator
+from literature.costs import StateEstimator
 from tests.builders.joins import GeneratedStream, generated
 
 SECOND = 1_000_000
