@@ -17,7 +17,7 @@ from statistics import median
 import numpy as np
 
 from joins import Item, ItemColumns, Window, WindowJoin
-from joins.reference import ReferenceJoin
+from tests.references.joins import ReferenceJoin
 
 _OPEN = 100_000
 _CALL = 10_000

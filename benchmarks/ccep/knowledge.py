@@ -12,6 +12,7 @@ from typing import TypeAlias
 from benchmarks.ccep.occupancy import State
 from constraints import ConstraintSet, Exclusive, Prior, alive, following, remainder_of
 from nfa import PatternState, Query, Term
+from tests.references.workflows import Word, enumerate_language
 from workflows import (
     ModelFormat,
     OrderSettings,
@@ -20,7 +21,6 @@ from workflows import (
     derive_constraints,
     order_fulfilment,
 )
-from workflows.reference import Word, enumerate_language
 
 END_EVENTS = frozenset({"RejectOrder", "CancelOrder", "FinishOrder"})
 NAMED = ConstraintSet(

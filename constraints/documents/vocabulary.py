@@ -2,7 +2,7 @@
 
 A template consists of order and Horn constraints, or of a *rule* together with the order and Horn constraints that
 follow from it, from which a monitor can conclude more than from the rule alone. Each template is defined by examples,
-which run as tests and are the table of ``docs/constraints.md``; ``constraints.rules.reference`` gives the same meanings
+which run as tests and are the table of ``docs/constraints.md``; ``tests/references/rules.py`` gives the same meanings
 as formulas.
 """
 

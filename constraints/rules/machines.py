@@ -3,7 +3,7 @@
 An event shows the first name of the rule, the second, both or none: bit 0 and bit 1 of a *letter*. A template that is
 the conjunction of others runs all of them in parallel. Source of the templates: M. Pesic, H. Schonenberg, W. M. P. van
 der Aalst, DECLARE: full support for loosely-structured processes (2007); read over finite traces as in G. De Giacomo,
-R. De Masellis, M. Montali, Reasoning on LTL on finite traces (2014). ``constraints.rules.reference`` has the same
+R. De Masellis, M. Montali, Reasoning on LTL on finite traces (2014). ``tests/references/rules.py`` has the same
 meanings as formulas.
 """
 

@@ -6,4 +6,3 @@ finds these combinations (``optional``).
 
 from joins.kernels.tables import FINISHED
 from joins.outer.deciding import decided_by_the_end, words_of
-from joins.outer.reference import ReferenceOuterJoin

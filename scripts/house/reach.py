@@ -16,8 +16,6 @@ from pathlib import PurePosixPath
 from house.documents import code_blocks
 from house.sources import PACKAGES, PROJECT, ROOT, Source, Violation, project_files
 
-FOR_TESTS = "reference.py"  # the slow implementation that defines the meaning
-
 _MESSAGE = "neither a request, a command nor the public library reaches this module; literature/ may keep it"
 _STARTED = re.compile(r"""(?<!\S)["']?-m["',\s]+([A-Za-z_][\w.]*)""")
 _STARTING_FILES = ("Dockerfile", "docker-compose.yml")
@@ -36,7 +34,7 @@ class Modules:
             self._sources.setdefault(_name_of(source.path), []).append(source)
 
     def unreachable(self, entries: Iterable[str]) -> Iterator[Violation]:
-        """Modules that no entry point reaches, except references for tests.
+        """Modules that no entry point reaches.
 
         Args:
             entries: Dotted names of modules, or of functions and classes in them.
@@ -49,7 +47,7 @@ class Modules:
                 found.add(name)
                 left += self._reached_from(name)
         for module, (source, *_) in self._sources.items():
-            if module not in found and PurePosixPath(source.path).name != FOR_TESTS:
+            if module not in found:
                 yield Violation(source.path, 0, _MESSAGE)
 
     def _reached_from(self, name: str) -> Iterator[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
+from tests.references.nets import words_of_graph
 from workflows.formats.bpmn.reading import read_bpmn
 from workflows.model import ReadOptions, WorkflowModel
 from workflows.nets.graph import FlowGraph
-from workflows.nets.reference import words_of_graph
 
 MODEL = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 

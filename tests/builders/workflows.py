@@ -10,8 +10,8 @@ from random import Random
 from hypothesis import strategies as st
 
 from constraints import ConstraintSet, Part
+from tests.references.workflows import Word
 from workflows.discovery.violations import count_violations
-from workflows.reference import Word
 from workflows.relations.extraction import Extraction
 from workflows.tree import (
     Activity,

@@ -21,8 +21,8 @@ from constraints import (
 from constraints.explaining.failing import FailingCondition
 from nfa import EventClass, MonitorState, PatternState, Query, Symbol, build_query, parse_pattern
 from tests.builders.constraints import TraceStep, compared, constraint_sets, occupied_states, queries, query_of, words
+from tests.references.workflows import enumerate_language
 from workflows import derive_constraints, order_fulfilment
-from workflows.reference import enumerate_language
 
 EP1 = """
 PATTERN EP1 EVENT SEQ(

@@ -8,7 +8,7 @@ import pytest
 from constraints import Rule
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.machines import RULE_KINDS
-from constraints.rules.reference import Formula, Shows, formula_of, holds
+from tests.references.rules import Formula, Shows, formula_of, holds
 
 COUNTED = ("existence", "absence", "exactly")
 OF_ONE = (*COUNTED, "init", "last")

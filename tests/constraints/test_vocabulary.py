@@ -21,7 +21,7 @@ from constraints import (
 )
 from constraints.documents.vocabulary import TEMPLATES, Template, template_of
 from constraints.rules.automaton import RuleAutomaton
-from constraints.rules.reference import formula_of, holds
+from tests.references.rules import formula_of, holds
 
 PAGE = Path(__file__).parents[2] / "docs" / "constraints.md"
 NAMES = ["A", "B", "C"]

@@ -60,19 +60,10 @@ def test_an_export_of_an_inner_front_that_nothing_imports_is_not_reached():
     assert unreachable(files, ["service.run.main"]) == ["nfa/inner/planted.py"]
 
 
-def test_a_reference_may_stay_and_reaches_nothing():
-    files = {
-        "nfa/inner/__init__.py": "",
-        "nfa/inner/reference.py": "import nfa.inner.planted",
-        "nfa/inner/planted.py": "",
-    }
-    assert unreachable(files, ["nfa.inner"]) == ["nfa/inner/planted.py"]
-
-
 def test_a_module_in_a_folder_of_what_is_reached_is_not_reached_by_that():
-    assert unreachable({"nfa/planted.py": "", "nfa/reference_tools.py": ""}, ["nfa"]) == [
+    assert unreachable({"nfa/planted.py": "", "nfa/reference.py": ""}, ["nfa"]) == [
         "nfa/planted.py",
-        "nfa/reference_tools.py",
+        "nfa/reference.py",
     ]
 
 

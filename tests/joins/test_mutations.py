@@ -5,10 +5,10 @@ import pytest
 from joins import ItemColumns, Window, WindowJoin, windowed
 from joins.kernels import clusters, outer, unclosed
 from joins.kernels import windowed as windowed_kernel
-from joins.outer import ReferenceOuterJoin
-from joins.reference import ReferenceJoin
 from streams.kernels import slots
 from tests.joins.mutated import interpreted, workload
+from tests.references.joins import ReferenceJoin
+from tests.references.outer import ReferenceOuterJoin
 
 WORKLOADS = 60
 WINDOWED = (slots, clusters, unclosed, windowed_kernel)

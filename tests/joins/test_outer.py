@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins import Item, ItemColumns, JoinRun, Window, WindowJoin, merged_id, read_join
-from joins.outer import ReferenceOuterJoin
-from joins.reference import ReferenceJoin
 from streams import Event, EventBatch
 from tests.joins.test_windowed import KEYS, joined, of_events_or_time, workloads
+from tests.references.joins import ReferenceJoin
+from tests.references.outer import ReferenceOuterJoin
 
 
 def both(declared, optional):

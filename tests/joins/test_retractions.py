@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins import Item, JoinBody, JoinOutput, JoinRefused, JoinRun, merged_id, read_join
-from joins.reference import ReferenceJoin
 from shards.kinds.joins.conditions import condition_of
 from streams import Event, EventBatch
+from tests.references.joins import ReferenceJoin
 
 ALIASES = "opq"
 KEYS = 2

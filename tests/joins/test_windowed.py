@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins import Item, ItemColumns, JoinStateError, Window, WindowJoin
-from joins.reference import ReferenceJoin
+from tests.references.joins import ReferenceJoin
 
 KEYS = [0, 1 << 32, 5, (1 << 63) + 7]
 

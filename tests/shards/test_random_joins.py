@@ -15,8 +15,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from joins import Item, JoinInput, JoinRefused, Why, read_join
-from joins.outer import FINISHED, ReferenceOuterJoin
-from joins.reference import ReferenceJoin
+from joins.outer import FINISHED
 from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
 from streams import (
@@ -31,6 +30,8 @@ from streams import (
     format_time,
     key_of,
 )
+from tests.references.joins import ReferenceJoin
+from tests.references.outer import ReferenceOuterJoin
 
 IDLE, IDLE_US = "idle", 6
 RANGE = "range"

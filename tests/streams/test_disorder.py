@@ -21,7 +21,7 @@ from streams import (
 )
 from streams.disorder import BLOCKS, bins_of, upper_end_us
 from streams.event_time import MOST_SECONDS
-from streams.reference import LagReport, ReferenceDecider
+from tests.references.streams import LagReport, ReferenceDecider
 
 SECOND = 1_000_000
 TEN_YEARS = MOST_SECONDS * SECOND

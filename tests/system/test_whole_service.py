@@ -24,12 +24,12 @@ from nfa.reference import reference_matches
 from service import build_stores
 from service.delivery.receiver import receiver
 from service.processes.temporary import require_ready
-from service.runs.reference import match_document
 from service.settings import Settings
 from service.stores import connect
 from shards import run_inline
 from streams import Event
 from tests.builders.service import receiving
+from tests.references.runs import match_document
 from workflows import (
     OrderSettings,
     OrderWorkload,

@@ -8,6 +8,7 @@ from hypothesis import assume, given, reject, settings
 from constraints import Exclusive, Prior
 from tests.builders.nets import flow_graph, flow_graphs, tree_to_net
 from tests.builders.workflows import broken_parts, process_trees
+from tests.references.nets import words_of_graph
 from workflows import (
     Activity,
     CompiledWorkflow,
@@ -30,7 +31,6 @@ from workflows import (
 from workflows.model import Source
 from workflows.nets.graph import Block, FlowGraph, Repeat
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.nets.reference import words_of_graph
 from workflows.nets.tree_nets import can_be_net
 from workflows.relations.compositional import extraction_of_tree
 

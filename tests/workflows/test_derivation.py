@@ -8,6 +8,7 @@ from hypothesis import given
 
 from constraints import ConstraintSet, Exclusive, Prior, Require
 from tests.builders.workflows import MOST_ROUNDS, process_trees
+from tests.references.workflows import enumerate_language, is_followed
 from workflows import (
     Activity,
     ExclusiveChoice,
@@ -21,7 +22,6 @@ from workflows import (
     derive_constraints,
     order_fulfilment,
 )
-from workflows.reference import enumerate_language, is_followed
 
 A, B, C = Activity("A"), Activity("B"), Activity("C")
 

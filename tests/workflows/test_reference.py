@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.references.workflows import enumerate_language
 from workflows import Activity, ExclusiveChoice, Loop, Parallel, ProcessTree, Sequence, Silent
-from workflows.reference import enumerate_language
 
 A, B, C = Activity("A"), Activity("B"), Activity("C")
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streams import Event, render_plain
 from tests.builders.workflows import MOST_ROUNDS, is_bounded, process_trees
+from tests.references.workflows import enumerate_language
 from workflows import (
     Activity,
     ExclusiveChoice,
@@ -30,7 +31,6 @@ from workflows import (
     sample_trace,
     simulate,
 )
-from workflows.reference import enumerate_language
 
 A, B, C = Activity("A"), Activity("B"), Activity("C")
 TRACES = 4_000

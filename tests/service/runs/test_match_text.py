@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from constraints import parse_constraints
 from nfa import Prune, parse_patterns
 from service.runs.match_text import matches_text
-from service.runs.reference import match_documents
 from service.runs.stream_report import StreamReport
 from streams import LATEST_US, Event
+from tests.references.runs import match_documents
 from tests.service.runs.reports import report_on
 
 PLAIN = "PATTERN p EVENT SEQ(A z, B y, A x) WITHIN 9 s"

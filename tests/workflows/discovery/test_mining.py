@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from constraints import Clause, ConstraintSet, End, Exclusive, Prior, Require, Rule, find_clash, parse_constraints
 from tests.builders.workflows import MOST_ROUNDS, process_trees
+from tests.references.discovery import is_broken, mine_slowly
+from tests.references.workflows import enumerate_language
 from workflows import InvalidWorkflow, sample_trace
 from workflows.discovery.counting import count_plain
 from workflows.discovery.log import EncodedLog
 from workflows.discovery.mined import LogSummary, MinedConstraint, MiningSettings
 from workflows.discovery.mining import mine
-from workflows.discovery.reference import is_broken, mine_slowly
 from workflows.discovery.violations import count_violations
-from workflows.reference import enumerate_language
 
 LOGS = st.lists(st.lists(st.sampled_from("ABCD"), max_size=6).map(tuple), max_size=25)
 SETTINGS = st.builds(

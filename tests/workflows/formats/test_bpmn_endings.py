@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders.bpmn import boundary, process, read, sub_process, tasks, words
+from tests.references.nets import words_of_graph
 from workflows.formats.bpmn.endings import end_at_once
 from workflows.nets.graph import FlowGraph
-from workflows.nets.reference import words_of_graph
 
 START = '<startEvent id="s"/>'
 STOP = '<endEvent id="stop"><terminateEventDefinition/></endEvent>'

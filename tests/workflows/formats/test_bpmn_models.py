@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.references.nets import words_of_graph
+from tests.references.workflows import enumerate_language
 from workflows.errors import ModelRefused
 from workflows.formats.bpmn import read_bpmn
 from workflows.formats.bpmn.document import Document, has_content
@@ -16,9 +18,7 @@ from workflows.formats.safe_xml import parse_xml
 from workflows.model import ReadOptions, WorkflowModel
 from workflows.nets.folding import fold_graph
 from workflows.nets.graph import Flow, FlowGraph, Node
-from workflows.nets.reference import words_of_graph
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
-from workflows.reference import enumerate_language
 from workflows.tree import activity_names
 
 MODELS = Path(__file__).resolve().parents[4] / "shared" / "data" / "models"

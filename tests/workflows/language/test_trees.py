@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from constraints import ProcessAutomaton
 from tests.builders.workflows import process_trees
+from tests.references.language import words_of
+from tests.references.workflows import enumerate_language
 from workflows import (
     Activity,
     ExclusiveChoice,
@@ -26,9 +28,7 @@ from workflows import (
 from workflows.compiled import CompileLimits
 from workflows.errors import AutomatonTooLarge
 from workflows.language.minimal import minimal
-from workflows.language.reference import words_of
 from workflows.language.trees import automaton_of_tree
-from workflows.reference import enumerate_language
 
 LIMITS = CompileLimits()
 A, B, C, D = map(Activity, "ABCD")

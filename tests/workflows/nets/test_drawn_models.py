@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.references.nets import words_of_net
+from tests.references.workflows import words_of_tree
 from workflows.errors import ModelRefused
 from workflows.formats import read_model
 from workflows.model import ReadOptions
 from workflows.nets.folding import fold_graph, fold_net
 from workflows.nets.graph import FlowGraph
 from workflows.nets.net import WorkflowNet
-from workflows.nets.reference import words_of_net
 from workflows.nets.translation import translate
-from workflows.reference import words_of_tree
 from workflows.tree import iterate_activities
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "models"

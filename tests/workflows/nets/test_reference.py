@@ -3,10 +3,10 @@
 import pytest
 
 from tests.builders.nets import flow_graph
+from tests.references.nets import is_safe, words_of_graph, words_of_net
 from workflows.errors import ModelRefused
 from workflows.nets.graph import Block, Exit, Repeat
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.nets.reference import is_safe, words_of_graph, words_of_net
 
 
 def words(graph, max_length=4):

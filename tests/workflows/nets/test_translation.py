@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from tests.builders.nets import flow_graph, flow_graphs
+from tests.references.nets import is_safe, words_of_graph, words_of_net
 from workflows.errors import ModelRefused
 from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
-from workflows.nets.reference import is_safe, words_of_graph, words_of_net
 from workflows.nets.translation import MOST_JOINED, MOST_SPLIT, to_net, translate
 
 MAX_LENGTH = 3

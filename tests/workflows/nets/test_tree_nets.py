@@ -5,13 +5,13 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from tests.builders.nets import tree_to_graph, tree_to_net
 from tests.builders.workflows import MOST_ROUNDS, process_trees
+from tests.references.nets import words_of_graph, words_of_net
+from tests.references.workflows import enumerate_language, words_of_tree
 from workflows.errors import ModelRefused, UnderivableWorkflow
 from workflows.nets.assembly import MOST_STEPS, Assembly, fuse_silent
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.normal_forms import is_short
-from workflows.nets.reference import words_of_graph, words_of_net
 from workflows.nets.tree_nets import can_be_net
-from workflows.reference import enumerate_language, words_of_tree
 from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Instances, Loop, Parallel, Sequence, Silent
 
 A, B, C, D, E = map(Activity, "ABCDE")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from constraints import Clause, Exclusive, Prior, Require
 from tests.builders.workflows import process_trees
+from tests.references.workflows import Word, enumerate_language, extraction_of_words, is_followed
 from workflows import (
     Activity,
     ExclusiveChoice,
@@ -22,7 +23,6 @@ from workflows import (
     activity_names,
     order_fulfilment,
 )
-from workflows.reference import Word, enumerate_language, extraction_of_words, is_followed
 from workflows.relations import compositional
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.extraction import Extraction, Method

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from constraints import Clause, ProcessAutomaton
 from tests.builders.workflows import process_trees
+from tests.references.workflows import Word, enumerate_language, extraction_of_words
 from workflows import ProcessTree
-from workflows.reference import Word, enumerate_language, extraction_of_words
 from workflows.relations import regular
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.extraction import Extraction, Method

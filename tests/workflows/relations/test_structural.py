@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests.builders.nets import tree_to_net
 from tests.builders.workflows import broken_parts, process_trees
+from tests.references.nets import words_of_net
 from workflows import ProcessTree, UnsoundWorkflow, order_fulfilment
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.nets.reference import words_of_net
 from workflows.nets.tree_nets import can_be_net
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.extraction import Method

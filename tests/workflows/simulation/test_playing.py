@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from constraints import ProcessAutomaton
+from tests.references.nets import words_of_net
 from workflows import (
     Activity,
     AutomatonTooLarge,
@@ -21,7 +22,6 @@ from workflows.formats import read_pnml, read_tree
 from workflows.language.nets import automaton_of_net
 from workflows.model import ModelFormat
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.nets.reference import words_of_net
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "docs" / "examples"

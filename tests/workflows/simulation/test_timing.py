@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from streams import Event
 from tests.builders.workflows import MOST_ROUNDS, is_bounded, process_trees
+from tests.references.workflows import enumerate_language
 from workflows import (
     Activity,
     Duration,
@@ -28,7 +29,6 @@ from workflows import (
     sample_timed,
     simulate,
 )
-from workflows.reference import enumerate_language
 from workflows.simulation import has_durations
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from joins.items import Why
 from joins.kernels.tables import FINISHED, NIL
-from joins.reference import ReferenceEvent, ReferenceJoin
+from tests.references.joins import ReferenceEvent, ReferenceJoin
 
 
 @dataclass(slots=True)
