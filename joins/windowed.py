@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from joins.errors import JoinStateError
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
-from joins.kernels.outer import join_outer, leave_nodes
 from joins.kernels.paging import KEY, ROW, put_keys, take_keys
 from joins.kernels.retracting import is_key_over, retract_event, unjoin_event
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
-from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, note_inputs
+from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, join_outer, leave_nodes, note_inputs
 from joins.outer.leaving import due_times
 from joins.windows import Window
 

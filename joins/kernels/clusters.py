@@ -7,24 +7,31 @@ import numpy as np
 from joins.kernels.tables import (
     ABSENTS,
     ALIVE,
+    BY_CLOSING,
+    BY_WINDOW,
     CLOSED_FOR_GOOD,
     CLOSED_KEYS,
     CLOSINGS,
     CLUSTERS,
     DEAD,
+    FORGOTTEN,
     FREE_CLUSTERS,
     FREE_NODES,
     FRESH_CLUSTERS,
     FRESH_NODES,
     JOINED,
+    NEEDED,
     NEWEST_DEAD,
     NIL,
     NODES,
     OLDEST_DEAD,
     OPEN_NODES,
+    PURGED,
     REPORTED_OVER,
     RESULTS,
     SEQUENCE,
+    VIOLATIONS,
+    WINDOW_ASSISTED,
     Found,
     JoinState,
     Rules,
@@ -48,6 +55,40 @@ def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
     """Whether an input has closed a key."""
     closed: np.uint64 = lent.keyed[cluster]["closed"]
     has: bool = closed & bit_of(number) != np.uint64(0)
+    return has
+
+
+@inlined
+def every_input(lent: JoinState) -> np.uint64:
+    """All inputs as bits."""
+    return (np.uint64(1) << np.uint64(lent.lists.shape[1])) - np.uint64(1)
+
+
+@inlined
+def may_lack(lent: JoinState, rules: Rules) -> bool:
+    """Whether combinations may lack some inputs (``joins.kernels.outer``)."""
+    may: bool = rules.required[0] != every_input(lent)
+    return may
+
+
+@inlined
+def stored(lent: JoinState, cluster: np.int64) -> np.int64:
+    """The number of stored events of a key."""
+    count = np.int64(0)
+    for number in range(lent.lists.shape[1]):
+        count += lent.lists[cluster, number]["live"]
+    return count
+
+
+@inlined
+def has_room(lent: JoinState, found: Found, results: np.int64) -> bool:
+    """Whether a number of results, two closed keys and a violation can be written; notes the needed room."""
+    lent.counters[NEEDED] = results
+    has: bool = (
+        found.filled[0] + results <= found.result_times.shape[0]
+        and found.filled[1] + 2 <= found.closing_times.shape[0]
+        and found.filled[2] < found.violations.shape[0]
+    )
     return has
 
 
@@ -282,3 +323,47 @@ def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, tim
     found.filled[1] += 1
     lent.keyed[cluster]["ends"] |= REPORTED_OVER
     lent.counters[CLOSINGS] += 1
+
+
+@routine
+def close_key(
+    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
+) -> None:
+    """Close a key for good and remove its events; it is remembered as long as an input may bring events of it."""
+    why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
+    for number in range(lent.lists.shape[1]):
+        of = (cluster, np.int64(number))
+        lent.counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), of, time_us, item, why)
+    is_known = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
+    if not is_known or may_lack(lent, rules):
+        lent.keyed[cluster]["cause"] = cause
+    if not is_known:
+        enter_dead(borrowed(lent), cluster)
+    say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
+    if lent.keyed[cluster]["closed"] == every_input(lent):
+        remove_cluster(borrowed(lent), cluster)
+    else:
+        forget_oldest(borrowed(lent), borrowed(rules))
+
+
+@routine
+def forget_oldest(lent: JoinState, rules: Rules) -> None:
+    """Forget the keys that were closed first, if too many are remembered."""
+    while lent.counters[DEAD] > rules.most_dead[0]:
+        remove_cluster(borrowed(lent), lent.counters[OLDEST_DEAD])
+        lent.counters[FORGOTTEN] += 1
+
+
+@inlined
+def note_violation(lent: JoinState, found: Found, item: np.int64) -> None:
+    """Note an event of a key that its input has closed; there is room."""
+    found.violations[found.filled[2]] = item
+    found.filled[2] += 1
+    lent.counters[VIOLATIONS] += 1
+
+
+@inlined
+def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int64) -> None:
+    """Let an event that is not stored take a place in a window of a number of events."""
+    if rules.counts[number] > 0:
+        add_node(borrowed(lent), number, time_us, np.int64(NIL))

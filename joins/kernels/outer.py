@@ -17,21 +17,23 @@ key:
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from joins.kernels.clusters import (
     add_cluster,
     add_node,
     bit_of,
+    close_key,
     enter_dead,
-    first_due,
+    every_input,
+    forget_oldest,
     has_closed,
+    hold_place,
     leave_dead,
     link_node,
+    note_violation,
     purge_list,
     remove_cluster,
     remove_node,
-    say_over,
     take_head,
     touch,
 )
@@ -43,38 +45,22 @@ from joins.kernels.tables import (
     CLOSED_FOR_GOOD,
     CLOSED_KEYS,
     CLOSING,
-    CLUSTERS,
-    CLUSTERS_FULL,
-    DEAD,
-    DONE,
     DROPPED,
     DUPLICATES,
-    EVENT,
     EXPIRED,
     FINISHED,
-    FORGOTTEN,
-    FREE_NODES,
-    FRESH_NODES,
     IMMEDIATE,
     JOINED,
     LAST_EVENT,
-    LOOKUPS,
     MOST_COUNTED,
     NIL,
-    NODES_FULL,
     NOW,
-    OLDEST_DEAD,
     ON_THE_FLY,
     OPEN_NODES,
-    OUTPUT_FULL,
-    PLACE,
     PURGED,
     REGULAR,
-    REMINDER,
     RESULTS,
     SEQUENCE,
-    TIME,
-    VIOLATIONS,
     WINDOW_ASSISTED,
     Found,
     Items,
@@ -82,10 +68,8 @@ from joins.kernels.tables import (
     Rules,
 )
 from joins.kernels.unclosed import note_cut, room_for
-from joins.kernels.windowed import every_input, has_room, hold_place
 from streams.kernels.borrowing import borrowed
-from streams.kernels.compiling import inlined, kernel, routine
-from streams.kernels.slots import find_slot
+from streams.kernels.compiling import inlined, routine
 
 _NONE = np.uint64(0)
 
@@ -260,27 +244,7 @@ def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
         return
     if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD == 0:
         enter_dead(borrowed(lent), cluster)
-    while lent.counters[DEAD] > rules.most_dead[0]:
-        remove_cluster(borrowed(lent), lent.counters[OLDEST_DEAD])
-        lent.counters[FORGOTTEN] += 1
-
-
-@routine
-def close_cluster(
-    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
-) -> None:
-    """Close a key of which no combination comes any more and all are reported: its events are removed."""
-    for number in range(lent.lists.shape[1]):
-        of, why = (cluster, np.int64(number)), np.uint8(BY_CLOSING)
-        lent.counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), of, time_us, item, why)
-    if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD == 0:
-        enter_dead(borrowed(lent), cluster)
-    lent.keyed[cluster]["cause"] = cause
-    say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
-    if lent.keyed[cluster]["closed"] == every_input(lent):
-        remove_cluster(borrowed(lent), cluster)
-    else:
-        remember(borrowed(lent), borrowed(rules), cluster)
+    forget_oldest(borrowed(lent), borrowed(rules))
 
 
 @routine
@@ -305,31 +269,9 @@ def leave(
     lent.seen[cluster, number] = lent.counters[SEQUENCE]
     if is_over(lent, rules, cluster):
         cause = np.uint8(WINDOW_ASSISTED)
-        close_cluster(borrowed(lent), borrowed(rules), borrowed(found), cluster, cause, time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, cause, time_us, item)
     elif lent.keyed[cluster]["filled"] == 0:
         remember(borrowed(lent), borrowed(rules), cluster)
-
-
-@inlined
-def owed_by(lent: JoinState, rules: Rules, number: np.int64) -> np.int64:
-    """The most results that the oldest event of an input can lead to when it leaves its window."""
-    node = lent.sides[number]["first"]
-    if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
-        return np.int64(0)
-    return product_of(borrowed(lent), borrowed(rules), np.int64(lent.nodes[node]["cluster"]), number)
-
-
-@routine
-def pass_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64) -> bool:
-    """Let events leave windows of time, in the order of their times; False if there is no room."""
-    while True:
-        due, who = first_due(lent, rules)
-        if due > now:
-            lent.counters[NOW] = now
-            return True
-        if not has_room(lent, found, owed_by(lent, rules, who)):
-            return False
-        leave(borrowed(lent), borrowed(rules), borrowed(found), who, np.int64(lent.sides[who]["first"]), due, item)
 
 
 @routine
@@ -360,9 +302,7 @@ def take_part(
         lent.seen[cluster] = 0
     touch(lent, cluster)
     if has_closed(lent, cluster, number):
-        found.violations[found.filled[2]] = item
-        found.filled[2] += 1
-        counters[VIOLATIONS] += 1
+        note_violation(lent, found, item)
         hold_place(borrowed(lent), borrowed(rules), number, time_us)
         return
     if is_over(lent, rules, cluster):
@@ -411,7 +351,7 @@ def close_input(
         write_combinations(borrowed(lent), borrowed(rules), borrowed(found), cluster, nothing, (time_us, item, why))
     if closed == every or is_over(lent, rules, cluster):
         cause = np.uint8(REGULAR if closed == every else IMMEDIATE)
-        close_cluster(borrowed(lent), borrowed(rules), borrowed(found), cluster, cause, time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, cause, time_us, item)
         return
     for other in range(lent.lists.shape[1]):
         if closed | bit_of(np.int64(other)) == every and lent.lists[cluster, other]["live"] > 0:
@@ -420,74 +360,3 @@ def close_input(
             counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), key, time_us, item, why)
     if lent.keyed[cluster]["filled"] == 0:
         remember(borrowed(lent), borrowed(rules), cluster)
-
-
-@inlined
-def most_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, is_event: bool) -> np.int64:
-    """The most results of an item: its own, and those of events that it pushes out of their windows."""
-    owed = np.int64(2)
-    if cluster != NIL:
-        owed = 2 * product_of(borrowed(lent), borrowed(rules), cluster, number if is_event else np.int64(NIL))
-    if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
-        owed += owed_by(lent, rules, number)
-    return owed
-
-
-@routine
-def take_one(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64) -> bool:
-    """Take an item in; False if there is no room, with nothing changed but the time."""
-    counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
-    now = max(counters[NOW], items.times[item])
-    if not pass_time(borrowed(lent), borrowed(rules), borrowed(found), now, item):
-        return False
-    if kind == TIME:
-        return True
-    cluster, slot = np.int64(NIL), np.uint64(0)
-    if kind != PLACE:
-        slot = find_slot(lent.slots, items.keys[item])
-        cluster = np.int64(lent.slots[slot, 1]) - 1
-    if not has_room(lent, found, most_of(lent, rules, cluster, number, kind == EVENT)):
-        return False
-    counters[LOOKUPS] += kind != PLACE
-    if kind in (CLOSING, REMINDER):
-        close_input(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
-        return True
-    if kind == EVENT:
-        take_part(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
-    else:
-        hold_place(borrowed(lent), borrowed(rules), number, counters[NOW])
-    counters[SEQUENCE] += 1
-    if rules.counts[number] > 0 and lent.sides[number]["size"] > rules.counts[number]:
-        oldest = np.int64(lent.sides[number]["first"])
-        leave(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, counters[NOW], item)
-    return True
-
-
-@kernel
-def join_outer(rules: Rules, state: JoinState, items: Items, found: Found, first: int) -> tuple[int, int]:
-    """Take items in from a place on; returns a status and the place before which it stopped."""
-    lent, law, written, batch = borrowed(state), borrowed(rules), borrowed(found), borrowed(items)
-    for item in range(first, batch.times.shape[0]):
-        if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
-            return CLUSTERS_FULL, item
-        if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:
-            return NODES_FULL, item
-        if not take_one(lent, law, written, batch, np.int64(item)):
-            return OUTPUT_FULL, item
-    return DONE, batch.times.shape[0]
-
-
-@kernel
-def leave_nodes(
-    rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
-) -> tuple[int, int]:
-    """Let stored events leave windows that have become smaller, as ``windowed.expire_nodes`` does."""
-    lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
-    for place in range(first, leaving.shape[0]):
-        node, number = leaving[place, 0], leaving[place, 1]
-        if lent.nodes[node]["flags"] & ALIVE == 0:
-            continue
-        if not has_room(lent, written, product_of(lent, law, np.int64(lent.nodes[node]["cluster"]), number)):
-            return OUTPUT_FULL, place
-        leave(lent, law, written, number, node, lent.counters[NOW], np.int64(0))
-    return DONE, leaving.shape[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.kernels.clusters import has_closed, remove_cluster, remove_node
+from joins.kernels.clusters import close_key, has_closed, has_room, remove_cluster, remove_node, stored
 from joins.kernels.tables import (
     DONE,
     IMMEDIATE,
@@ -18,7 +18,6 @@ from joins.kernels.tables import (
     JoinState,
     Rules,
 )
-from joins.kernels.windowed import close_key, has_room, stored
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
 from streams.kernels.slots import find_slot

@@ -15,18 +15,24 @@ from joins.kernels.clusters import (
     add_cluster,
     add_node,
     bit_of,
-    enter_dead,
+    close_key,
+    every_input,
     first_due,
     has_closed,
+    has_room,
+    hold_place,
     link_node,
+    note_violation,
     purge_list,
     remove_cluster,
     remove_node,
     report_absent,
     say_over,
+    stored,
     take_head,
     touch,
 )
+from joins.kernels.outer import close_input, leave, product_of, take_part
 from joins.kernels.tables import (
     ALIVE,
     BY_CLOSING,
@@ -36,23 +42,19 @@ from joins.kernels.tables import (
     CLOSING,
     CLUSTERS,
     CLUSTERS_FULL,
-    DEAD,
     DONE,
     DROPPED,
     DUPLICATES,
     EVENT,
     EXPIRED,
-    FORGOTTEN,
     FREE_NODES,
     FRESH_NODES,
     IMMEDIATE,
     JOINED,
     LOOKUPS,
-    NEEDED,
     NIL,
     NODES_FULL,
     NOW,
-    OLDEST_DEAD,
     ON_THE_FLY,
     OPEN_NODES,
     OUTPUT_FULL,
@@ -62,7 +64,6 @@ from joins.kernels.tables import (
     REMINDER,
     SEQUENCE,
     TIME,
-    VIOLATIONS,
     WINDOW_ASSISTED,
     Found,
     Items,
@@ -77,56 +78,6 @@ from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Py
 
 _AHEAD = 32  # items
 _MANY = 1 << 15  # slots; smaller tables are in the cache anyway
-
-
-@inlined
-def has_room(lent: JoinState, found: Found, results: np.int64) -> bool:
-    """Whether a number of results, two closed keys and a violation can be written; notes the needed room."""
-    lent.counters[NEEDED] = results
-    has: bool = (
-        found.filled[0] + results <= found.result_times.shape[0]
-        and found.filled[1] + 2 <= found.closing_times.shape[0]
-        and found.filled[2] < found.violations.shape[0]
-    )
-    return has
-
-
-@inlined
-def stored(lent: JoinState, cluster: np.int64) -> np.int64:
-    """The number of stored events of a key."""
-    count = np.int64(0)
-    for number in range(lent.lists.shape[1]):
-        count += lent.lists[cluster, number]["live"]
-    return count
-
-
-@inlined
-def every_input(lent: JoinState) -> np.uint64:
-    """All inputs as bits."""
-    return (np.uint64(1) << np.uint64(lent.lists.shape[1])) - np.uint64(1)
-
-
-@routine
-def close_key(
-    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
-) -> None:
-    """Close a key for good and remove its events; it is remembered as long as an input may bring events of it."""
-    counters = lent.counters
-    why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
-    for number in range(lent.lists.shape[1]):
-        counters[PURGED] += purge_list(
-            borrowed(lent), borrowed(rules), borrowed(found), (cluster, np.int64(number)), time_us, item, why
-        )
-    if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD == 0:
-        lent.keyed[cluster]["cause"] = cause
-        enter_dead(borrowed(lent), cluster)
-    say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
-    if lent.keyed[cluster]["closed"] == every_input(lent):
-        remove_cluster(borrowed(lent), cluster)
-        return
-    while counters[DEAD] > rules.most_dead[0]:
-        remove_cluster(borrowed(lent), counters[OLDEST_DEAD])
-        counters[FORGOTTEN] += 1
 
 
 @routine
@@ -153,28 +104,6 @@ def expire(
         close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(WINDOW_ASSISTED), time_us, item)
     elif lent.keyed[cluster]["closed"] == np.uint64(0) and lent.keyed[cluster]["filled"] == 0:
         remove_cluster(borrowed(lent), cluster)
-
-
-@inlined
-def owed_by_first(lent: JoinState, number: np.int64) -> np.int64:
-    """The most results of the expiry of an input's oldest event."""
-    node = lent.sides[number]["first"]
-    if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
-        return np.int64(0)
-    return stored(lent, np.int64(lent.nodes[node]["cluster"]))
-
-
-@routine
-def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64) -> bool:
-    """Let events leave windows of time, in the order of their times; False if there is no room."""
-    while True:
-        due, who = first_due(lent, rules)
-        if due > now:
-            lent.counters[NOW] = now
-            return True
-        if not has_room(lent, found, owed_by_first(lent, who)):
-            return False
-        expire(borrowed(lent), borrowed(rules), borrowed(found), who, np.int64(lent.sides[who]["first"]), due, item)
 
 
 @routine
@@ -204,22 +133,13 @@ def refuse_event(
 ) -> None:
     """Reject an event of a key that its input has closed (a violation), or that is closed for good."""
     if has_closed(lent, cluster, number):
-        found.violations[found.filled[2]] = item
-        found.filled[2] += 1
-        lent.counters[VIOLATIONS] += 1
+        note_violation(lent, found, item)
     else:
         lent.counters[DROPPED] += 1
         if rules.reports_absent[number]:
             event = (number, np.int64(lent.counters[SEQUENCE]))
             report_absent(borrowed(lent), borrowed(found), event, time_us, item, np.uint8(BY_CLOSING))
     hold_place(borrowed(lent), borrowed(rules), number, time_us)
-
-
-@inlined
-def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int64) -> None:
-    """Let an event that is not stored take a place in a window of a number of events."""
-    if rules.counts[number] > 0:
-        add_node(borrowed(lent), number, time_us, np.int64(NIL))
 
 
 @routine
@@ -265,10 +185,11 @@ def take_event(
 
 @routine
 def take_closing(
-    lent: JoinState, rules: Rules, found: Found, items: Items, cluster: np.int64, slot: np.uint64, item: np.int64
+    lent: JoinState, rules: Rules, found: Found, items: Items, of: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input (``cluster``: NIL if the key is new, then at ``slot``); there is room."""
-    counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
+    """Close a key by an input; there is room. ``of``: the cluster of the key (NIL: the key is new) and its slot."""
+    counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), of
+    time_us = counters[NOW]
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, items.keys[item])
     elif has_closed(lent, cluster, number):
@@ -289,54 +210,128 @@ def take_closing(
             if lent.keyed[cluster]["closed"] | bit_of(np.int64(other)) == every_input(lent) and not has_closed(
                 lent, cluster, np.int64(other)
             ):
-                of, why = (cluster, np.int64(other)), np.uint8(BY_CLOSING)
-                counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), of, time_us, item, why)
+                key, why = (cluster, np.int64(other)), np.uint8(BY_CLOSING)
+                counters[PURGED] += purge_list(
+                    borrowed(lent), borrowed(rules), borrowed(found), key, time_us, item, why
+                )
 
 
 @inlined
-def most_results(lent: JoinState, rules: Rules, number: np.int64, own: np.int64) -> np.int64:
-    """The most results of an item: its own, and those of the event that it pushes out of its window."""
-    owed = max(np.int64(1), own)
+def leave_window(
+    lent: JoinState,
+    rules: Rules,
+    found: Found,
+    of: tuple[np.bool_, np.int64, np.int64],
+    time_us: np.int64,
+    item: np.int64,
+) -> None:
+    """Let an event leave its window, the oldest of its key in its input; there is room for the results.
+
+    ``of``: whether combinations may lack inputs, the input of the event, and its node.
+    """
+    lacks, number, node = of
+    if lacks:
+        leave(borrowed(lent), borrowed(rules), borrowed(found), number, node, time_us, item)
+    else:
+        expire(borrowed(lent), borrowed(rules), borrowed(found), number, node, time_us, item)
+
+
+@inlined
+def owed_by(lent: JoinState, rules: Rules, of: tuple[np.bool_, np.int64, np.int64]) -> np.int64:
+    """The most results that an event can lead to when it leaves its window (``of``: as above; the node may be NIL)."""
+    lacks, number, node = of
+    if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
+        return np.int64(0)
+    cluster = np.int64(lent.nodes[node]["cluster"])
+    return product_of(borrowed(lent), borrowed(rules), cluster, number) if lacks else stored(lent, cluster)
+
+
+@inlined
+def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64, lacks: np.bool_) -> bool:
+    """Let events leave windows of time, in the order of their times; False if there is no room."""
+    while True:
+        due, who = first_due(lent, rules)
+        if due > now:
+            lent.counters[NOW] = now
+            return True
+        of = lacks, who, np.int64(lent.sides[who]["first"])
+        if not has_room(lent, found, owed_by(lent, rules, of)):
+            return False
+        leave_window(lent, rules, found, of, due, item)
+
+
+@inlined
+def results_of(
+    lent: JoinState, rules: Rules, of: tuple[np.bool_, np.int64, np.int64], is_event: bool
+) -> tuple[np.int64, np.int64]:
+    """The number of combinations that an item completes, and its most results.
+
+    ``of``: whether combinations may lack inputs, the input of the item, and the cluster of its key, or NIL.
+    """
+    (lacks, number, cluster), own, most = of, np.int64(0), np.int64(2)
+    if cluster != NIL and lacks:
+        most = 2 * product_of(borrowed(lent), borrowed(rules), cluster, number if is_event else np.int64(NIL))
+    elif cluster != NIL and is_event:
+        own = combinations(borrowed(lent), cluster, number)
+        most = (room_for(lent, rules, cluster, number, own) if own > 0 else np.int64(1)) + 1
+    elif cluster != NIL:
+        most = max(np.int64(1), stored(lent, cluster)) + 1
     if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
-        owed += owed_by_first(lent, number)
-    return owed + np.int64(1)
+        most += owed_by(lent, rules, (lacks, number, np.int64(lent.sides[number]["first"])))
+    return own, most
 
 
-@routine
-def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64) -> bool:
+@inlined
+def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64, lacks: np.bool_) -> bool:
     """Take an item in; False if there is no room, with nothing changed but the time."""
-    kind, number = items.kinds[item], np.int64(items.inputs[item])
-    if not advance_time(
-        borrowed(lent), borrowed(rules), borrowed(found), max(lent.counters[NOW], items.times[item]), item
-    ):
+    counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
+    if not advance_time(lent, rules, found, max(counters[NOW], items.times[item]), item, lacks):
         return False
     if kind == TIME:
         return True
-    cluster, slot, own = np.int64(NIL), np.uint64(0), np.int64(0)
+    cluster, slot = np.int64(NIL), np.uint64(0)
     if kind != PLACE:
         slot = find_slot(lent.slots, items.keys[item])
-        lent.counters[LOOKUPS] += 1
         cluster = np.int64(lent.slots[slot, 1]) - 1
-        if cluster != NIL:
-            own = combinations(borrowed(lent), cluster, number) if kind == EVENT else stored(lent, cluster)
-    room = own
-    if kind == EVENT and own > 0:
-        room = room_for(lent, rules, cluster, number, own)
-    if not has_room(lent, found, most_results(lent, rules, number, room)):
-        lent.counters[LOOKUPS] -= kind != PLACE
+    own, most = results_of(lent, rules, (lacks, number, cluster), kind == EVENT)
+    if not has_room(lent, found, most):
         return False
+    counters[LOOKUPS] += kind != PLACE
+    take_known(lent, rules, found, items, (cluster, slot, own), item, lacks)
     if kind in (CLOSING, REMINDER):
-        take_closing(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
         return True
-    if kind == EVENT:
-        take_event(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot, own), item)
-    else:
-        hold_place(borrowed(lent), borrowed(rules), number, lent.counters[NOW])
-    lent.counters[SEQUENCE] += 1
+    counters[SEQUENCE] += 1
     if rules.counts[number] > 0 and lent.sides[number]["size"] > rules.counts[number]:
-        oldest = np.int64(lent.sides[number]["first"])
-        expire(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, lent.counters[NOW], item)
+        of = lacks, number, np.int64(lent.sides[number]["first"])
+        leave_window(lent, rules, found, of, counters[NOW], item)
     return True
+
+
+@inlined
+def take_known(
+    lent: JoinState,
+    rules: Rules,
+    found: Found,
+    items: Items,
+    of: tuple[np.int64, np.uint64, np.int64],
+    item: np.int64,
+    lacks: np.bool_,
+) -> None:
+    """Take in a closing, an event or a place; there is room.
+
+    ``of``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
+    """
+    kind, (cluster, slot, _) = items.kinds[item], of
+    if kind in (CLOSING, REMINDER) and lacks:
+        close_input(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
+    elif kind in (CLOSING, REMINDER):
+        take_closing(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
+    elif kind == EVENT and lacks:
+        take_part(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
+    elif kind == EVENT:
+        take_event(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), of, item)
+    else:
+        hold_place(borrowed(lent), borrowed(rules), np.int64(items.inputs[item]), lent.counters[NOW])
 
 
 @routine
@@ -356,24 +351,44 @@ def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
     return np.int64(seen)
 
 
-@kernel
-def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first: int) -> tuple[int, int]:
-    """Take items in from a place on; returns a status and the place before which it stopped."""
-    lent, law, written, batch = borrowed(state), borrowed(rules), borrowed(found), borrowed(items)
-    for item in range(first, batch.times.shape[0]):
+@inlined
+def take_items(
+    lent: JoinState, rules: Rules, found: Found, items: Items, first: np.int64, lacks: np.bool_
+) -> tuple[int, int]:
+    """Take items in from a place on; returns a status and the place before which it stopped.
+
+    ``lacks`` (combinations may lack inputs) is constant in each kernel: the code for the other case is dropped.
+    """
+    for item in range(first, items.times.shape[0]):
         if (item - first) % _AHEAD == 0 and lent.slots.shape[0] >= _MANY:
-            written.filled[3] = look_ahead(lent, batch, np.int64(item))
+            found.filled[3] = look_ahead(lent, items, np.int64(item))
         if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
             return CLUSTERS_FULL, item
         if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:
             return NODES_FULL, item
-        if law.is_plain[0] and lent.counters[CLOSED_KEYS] == 0 and batch.kinds[item] == EVENT:
-            is_taken = take_unclosed(lent, law, written, batch, np.int64(item))
+        if not lacks and rules.is_plain[0] and lent.counters[CLOSED_KEYS] == 0 and items.kinds[item] == EVENT:
+            is_taken = take_unclosed(lent, rules, found, items, np.int64(item))
         else:
-            is_taken = take_item(lent, law, written, batch, np.int64(item))
+            is_taken = take_item(lent, rules, found, items, np.int64(item), lacks)
         if not is_taken:
             return OUTPUT_FULL, item
-    return DONE, batch.times.shape[0]
+    return DONE, items.times.shape[0]
+
+
+@kernel
+def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first: int) -> tuple[int, int]:
+    """Take items in from a place on; returns a status and the place before which it stopped."""
+    return take_items(
+        borrowed(state), borrowed(rules), borrowed(found), borrowed(items), np.int64(first), np.bool_(False)
+    )
+
+
+@kernel
+def join_outer(rules: Rules, state: JoinState, items: Items, found: Found, first: int) -> tuple[int, int]:
+    """Take items in as ``join_batch`` does, where combinations may lack inputs."""
+    return take_items(
+        borrowed(state), borrowed(rules), borrowed(found), borrowed(items), np.int64(first), np.bool_(True)
+    )
 
 
 @kernel
@@ -404,9 +419,9 @@ def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
             node = np.int64(lent.nodes[node]["of_input"])
 
 
-@kernel
-def expire_nodes(
-    rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
+@inlined
+def let_leave(
+    lent: JoinState, rules: Rules, found: Found, leaving: NDArray[np.int64], first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
     """Let stored events leave windows that have become smaller; of each key and input, older events leave first.
 
@@ -414,12 +429,27 @@ def expire_nodes(
     event is stored meanwhile, so a freed node is not another event. Returns a status and the place before which it
     stopped.
     """
-    lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
     for place in range(first, leaving.shape[0]):
-        node = leaving[place, 0]
-        if lent.nodes[node]["flags"] & ALIVE == 0:
+        of = lacks, leaving[place, 1], leaving[place, 0]
+        if lent.nodes[of[2]]["flags"] & ALIVE == 0:
             continue
-        if not has_room(lent, written, stored(lent, np.int64(lent.nodes[node]["cluster"]))):
+        if not has_room(lent, found, owed_by(lent, rules, of)):
             return OUTPUT_FULL, place
-        expire(lent, law, written, leaving[place, 1], node, lent.counters[NOW], np.int64(0))
+        leave_window(lent, rules, found, of, lent.counters[NOW], np.int64(0))
     return DONE, leaving.shape[0]
+
+
+@kernel
+def expire_nodes(
+    rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
+) -> tuple[int, int]:
+    """Let stored events leave smaller windows (``let_leave``)."""
+    return let_leave(borrowed(state), borrowed(rules), borrowed(found), leaving, np.int64(first), np.bool_(False))
+
+
+@kernel
+def leave_nodes(
+    rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
+) -> tuple[int, int]:
+    """Let stored events leave smaller windows (``let_leave``), where combinations may lack inputs."""
+    return let_leave(borrowed(state), borrowed(rules), borrowed(found), leaving, np.int64(first), np.bool_(True))

@@ -11,8 +11,7 @@ from tests.references.joins import ReferenceJoin
 from tests.references.outer import ReferenceOuterJoin
 
 WORKLOADS = 60
-WINDOWED = (slots, clusters, unclosed, windowed_kernel)
-OUTER = (*WINDOWED, outer)
+KERNELS = (slots, clusters, unclosed, outer, windowed_kernel)
 EARLY = 'if lent.keyed[cluster]["filled"] - (lent.lists[cluster, number]["live"] > 0) != lent.lists.shape[1] - 1:'
 ON_THE_FLY = "item, why)\n        hold_place("
 DROPPED = "np.uint8(BY_CLOSING))\n    hold_place("
@@ -65,13 +64,13 @@ def wrong_windowed(monkeypatch, module, kind):
 
 @pytest.mark.parametrize("kind", sorted({kind for kind, _ in WINDOW_MUTATIONS.values()}))
 def test_without_a_mistake_a_windowed_join_is_right(kind, monkeypatch):
-    assert wrong_windowed(monkeypatch, interpreted(WINDOWED), kind) == 0
+    assert wrong_windowed(monkeypatch, interpreted(KERNELS), kind) == 0
 
 
 @pytest.mark.parametrize("name", WINDOW_MUTATIONS)
 def test_a_mistake_in_a_windowed_join_is_seen(name, monkeypatch):
     kind, changes = WINDOW_MUTATIONS[name]
-    assert wrong_windowed(monkeypatch, interpreted(WINDOWED, changes), kind) == SEEN
+    assert wrong_windowed(monkeypatch, interpreted(KERNELS, changes), kind) == SEEN
 
 
 def wrong_outer(monkeypatch, module):
@@ -92,9 +91,9 @@ def wrong_outer(monkeypatch, module):
 
 
 def test_without_a_mistake_a_join_with_absent_inputs_is_right(monkeypatch):
-    assert wrong_outer(monkeypatch, interpreted(OUTER)) == 0
+    assert wrong_outer(monkeypatch, interpreted(KERNELS)) == 0
 
 
 @pytest.mark.parametrize("name", OUTER_MUTATIONS)
 def test_a_mistake_in_a_join_with_absent_inputs_is_seen(name, monkeypatch):
-    assert wrong_outer(monkeypatch, interpreted(OUTER, [OUTER_MUTATIONS[name]])) == SEEN
+    assert wrong_outer(monkeypatch, interpreted(KERNELS, [OUTER_MUTATIONS[name]])) == SEEN
