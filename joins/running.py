@@ -19,11 +19,12 @@ from joins.document import JoinBody
 from joins.emitting import DerivedEventBuilder
 from joins.errors import JoinStateError
 from joins.figures import numbers_of
+from joins.finished_keys import FinishedKeys
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
-from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, keys_before, reminders, with_late
+from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, with_late
 from joins.limiting import ResultAccount
-from joins.merging import AGAIN, CLOSED, MARKS, RANGE, RETRACTED, REVOCABLE, UNKEYED, finishes_key, original_of
+from joins.merging import AGAIN, RANGE, RETRACTED, REVOCABLE, original_of
 from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, Stop, joined_outputs, stopped
 from joins.paging import Pager
@@ -31,10 +32,9 @@ from joins.retracting import KnownBeside, Retractions
 from joins.totalling import KeyTotals
 from joins.waiting.inputs import Arrivals
 from joins.windowed import MOST_RESULTS, WindowJoin
-from streams import EventBatch, KeyRange, SpilledFiles, texts_of
+from streams import EventBatch, KeyRange, SpilledFiles
 
 _FORMAT = 1
-_FEW = 1_024
 _NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are kept until they exceed 1 / _KEPT of the most that were ever stored at a time
 
@@ -74,16 +74,9 @@ class JoinRun:
         self._pager = self._pager_of(body)
         self._lost: str | None = None
         self._has_said_so = False
-        self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
-        self._ranges = FinishedRanges(len(body.inputs))
-        self._may_have_ranges = any(one.finishes_ranges for one in body.inputs)
+        self._finished = FinishedKeys(body)
         self._arrivals = Arrivals(len(body.inputs))
-        self._broken = 0  # events of keys that their input had finished by ranges
         self._unkeyed = UnkeyedEvents(body)
-        self._most_over = _FEW
-        self._numbers = {
-            f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
-        }
 
     @property
     def now_us(self) -> int | None:
@@ -120,7 +113,7 @@ class JoinRun:
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
         counts = {**asdict(self._join.stats), "open_totals": len(self._totals.open), **figures}
         counts |= {} if self._retractions is None else self._retractions.ledger.counts()
-        counts["violations"] += self._broken
+        counts["violations"] += self._finished.broken
         counts |= self._unkeyed.measures()
         counts |= {} if self._where is None else self._where.counted(counts)
         counts |= self._account.measures()
@@ -156,7 +149,7 @@ class JoinRun:
         """Take in merged events that finish no ranges."""
         if not len(batch) or self.has_stopped:
             return self._nothing()
-        is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
+        is_known, until_us = self._finished.are_known(batch.type_names), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
         cuts = [] if self._pager is None else self._pager.cuts(batch.key_hashes)
         parts = []
@@ -165,7 +158,7 @@ class JoinRun:
             parts.append(self._processed(part, int(part.time_us.max()) if last < len(batch) else until_us))
             if parts[-1].is_suspended:
                 break
-        self._forget_implied()
+        self._finished.forget_implied(self._join, self.keys)
         return joined_outputs(parts)
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
@@ -173,23 +166,23 @@ class JoinRun:
         (kind,), (written,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
-        if kind in self._numbers and not self.has_stopped:  # other kinds come from inputs of another version
-            number, mark = self._numbers[kind]
+        if kind in self._finished.numbers and not self.has_stopped:  # others come from inputs of another version
+            number, mark = self._finished.numbers[kind]
             if mark == AGAIN:
                 return joined_outputs([*parts, *self._begun_again(number)])
             if self._pager is not None:
                 self._pager.expire(self._join.now_us or time_us)
-            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(written)), self.keys())
+            keys = self._finished.ranges.finish(number, KeyRange.from_json(orjson.loads(written)), self.keys())
             cuts = [] if self._pager is None else self._pager.cuts(keys)
             parts += [self._closed(part, [number], time_us, Item.REMINDER) for part in np.split(keys, cuts)]
-            self._forget_implied()
+            self._finished.forget_implied(self._join, self.keys)
         return joined_outputs(parts)
 
     def _take_back(self, batch: EventBatch) -> JoinOutput:
         """Retract an event, given as one row."""
         (kind,) = batch.columns.column("type").to_pylist()
         passed = self.advance_time(int(batch.time_us[0]))
-        if kind not in self._numbers or self.has_stopped:  # of an input of another version
+        if kind not in self._finished.numbers or self.has_stopped:  # of an input of another version
             return passed
         now_us = self._join.now_us
         if self._pager is not None and now_us is not None:
@@ -200,7 +193,7 @@ class JoinRun:
             self._retractions.settle(self._held)
             found = self._retractions.take_back(batch, self._held)
         if found is None:
-            number, _ = self._numbers[kind]
+            number, _ = self._finished.numbers[kind]
             late = Broken(event=original_of(batch.to_events()[0]), alias=self.body.inputs[number].alias)
             return joined_outputs([passed, replace(self._nothing(), late_retractions=(late,))])
         retracted, follows = found
@@ -208,11 +201,11 @@ class JoinRun:
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
         """The keys of an input begin again: all keys of the join are over, and finished ranges are forgotten."""
-        if self._ranges.are_of(number):  # else all keys began again with those of another input
+        if self._finished.ranges.are_of(number):  # else all keys began again with those of another input
             yield self._over(is_over=False)
             keys = self.keys()
             self.drop(np.ones(len(keys), np.bool_), keys)
-            self._ranges = FinishedRanges(len(self.body.inputs))
+            self._finished.ranges = FinishedRanges(len(self.body.inputs))
 
     def _known(self) -> NDArray[np.uint64]:
         """Hashed keys with state: events in memory or on disk, totals, or results that may be retracted."""
@@ -222,28 +215,12 @@ class JoinRun:
         others = [*self._totals.open, *(() if self._retractions is None else self._retractions.ledger.keys)]
         return np.union1d(keys, np.array(others, np.uint64)) if others else keys
 
-    def _forget_implied(self) -> None:
-        """Forget keys that are over and follow from ranges, and the numbers of forgotten keys, once there are many.
-
-        A key that only ranges have closed need not be remembered, as its state follows from the ranges. If the events
-        of each key come together, the newest key is kept, because it will be closed by its hash.
-        """
-        if not self._may_have_ranges:
-            return
-        if self._ranges.are_there and self._join.remembered > self._most_over:
-            self._ranges.prune(self.keys())
-            keys = self._ranges.implied(*self._join.over())
-            self._join.drop(keys[~np.isin(keys, np.array([*self._newest_keys.values()], np.uint64))])
-            self._most_over = max(_FEW, 2 * self._join.remembered)
-        if self._ranges.are_many:
-            self._ranges.prune(self.keys())
-
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
         """Take in events; the rows of their keys fit into memory."""
         if self._pager is not None:
-            before = np.array(list(self._newest_keys.values()), np.uint64)
+            before = np.array(list(self._finished.newest.values()), np.uint64)
             self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
-        items, rows = self._items(batch)
+        items, rows = self._finished.items(batch)
         self._observer.observe(items)
         taken, items = rows[are_events(items)], items.with_time(until_us)
         begun = self._join.next_sequence
@@ -315,12 +292,7 @@ class JoinRun:
         if self._retractions is not None:
             self._retractions.change(body, self._derived)
         self._limit()
-        self._newest_keys = {
-            number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
-        }
-        if not self._may_have_ranges and any(one.finishes_ranges for one in body.inputs):
-            self._may_have_ranges = True
-            self._note_held()
+        self._finished.change(body, self._texts)
         return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
@@ -386,11 +358,11 @@ class JoinRun:
             self._totals.open.pop(key, None)
         if self._retractions is not None:
             self._retractions.ledger.drop(gone.tolist())
-        self._newest_keys = {number: key for number, key in self._newest_keys.items() if key not in set(gone.tolist())}
+        self._finished.forget(gone)
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys with state, including the newest keys of clustered inputs."""
-        others = [*self._newest_keys.values()]
+        others = [*self._finished.newest.values()]
         return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -399,7 +371,7 @@ class JoinRun:
         state = {
             "format": _FORMAT,
             "join": head,
-            "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
+            "newest_keys": [[number, key] for number, key in sorted(self._finished.newest.items())],
             **({"suspended": True} if self.is_suspended else {}),
             **({} if self._where is None else {"left_out": self._where.left_out}),
             **({"unkeyed": self._unkeyed.counts} if self._unkeyed.counts else {}),
@@ -407,10 +379,10 @@ class JoinRun:
         }
         held = self._held.dump(self._beside.needed())
         sections = {f"join/{name}": array for name, array in arrays.items()}
-        if self._may_have_ranges:
-            self._ranges.prune(self.keys())
-            state["ranges"], numbers = self._ranges.dump()
-            state["broken"] = self._broken
+        if self._finished.has_ranges:
+            self._finished.ranges.prune(self.keys())
+            state["ranges"], numbers = self._finished.ranges.dump()
+            state["broken"] = self._finished.broken
             if self.body.waits:
                 state["arrivals"] = self._arrivals.to_json()
             sections |= {f"ranges/{name}": one for name, one in numbers.items()}
@@ -435,7 +407,7 @@ class JoinRun:
         try:
             self._join.load(head["join"], _part(sections, "join/"))
             self._held = HeldEvents.load(_part(sections, "held/"))
-            self._newest_keys = dict(head["newest_keys"])
+            self._finished.newest = dict(head["newest_keys"])
             self.is_suspended = head.get("suspended", False)
             if self._where is not None:
                 self._where.left_out = list(head["left_out"])
@@ -450,60 +422,19 @@ class JoinRun:
                 self._retractions.load(sections["ledger"])
             self._limit()
             if "ranges" in head:
-                self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
-                self._broken, self._may_have_ranges = head["broken"], True
+                self._finished.ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
+                self._finished.broken, self._finished.has_ranges = head["broken"], True
                 self._arrivals = Arrivals(len(self.body.inputs), head.get("arrivals"))
-            elif self._may_have_ranges:  # saved before there were ranges
-                self._note_held()
+            elif self._finished.has_ranges:  # saved before there were ranges
+                self._finished.note(self._texts())
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
-
-    def _note_held(self) -> None:
-        """Remember the numbers of the keys that have held events or totals."""
-        texts = self._texts()
-        self._ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
-
-    def _items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """The items that merged events become, and the row of each item."""
-        known = [self._numbers.get(name, (0, "")) for name in batch.type_names]  # others have no rows here
-        inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
-        is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in known])[batch.type_codes]
-        is_unkeyed = np.array([mark == UNKEYED for _, mark in known])[batch.type_codes]
-        uniques = ["unique" in one.closings for one in self.body.inputs]
-        closes = np.array([finishes_key(mark, is_unique=uniques[number]) for number, mark in known])
-        covered = self._covered(batch)
-        is_broken = covered[inputs, np.arange(len(batch))]
-        is_last = closes[batch.type_codes] & ~is_broken
-        clustered = [number for number, one in enumerate(self.body.inputs) if "clustered" in one.closings]
-        before = keys_before(clustered, self._newest_keys, inputs, batch.key_hashes, is_event)
-        rows, hashes = np.arange(len(batch)), batch.key_hashes
-        is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
-        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # else the key is forgotten before
-        is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
-        parts = [  # in the order within a row: the key before, closings by ranges, the event, closing of its key
-            (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
-            *reminders(covered & ~is_behind, hashes),
-            (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
-            (rows[is_broken], Item.PLACE, np.zeros(int(is_broken.sum()), np.uint64), inputs[is_broken]),
-            (rows[is_unkeyed], Item.PLACE, hashes[is_unkeyed], inputs[is_unkeyed]),
-            *reminders(covered & is_behind, hashes),
-            (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
-        ]
-        return ItemColumns.in_order(parts, batch.time_us)
-
-    def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """For each input and row, whether the input has finished the row's key by a range, known or not."""
-        inputs = range(len(self.body.inputs))
-        if not self._may_have_ranges:
-            return np.zeros((len(inputs), len(batch)), np.bool_)
-        is_whole, keys = self._ranges.note(batch.columns.column("key"), batch.key_hashes)
-        return np.array([is_whole & self._ranges.covers(number, keys) for number in inputs], np.bool_)
 
     def _output(
         self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
     ) -> JoinOutput:
         """The output for some results; ``is_over``: at the end of the input; ``is_last``: of the last part of items."""
-        self._broken += int(np.count_nonzero(are_late(items)))
+        self._finished.broken += int(np.count_nonzero(are_late(items)))
         found = with_late(found, items)
         self._arrivals.note(items, found.violations)
         stop = self._limited(found, items, first)
@@ -555,9 +486,9 @@ class JoinRun:
         self._join.drop(self._join.keys())
         if self._pager is not None:
             self._pager.disk.forget(self._pager.disk.keys)
-        self._held, self._newest_keys = HeldEvents.empty(), {}
+        self._held = HeldEvents.empty()
         self._totals, self._retractions = KeyTotals(self.body), None
-        self._ranges = FinishedRanges(len(self.body.inputs))
+        self._finished.clear()
 
     def _texts(self) -> dict[int, str]:
         """The texts of hashed keys that have a total or an event that is still needed."""

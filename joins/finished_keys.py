@@ -1,0 +1,118 @@
+"""Finished keys of a join's inputs, and the items that merged events become under them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.document import JoinBody
+from joins.finished_ranges import FinishedRanges
+from joins.items import Item, ItemColumns, keys_before, reminders
+from joins.merging import CLOSED, MARKS, UNKEYED, finishes_key
+from joins.windowed import WindowJoin
+from streams import EventBatch, texts_of
+
+_FEW = 1_024
+
+
+class FinishedKeys:
+    """Keys that inputs of a join have finished by ranges, and the newest keys of clustered inputs.
+
+    Attributes:
+        numbers: The input and the mark of each type of merged events.
+        newest: The newest hashed key of each input whose events of a key come together; its next key finishes it.
+        broken: Number of events of keys that their input had finished by ranges.
+    """
+
+    def __init__(self, body: JoinBody) -> None:
+        self.numbers = {
+            f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
+        }
+        self.newest: dict[int, int] = {}
+        self.broken = 0
+        self.ranges = FinishedRanges(len(body.inputs))
+        self.has_ranges = any(one.finishes_ranges for one in body.inputs)
+        self._body = body
+        self._most_over = _FEW
+
+    def are_known(self, types: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each of some types is of an input; others come from inputs of another version."""
+        return np.array([name in self.numbers for name in types], np.bool_)
+
+    def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:
+        """Continue as another version of the join; ``texts`` has the texts of hashed keys with events or totals."""
+        self._body = body
+        self.newest = {
+            number: key for number, key in self.newest.items() if "clustered" in body.inputs[number].closings
+        }
+        if not self.has_ranges and any(one.finishes_ranges for one in body.inputs):
+            self.has_ranges = True
+            self.note(texts())
+
+    def note(self, texts: Mapping[int, str]) -> None:
+        """Remember the numbers of hashed keys, given with their texts."""
+        self.ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
+
+    def forget(self, keys: NDArray[np.uint64]) -> None:
+        """Forget newest keys."""
+        gone = set(keys.tolist())
+        self.newest = {number: key for number, key in self.newest.items() if key not in gone}
+
+    def clear(self) -> None:
+        """Forget all finished and newest keys."""
+        self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
+
+    def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
+        """Forget keys that are over and follow from ranges, and the numbers of forgotten keys, once there are many.
+
+        A key that only ranges have closed need not be remembered, as its state follows from the ranges. If the events
+        of each key come together, the newest key is kept, because it will be closed by its hash. ``keys`` gives all
+        hashed keys with state.
+        """
+        if not self.has_ranges:
+            return
+        if self.ranges.are_there and join.remembered > self._most_over:
+            self.ranges.prune(keys())
+            implied = self.ranges.implied(*join.over())
+            join.drop(implied[~np.isin(implied, np.array([*self.newest.values()], np.uint64))])
+            self._most_over = max(_FEW, 2 * join.remembered)
+        if self.ranges.are_many:
+            self.ranges.prune(keys())
+
+    def items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
+        """The items that merged events become, and the row of each item."""
+        known = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # others have no rows here
+        inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
+        is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in known])[batch.type_codes]
+        is_unkeyed = np.array([mark == UNKEYED for _, mark in known])[batch.type_codes]
+        uniques = ["unique" in one.closings for one in self._body.inputs]
+        closes = np.array([finishes_key(mark, is_unique=uniques[number]) for number, mark in known])
+        covered = self._covered(batch)
+        is_broken = covered[inputs, np.arange(len(batch))]
+        is_last = closes[batch.type_codes] & ~is_broken
+        clustered = [number for number, one in enumerate(self._body.inputs) if "clustered" in one.closings]
+        before = keys_before(clustered, self.newest, inputs, batch.key_hashes, is_event)
+        rows, hashes = np.arange(len(batch)), batch.key_hashes
+        is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
+        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # else the key is forgotten before
+        is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
+        parts = [  # in the order within a row: the key before, closings by ranges, the event, closing of its key
+            (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
+            *reminders(covered & ~is_behind, hashes),
+            (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
+            (rows[is_broken], Item.PLACE, np.zeros(int(is_broken.sum()), np.uint64), inputs[is_broken]),
+            (rows[is_unkeyed], Item.PLACE, hashes[is_unkeyed], inputs[is_unkeyed]),
+            *reminders(covered & is_behind, hashes),
+            (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
+        ]
+        return ItemColumns.in_order(parts, batch.time_us)
+
+    def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
+        """For each input and row, whether the input has finished the row's key by a range, known or not."""
+        inputs = range(len(self._body.inputs))
+        if not self.has_ranges:
+            return np.zeros((len(inputs), len(batch)), np.bool_)
+        is_whole, keys = self.ranges.note(batch.columns.column("key"), batch.key_hashes)
+        return np.array([is_whole & self.ranges.covers(number, keys) for number in inputs], np.bool_)
