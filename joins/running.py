@@ -21,22 +21,18 @@ from joins.errors import JoinStateError
 from joins.figures import numbers_of
 from joins.finished_keys import FinishedKeys
 from joins.finished_ranges import FinishedRanges
-from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, with_late
 from joins.limiting import ResultAccount
 from joins.merging import AGAIN, RANGE, RETRACTED, REVOCABLE, original_of
 from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, Stop, joined_outputs, stopped
-from joins.paging import Pager
-from joins.retracting import KnownBeside, Retractions
-from joins.totalling import KeyTotals
+from joins.rows import JoinRows, part_of
 from joins.waiting.inputs import Arrivals
 from joins.windowed import MOST_RESULTS, WindowJoin
 from streams import EventBatch, KeyRange, SpilledFiles
 
 _FORMAT = 1
 _NO_ITEMS = ItemColumns.of([])
-_KEPT = 8  # events are kept until they exceed 1 / _KEPT of the most that were ever stored at a time
 
 
 class JoinRun:
@@ -55,7 +51,7 @@ class JoinRun:
         conditions: Conditions = unconditional,
     ) -> None:
         self.body, self.name, self.version = body, name, version
-        self.spilled, self.conditions = files or SpilledFiles(), conditions
+        self.conditions = conditions
         self._where = Conditional.of(body, conditions)
         self._account = ResultAccount(body.results)
         self._join = WindowJoin(
@@ -64,14 +60,11 @@ class JoinRun:
             optional=body.optional,
             reports_all=self._where is not None,
         )
-        self._held = HeldEvents.empty()
+        self.rows = JoinRows(self._join, body, files or SpilledFiles(), f"{name} {version}")
         self._derived = DerivedEventBuilder(body, name, version)
-        self._totals = KeyTotals(body)
-        self._retractions: Retractions | None = None  # from the first event on that may be retracted
         self._limit()
         self._observer = StateObserver.of(body)
         self.is_suspended = False
-        self._pager = self._pager_of(body)
         self._lost: str | None = None
         self._has_said_so = False
         self._finished = FinishedKeys(body)
@@ -82,16 +75,6 @@ class JoinRun:
     def now_us(self) -> int | None:
         """The current time of the join; None before the first event."""
         return self._join.now_us
-
-    @property
-    def files(self) -> list[str]:
-        """Names of the files of its rows on disk."""
-        return [] if self._pager is None else self._pager.disk.names
-
-    def verify(self) -> None:
-        """Compare the checksums of the files of its rows; ``StateLost`` names a file that is missing or damaged."""
-        if self._pager is not None:
-            self._pager.disk.verify()
 
     @property
     def has_stopped(self) -> bool:
@@ -111,27 +94,24 @@ class JoinRun:
     def measures(self) -> dict[str, int]:
         """The counts of ``JoinStats``, over memory and disk together, and the numbers that ``figures`` needs."""
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
-        counts = {**asdict(self._join.stats), "open_totals": len(self._totals.open), **figures}
-        counts |= {} if self._retractions is None else self._retractions.ledger.counts()
+        counts = {**asdict(self._join.stats), "open_totals": len(self.rows.totals.open), **figures}
+        counts |= self.rows.measures()
         counts["violations"] += self._finished.broken
         counts |= self._unkeyed.measures()
         counts |= {} if self._where is None else self._where.counted(counts)
         counts |= self._account.measures()
         if self.body.waits:
             counts |= self._arrivals.measures(self.body, self._join.stored_by_input)
-        if self._pager is not None:
-            spilled = self._pager.measures()
-            counts["stored"] += spilled["spilled"]
-            counts["keys"] += spilled["spilled_keys"]
-            counts["expired"] += self._pager.expired
-            counts |= spilled
-        return counts
+        return self.rows.counted(counts)
 
     def process(self, batch: EventBatch) -> JoinOutput:
         """Take merged events in (of another version's, only the times); ``StateLost`` if rows on disk are lost."""
-        if self._retractions is None and any(REVOCABLE in name for name in batch.type_names) and not self.has_stopped:
-            self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
-            self._retractions.begin(self._held)
+        if (
+            self.rows.retractions is None
+            and any(REVOCABLE in name for name in batch.type_names)
+            and not self.has_stopped
+        ):
+            self.rows.begin_retractions(self._derived)
             self._limit()
         is_special = np.array([name.endswith((RANGE, AGAIN, RETRACTED)) for name in batch.type_names], np.bool_)
         if not is_special.any():
@@ -151,7 +131,7 @@ class JoinRun:
             return self._nothing()
         is_known, until_us = self._finished.are_known(batch.type_names), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
-        cuts = [] if self._pager is None else self._pager.cuts(batch.key_hashes)
+        cuts = self.rows.cuts(batch.key_hashes)
         parts = []
         for first, last in zip([0, *cuts], [*cuts, len(batch)], strict=True):
             part = batch.slice(first, last - first)
@@ -170,11 +150,10 @@ class JoinRun:
             number, mark = self._finished.numbers[kind]
             if mark == AGAIN:
                 return joined_outputs([*parts, *self._begun_again(number)])
-            if self._pager is not None:
-                self._pager.expire(self._join.now_us or time_us)
+            self.rows.expire(self._join.now_us or time_us)
             keys = self._finished.ranges.finish(number, KeyRange.from_json(orjson.loads(written)), self.keys())
-            cuts = [] if self._pager is None else self._pager.cuts(keys)
-            parts += [self._closed(part, [number], time_us, Item.REMINDER) for part in np.split(keys, cuts)]
+            split = np.split(keys, self.rows.cuts(keys))
+            parts += [self._closed(part, [number], time_us, Item.REMINDER) for part in split]
             self._finished.forget_implied(self._join, self.keys)
         return joined_outputs(parts)
 
@@ -184,14 +163,11 @@ class JoinRun:
         passed = self.advance_time(int(batch.time_us[0]))
         if kind not in self._finished.numbers or self.has_stopped:  # of an input of another version
             return passed
-        now_us = self._join.now_us
-        if self._pager is not None and now_us is not None:
-            self._bring_back(self._pager, batch.key_hashes, now_us)
-            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
+        self.rows.settle(batch.key_hashes)
         found = None
-        if self._retractions is not None:
-            self._retractions.settle(self._held)
-            found = self._retractions.take_back(batch, self._held)
+        if self.rows.retractions is not None:
+            self.rows.retractions.settle(self.rows.held)
+            found = self.rows.retractions.take_back(batch, self.rows.held)
         if found is None:
             number, _ = self._finished.numbers[kind]
             late = Broken(event=original_of(batch.to_events()[0]), alias=self.body.inputs[number].alias)
@@ -207,29 +183,20 @@ class JoinRun:
             self.drop(np.ones(len(keys), np.bool_), keys)
             self._finished.ranges = FinishedRanges(len(self.body.inputs))
 
-    def _known(self) -> NDArray[np.uint64]:
-        """Hashed keys with state: events in memory or on disk, totals, or results that may be retracted."""
-        keys = self._join.keys()
-        if self._pager is not None:
-            keys = np.concatenate([keys, self._pager.disk.keys])
-        others = [*self._totals.open, *(() if self._retractions is None else self._retractions.ledger.keys)]
-        return np.union1d(keys, np.array(others, np.uint64)) if others else keys
-
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
         """Take in events; the rows of their keys fit into memory."""
-        if self._pager is not None:
-            before = np.array(list(self._finished.newest.values()), np.uint64)
-            self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
+        before = np.array(list(self._finished.newest.values()), np.uint64)
+        self.rows.bring_back(np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._finished.items(batch)
         self._observer.observe(items)
         taken, items = rows[are_events(items)], items.with_time(until_us)
         begun = self._join.next_sequence
-        self._held.add(begun + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
+        self.rows.held.add(begun + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
 
         def note(found: JoinedColumns, part: ItemColumns, first: int, came_us: int | None) -> None:
-            if self._retractions is not None:
+            if self.rows.retractions is not None:
                 broken = with_late(found, part).violations
-                self._retractions.note_events((batch, taken[first - begun :]), part, first, broken, came_us)
+                self.rows.retractions.note_events((batch, taken[first - begun :]), part, first, broken, came_us)
 
         return self._pushed(items, note)
 
@@ -263,7 +230,7 @@ class JoinRun:
 
         Where events may be retracted, all combinations of a key are known; a condition is checked in all of them.
         """
-        is_total = self.body.emit == "on_close" and self._retractions is None
+        is_total = self.body.emit == "on_close" and self.rows.retractions is None
         most, covers = self._account.limited(self.body.results, asks=self._where is not None, is_total=is_total)
         self._join.limit(most, covers=covers)
 
@@ -271,8 +238,7 @@ class JoinRun:
         """Advance time: no event before the watermark comes any more."""
         if self.has_stopped:
             return self._nothing()
-        if self._pager is not None:
-            self._bring_back(self._pager, np.zeros(0, np.uint64), watermark_us)
+        self.rows.bring_back(np.zeros(0, np.uint64), watermark_us)
         return self._pushed(ItemColumns.of([(Item.TIME, 0, 0, watermark_us)]))
 
     def change(self, body: JoinBody, version: int) -> JoinOutput:
@@ -282,17 +248,14 @@ class JoinRun:
         back. A key that an input has finished stays finished. New closings of keys apply to events from here on. A
         total of both versions continues; a new total counts events from here on.
         """
-        self._settle()
+        self.rows.settle()
         self.body, self.version = body, version
         self._observer = StateObserver.of(body)
-        self._pager = self._pager_of(body)
         self._derived = DerivedEventBuilder(body, self.name, version)
-        self._totals.change(body)
+        self.rows.change(body, self._derived, f"{self.name} {version}")
         self._where = Conditional.of(body, self.conditions, self._where)
-        if self._retractions is not None:
-            self._retractions.change(body, self._derived)
         self._limit()
-        self._finished.change(body, self._texts)
+        self._finished.change(body, self.rows.texts)
         return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
@@ -304,35 +267,21 @@ class JoinRun:
         now_us = self._join.now_us
         if now_us is None or self.has_stopped:
             return self._nothing()
-        if self._pager is not None:
-            self._pager.expire(now_us)
-        keys, texts = self._known().tolist(), self._texts()
+        self.rows.expire(now_us)
+        keys, texts = self.rows.keys().tolist(), self.rows.texts()
         rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
-        cuts = [] if self._pager is None else self._pager.cuts(rest)
         inputs = range(len(self.body.inputs))
-        parts = np.split(rest, cuts)
+        parts = np.split(rest, self.rows.cuts(rest))
         return joined_outputs([self._closed(part, inputs, now_us, Item.CLOSING, is_over=is_over) for part in parts])
 
     def _closed(
         self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
     ) -> JoinOutput:
         """Finish some keys by some inputs, one key after the other."""
-        if self._pager is not None:
-            self._bring_back(self._pager, keys, now_us)
+        self.rows.bring_back(keys, now_us)
         items = ItemColumns.closing(keys, inputs, now_us, kind)
         closed = self._join.closed(keys) if is_over and self.body.optional else None
         return self._pushed(items, closed=None if closed is None else np.repeat(closed, len(inputs)), is_over=is_over)
-
-    def _settle(self) -> None:
-        """Bring back all rows that may still join, and drop events that have left their windows."""
-        now_us = self._join.now_us
-        if self._pager is not None and now_us is not None:
-            self._bring_back(self._pager, self._pager.disk.keys, now_us)
-            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
-
-    def _pager_of(self, body: JoinBody) -> Pager | None:
-        rows = body.memory_rows
-        return None if rows is None else Pager(rows, self.spilled, f"{self.name} {self.version}")
 
     def _nothing(self) -> JoinOutput:
         """An empty output; if the join has just stopped for good, it has the reason."""
@@ -340,30 +289,16 @@ class JoinRun:
         lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
         return JoinOutput(events=none, passed_on=none, lost=lost)
 
-    @property
-    def _beside(self) -> KnownBeside:
-        """Access to the state of keys besides their rows."""
-        return KnownBeside(self._join, self._totals, self._retractions)
-
-    def _bring_back(self, pager: Pager, keys: NDArray[np.uint64], until_us: int) -> None:
-        pager.bring_back(self._join, self._held, self._beside, keys, until_us)
-
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget some of the keys that ``keys`` gives, as if their events had never come."""
         gone = keys[is_dropped]
-        self._join.drop(gone[np.isin(gone, self._join.keys())])
-        if self._pager is not None:
-            self._pager.disk.forget(gone)
-        for key in gone.tolist():
-            self._totals.open.pop(key, None)
-        if self._retractions is not None:
-            self._retractions.ledger.drop(gone.tolist())
+        self.rows.drop(gone)
         self._finished.forget(gone)
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys with state, including the newest keys of clustered inputs."""
         others = [*self._finished.newest.values()]
-        return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
+        return np.unique(np.concatenate([self.rows.keys(), np.array(others, np.uint64)]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
@@ -377,7 +312,6 @@ class JoinRun:
             **({"unkeyed": self._unkeyed.counts} if self._unkeyed.counts else {}),
             **self._account.to_json(),
         }
-        held = self._held.dump(self._beside.needed())
         sections = {f"join/{name}": array for name, array in arrays.items()}
         if self._finished.has_ranges:
             self._finished.ranges.prune(self.keys())
@@ -386,16 +320,11 @@ class JoinRun:
             if self.body.waits:
                 state["arrivals"] = self._arrivals.to_json()
             sections |= {f"ranges/{name}": one for name, one in numbers.items()}
-        if self._pager is not None:
-            state["spilled"], sections["spilled"] = self._pager.dump()
+        spilled, rows = self.rows.dump()
+        state |= spilled
         if self._lost is not None:
             state["lost"] = [self._lost, self._has_said_so]
-        return state, {
-            **sections,
-            **{f"held/{name}": one for name, one in held.items()},
-            "totals": self._totals.dump(),
-            **({} if self._retractions is None else {"ledger": self._retractions.dump()}),
-        }
+        return state, {**sections, **rows}
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         """Restore the state that ``dump`` saved of the same join.
@@ -405,8 +334,7 @@ class JoinRun:
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join {self.name!r} has the format {head.get('format')}, not {_FORMAT}")
         try:
-            self._join.load(head["join"], _part(sections, "join/"))
-            self._held = HeldEvents.load(_part(sections, "held/"))
+            self._join.load(head["join"], part_of(sections, "join/"))
             self._finished.newest = dict(head["newest_keys"])
             self.is_suspended = head.get("suspended", False)
             if self._where is not None:
@@ -414,19 +342,14 @@ class JoinRun:
             self._unkeyed = UnkeyedEvents(self.body, head.get("unkeyed"))
             self._lost, self._has_said_so = head.get("lost", (None, False))
             self._account = ResultAccount.from_json(self.body.results, head)
-            if self._pager is not None:
-                self._pager.load(head["spilled"], sections["spilled"])
-            self._totals.load(sections["totals"])
-            if "ledger" in sections:
-                self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
-                self._retractions.load(sections["ledger"])
+            self.rows.load(head, sections, self._derived)
             self._limit()
             if "ranges" in head:
-                self._finished.ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
+                self._finished.ranges = FinishedRanges.load(head["ranges"], part_of(sections, "ranges/"))
                 self._finished.broken, self._finished.has_ranges = head["broken"], True
                 self._arrivals = Arrivals(len(self.body.inputs), head.get("arrivals"))
             elif self._finished.has_ranges:  # saved before there were ranges
-                self._finished.note(self._texts())
+                self._finished.note(self.rows.texts())
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
 
@@ -438,65 +361,39 @@ class JoinRun:
         found = with_late(found, items)
         self._arrivals.note(items, found.violations)
         stop = self._limited(found, items, first)
-        found, retractions, is_each = stop.found, self._retractions, self.body.emit == "each"
+        found, retractions, is_each = stop.found, self.rows.retractions, self.body.emit == "each"
         if is_each:
-            made = self._derived.of_combinations(self._held, found, is_over=is_over)
+            made = self._derived.of_combinations(self.rows.held, found, is_over=is_over)
             places = np.arange(len(found.members))
             if retractions is not None:
-                retractions.note(found, made, self._held)
+                retractions.note(found, made, self.rows.held)
         elif retractions is not None:
-            made, places = retractions.on_close(found, self._held)
+            made, places = retractions.on_close(found, self.rows.held)
         else:
-            made, places = self._totals.on_close(found, self._held, self._derived)
+            made, places = self.rows.totals.on_close(found, self.rows.held, self._derived)
         if stop.is_there:
             self._suspend()
         elif is_last:
-            self._make_room()
+            self.rows.make_room()
         return stop.output(made, places, is_each=is_each)
 
     def _limited(self, found: JoinedColumns, items: ItemColumns, first: int) -> Stop:
         """The combinations for which the condition holds, up to the position where the join stops."""
         is_each = self.body.emit == "each"
-        is_counted, is_kept = is_each or self._retractions is not None, None  # else totals are made
+        is_counted, is_kept = is_each or self.rows.retractions is not None, None  # else totals are made
         if self._where is not None:
             most = self.body.results.per_event if is_counted else MOST_RESULTS
-            found, is_kept = self._where.judged(found, self._held, self._retractions, most)
+            found, is_kept = self._where.judged(found, self.rows.held, self.rows.retractions, most)
         overs = [] if is_each else found.cuts[:1].tolist()  # totals without some combinations would be wrong
         if is_counted or self._account.has_asked:
-            sizes = self._derived.sizes(self._held, found, is_each=is_each)
+            sizes = self._derived.sizes(self.rows.held, found, is_each=is_each)
             is_result = is_kept if is_counted else np.zeros(len(sizes), np.bool_)
             overs += self._account.count(found, items, sizes, is_result)
-        stop = stopped(found, items, first, (self.body, self._held), min(overs, default=None))
+        stop = stopped(found, items, first, (self.body, self.rows.held), min(overs, default=None))
         return stop if is_kept is None else replace(stop, found=stop.found.only(is_kept))
-
-    def _make_room(self) -> None:
-        """Forget events that are not needed any more, and spill rows if there are too many."""
-        needed = 0
-        if self._retractions is not None:
-            self._retractions.settle(self._held)
-            needed = self._retractions.ledger.size
-        if self._pager is not None:
-            self._held = self._pager.send_away(self._join, self._held, self._beside)
-        if self._held.is_sparse(self._join.stored + needed, self._join.most_stored // _KEPT):
-            self._held = self._held.only(self._beside.needed())
 
     def _suspend(self) -> None:
         """Suspend the join: drop its state and take in no more events."""
         self.is_suspended = True
-        self._join.drop(self._join.keys())
-        if self._pager is not None:
-            self._pager.disk.forget(self._pager.disk.keys)
-        self._held = HeldEvents.empty()
-        self._totals, self._retractions = KeyTotals(self.body), None
+        self.rows.clear()
         self._finished.clear()
-
-    def _texts(self) -> dict[int, str]:
-        """The texts of hashed keys that have a total or an event that is still needed."""
-        held = self._beside.texts(self._held)
-        for keys, some in () if self._pager is None else self._pager.texts():
-            held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
-        return held
-
-
-def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    return {name.removeprefix(prefix): one for name, one in sections.items() if name.startswith(prefix)}

@@ -31,7 +31,7 @@ def test_events_that_can_join_nothing_any_more_are_forgotten_while_it_runs() -> 
         run.process(EventBatch.from_events([merged(2 * place, "o", place)]))
         output = run.process(EventBatch.from_events([merged(2 * place + 1, "p", place)]))
         assert [event.data for event in output.events.to_events()] == [{"o": f"o{place}", "p": f"p{place}"}]
-        most = max(most, len(run._held))
+        most = max(most, len(run.rows.held))
     assert most <= 3
     assert run.measures()["stored"] == 0
 

@@ -96,7 +96,7 @@ class RunningJoin(Operator):
         try:
             self._run.load(saved.head, saved.sections)
             if self._spilled.may_be_lost:
-                self._run.verify()
+                self._run.rows.verify()
         except StateLost as error:
             if not self._spilled.may_be_lost:
                 raise
@@ -162,11 +162,11 @@ class RunningJoin(Operator):
     @property
     def files(self) -> Collection[str]:
         """Names of the files of rows that are needed."""
-        return self._run.files
+        return self._run.rows.files
 
     def verify(self) -> None:
         """Compare the checksums of the files of rows."""
-        self._run.verify()
+        self._run.rows.verify()
 
     def measures(self) -> Mapping[str, int]:
         """The counts of the join."""

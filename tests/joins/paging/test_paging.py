@@ -240,7 +240,7 @@ def test_a_scratch_folder_holds_only_files_that_are_needed() -> None:
     files = SpilledFiles()
     run = JoinRun(read_join(ENDLESS), "j", 1, files)
     given_to(run, [*keys_of(50), *keys_of(50, 1)] * 3)
-    assert {path.name for path in files.folder.iterdir()} == set(run.files)
+    assert {path.name for path in files.folder.iterdir()} == set(run.rows.files)
     run.finish()
     assert list(files.folder.iterdir()) == []
 
@@ -249,26 +249,26 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     run = JoinRun(read_join(ENDLESS), "j", 1, SpilledFiles(tmp_path))
     given_to(run, keys_of(40))
     head, sections = run.dump()
-    name = run.files[0]
+    name = run.rows.files[0]
     (tmp_path / name).rename(tmp_path / "away")
     again = JoinRun(read_join(ENDLESS), "j", 1, SpilledFiles(tmp_path))
     with pytest.raises(StateLost, match=f"{name} of spilled rows is missing"):
         again.load(head, sections)
     with pytest.raises(StateLost, match=f"{name} of spilled rows cannot be read"):
-        run.verify()
+        run.rows.verify()
 
 
 def test_a_damaged_file_is_found_by_its_checksum(tmp_path: Path) -> None:
     run = JoinRun(read_join(ENDLESS), "j", 1, SpilledFiles(tmp_path))
     given_to(run, keys_of(40))
-    saved, path = run.dump(), tmp_path / run.files[0]
+    saved, path = run.dump(), tmp_path / run.rows.files[0]
     content = bytearray(path.read_bytes())
     content[-40] ^= 1
     path.write_bytes(content)
     again = JoinRun(read_join(ENDLESS), "j", 1, SpilledFiles(tmp_path))
     again.load(*saved)
     with pytest.raises(StateLost, match=f"{path.name} of spilled rows is damaged"):
-        again.verify()
+        again.rows.verify()
     with pytest.raises(StateLost, match=f"{path.name} of spilled rows is damaged"):
         given_to(again, keys_of(40, 1))
     path.write_bytes(bytes(content) + b"more")

@@ -1,0 +1,176 @@
+"""The rows of a running join: events in memory and on disk, totals of keys, and results that may be retracted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.document import JoinBody
+from joins.emitting import DerivedEventBuilder
+from joins.held_events import HeldEvents
+from joins.items import Item, ItemColumns
+from joins.paging import Pager
+from joins.retracting import KnownBeside, Retractions
+from joins.totalling import KeyTotals
+from joins.windowed import WindowJoin
+from streams import SpilledFiles
+
+_KEPT = 8  # events are kept until they exceed 1 / _KEPT of the most that were ever stored at a time
+
+
+class JoinRows:
+    """The state that a join has for its keys, beside the numbers in its kernel.
+
+    Attributes:
+        held: The events that results may still need.
+        totals: Totals of keys that are not over.
+        retractions: Results that may be retracted; None before the first event that may be retracted.
+    """
+
+    def __init__(self, join: WindowJoin, body: JoinBody, files: SpilledFiles, label: str) -> None:
+        self._join, self._body, self._files = join, body, files
+        self._pager = self._pager_of(label)
+        self.held = HeldEvents.empty()
+        self.totals = KeyTotals(body)
+        self.retractions: Retractions | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the files of rows on disk."""
+        return [] if self._pager is None else self._pager.disk.names
+
+    def verify(self) -> None:
+        """Compare the checksums of the files; ``StateLost`` names a file that is missing or damaged."""
+        if self._pager is not None:
+            self._pager.disk.verify()
+
+    def begin_retractions(self, derived: DerivedEventBuilder) -> None:
+        """Keep results from here on, because events may be retracted."""
+        self.retractions = Retractions(self._body, self._join, derived, self.totals)
+        self.retractions.begin(self.held)
+
+    def change(self, body: JoinBody, derived: DerivedEventBuilder, label: str) -> None:
+        """Continue as another version of the join; all rows are in memory (``settle``)."""
+        self._body = body
+        self._pager = self._pager_of(label)
+        self.totals.change(body)
+        if self.retractions is not None:
+            self.retractions.change(body, derived)
+
+    def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
+        """Where to cut items, given their hashed keys, so that the returning rows of each part fit into memory."""
+        return [] if self._pager is None else self._pager.cuts(keys)
+
+    def expire(self, now_us: int) -> None:
+        """Forget rows on disk that are out of their windows."""
+        if self._pager is not None:
+            self._pager.expire(now_us)
+
+    def bring_back(self, keys: NDArray[np.uint64], until_us: int) -> None:
+        """Bring back the rows of some keys, and of keys that lead to a result by a time."""
+        if self._pager is not None:
+            self._pager.bring_back(self._join, self.held, self._beside, keys, until_us)
+
+    def settle(self, keys: NDArray[np.uint64] | None = None) -> None:
+        """Bring back the rows of keys (None: all) that may still join, and drop events that have left their windows."""
+        now_us = self._join.now_us
+        if self._pager is not None and now_us is not None:
+            self.bring_back(self._pager.disk.keys if keys is None else keys, now_us)
+            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
+
+    def make_room(self) -> None:
+        """Forget events that are not needed any more, and spill rows if there are too many."""
+        needed = 0
+        if self.retractions is not None:
+            self.retractions.settle(self.held)
+            needed = self.retractions.ledger.size
+        if self._pager is not None:
+            self.held = self._pager.send_away(self._join, self.held, self._beside)
+        if self.held.is_sparse(self._join.stored + needed, self._join.most_stored // _KEPT):
+            self.held = self.held.only(self._beside.needed())
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Hashed keys with state: events in memory or on disk, totals, or results that may be retracted."""
+        keys = self._join.keys()
+        if self._pager is not None:
+            keys = np.concatenate([keys, self._pager.disk.keys])
+        others = [*self.totals.open, *(() if self.retractions is None else self.retractions.ledger.keys)]
+        return np.union1d(keys, np.array(others, np.uint64)) if others else keys
+
+    def texts(self) -> dict[int, str]:
+        """The texts of hashed keys that have a total or an event that is still needed."""
+        held = self._beside.texts(self.held)
+        for keys, some in () if self._pager is None else self._pager.texts():
+            held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
+        return held
+
+    def drop(self, keys: NDArray[np.uint64]) -> None:
+        """Forget keys, as if their events had never come."""
+        self._join.drop(keys[np.isin(keys, self._join.keys())])
+        if self._pager is not None:
+            self._pager.disk.forget(keys)
+        for key in keys.tolist():
+            self.totals.open.pop(key, None)
+        if self.retractions is not None:
+            self.retractions.ledger.drop(keys.tolist())
+
+    def clear(self) -> None:
+        """Forget all keys."""
+        self._join.drop(self._join.keys())
+        if self._pager is not None:
+            self._pager.disk.forget(self._pager.disk.keys)
+        self.held = HeldEvents.empty()
+        self.totals, self.retractions = KeyTotals(self._body), None
+
+    def measures(self) -> dict[str, int]:
+        """Counts of results that may be retracted."""
+        return {} if self.retractions is None else self.retractions.ledger.counts()
+
+    def counted(self, counts: dict[str, int]) -> dict[str, int]:
+        """Counts of the rows in memory with those on disk added."""
+        if self._pager is None:
+            return counts
+        spilled = self._pager.measures()
+        counts["stored"] += spilled["spilled"]
+        counts["keys"] += spilled["spilled_keys"]
+        counts["expired"] += self._pager.expired
+        return counts | spilled
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The state as members of a JSON object, and sections by name."""
+        state: dict[str, Any] = {}
+        sections: dict[str, bytes] = {}
+        if self._pager is not None:
+            state["spilled"], sections["spilled"] = self._pager.dump()
+        held = self.held.dump(self._beside.needed())
+        sections |= {f"held/{name}": one for name, one in held.items()} | {"totals": self.totals.dump()}
+        if self.retractions is not None:
+            sections["ledger"] = self.retractions.dump()
+        return state, sections
+
+    def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes], derived: DerivedEventBuilder) -> None:
+        """Restore the state that ``dump`` saved."""
+        self.held = HeldEvents.load(part_of(sections, "held/"))
+        if self._pager is not None:
+            self._pager.load(head["spilled"], sections["spilled"])
+        self.totals.load(sections["totals"])
+        if "ledger" in sections:
+            self.retractions = Retractions(self._body, self._join, derived, self.totals)
+            self.retractions.load(sections["ledger"])
+
+    @property
+    def _beside(self) -> KnownBeside:
+        """Access to the state of keys besides their rows."""
+        return KnownBeside(self._join, self.totals, self.retractions)
+
+    def _pager_of(self, label: str) -> Pager | None:
+        rows = self._body.memory_rows
+        return None if rows is None else Pager(rows, self._files, label)
+
+
+def part_of(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
+    """The sections whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): one for name, one in sections.items() if name.startswith(prefix)}
