@@ -40,7 +40,7 @@ class WorkPool:
         self._settings = settings
         self._limits = settings.work
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload([make.__module__])
+        self._context.set_forkserver_preload([run_worker.__module__, make.__module__])
         self._idle: list[_Worker] = []
         self._waiting = 0
         self._seats = asyncio.Semaphore(self._limits.processes)

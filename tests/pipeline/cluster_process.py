@@ -45,9 +45,10 @@ def main():
         driver_host="127.0.0.1",
         worker_folder=Path(worker_folder),
     )
-    memory = {"spark.executor.memory": "512m"}
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # executors that live for seconds
+    executors = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": java}
     where = SessionOptions(
-        data_folder=Path(folder), master=master, cluster=cluster, settings=memory, task_attempts=1_000
+        data_folder=Path(folder), master=master, cluster=cluster, settings=executors, task_attempts=1_000
     )
     session = build_session(where)
     try:

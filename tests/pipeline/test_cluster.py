@@ -32,6 +32,7 @@ SHARDS = 4
 ROUNDS = "AAUAUAUUAUAALUAUAUAAUUUA"
 OPTIONAL = {"pandas", "rich"}  # other packages import them where they are
 PROGRAM = Path(__file__).with_name("cluster_process.py")
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # processes that live for seconds
 
 
 def long_log(rounds=ROUNDS):
@@ -56,7 +57,10 @@ class Cluster:
 
     def __init__(self, folder, environment):
         self.folder = folder
-        self.environment = environment | {"SPARK_HOME": str(Path(pyspark.__file__).parent)}
+        self.environment = environment | {
+            "SPARK_HOME": str(Path(pyspark.__file__).parent),
+            "SPARK_DAEMON_JAVA_OPTS": JAVA,
+        }
         self.port = free_port()
         self.master = f"spark://127.0.0.1:{self.port}"
         self.workers: list[subprocess.Popen[bytes]] = []

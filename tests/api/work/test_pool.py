@@ -63,7 +63,7 @@ def test_a_process_answers_again_and_again_and_ends_with_the_pool():
 
 @pytest.mark.parametrize("target", ["/sleep", "/spin"])
 def test_what_takes_too_long_is_killed_and_another_process_goes_on(target):
-    before, beyond, after = answers("/id", target, "/id", max_time_s=5.0)
+    before, beyond, after = answers("/id", target, "/id", max_time_s=2.0)
     assert beyond.beyond is Limit.TIME
     assert after.status == 200
     assert after.body != before.body
