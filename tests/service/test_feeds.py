@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipeline.feeds import FeedRow
+from pipeline.feeds import FeedOptions, FeedRow, FolderOptions, start_feed
 from service import Intake
 from service.errors import BatchTooLarge, DataFolderUnusable, FeedInUse, FeedMisplaced, LogFull, UnknownStream
 from service.intake.feeds import FeedSink, opened_feed
@@ -248,12 +248,15 @@ def put(stores, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_nothing_is_lost_or_doubled_by_a_kill(stores, server_url, tmp_path, put):
+def test_nothing_is_lost_or_doubled_by_a_kill(stores, intake, server_url, tmp_path, put, spark):
     put("b.jsonl", 0, 1_500)
     run(server_url, tmp_path, "after-append", 3, -signal.SIGKILL)
     assert 0 < len(ids(stores)) < 1_500
     put("a.jsonl", 1_500, 4_000)
-    run(server_url, tmp_path, "none", 0, 0)
+    with opened_feed(tmp_path, "f", "orders", "folder in") as feed:
+        source = FolderOptions(folder=tmp_path / "in", state=feed.folder, max_rows=1_000)
+        options = FeedOptions(source=source, state=feed.folder, is_bounded=True)
+        start_feed(spark, options, sink_of(intake, stores, feed, max_batch_events=300)).wait()
     assert ids(stores) == wanted(5_500)
 
 

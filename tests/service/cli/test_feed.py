@@ -76,19 +76,27 @@ def test_a_folder_is_fed_until_the_process_is_told_to_stop(place, stores):
     assert (place / "data" / "feeds" / "night" / "spark" / "commits").is_dir()
 
 
+@pytest.fixture
+def handlers():
+    """Gives the handlers of signals back that a command sets for its process."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_topic_is_fed_as_far_as_it_is_now(place, stores):
+@pytest.mark.usefixtures("spark", "handlers")
+def test_a_topic_is_fed_as_far_as_it_is_now(call, place, stores, monkeypatch):
+    monkeypatch.setattr("service.cli.feed.end_session", lambda session: None)  # the other tests of this process need it
+    monkeypatch.chdir(place)
     with mock_brokers() as brokers:
         brokers.produce("t", [EVENT % b"e1", b"poison", EVENT % b"e2"], partition=0)
         (place / "kafka.conf").write_text("# quiet\nlog_level = 0\nsasl.password=geheim\n")
         words = ("--servers", brokers.address, "--topic", "t", "--stream", "orders", "--option-file", "kafka.conf")
-        process = start(place, "kafka", *words, "--option", "fetch.wait.max.ms=50", "--once")
-        try:
-            _, said = process.communicate(timeout=600)
-        finally:
-            process.kill()
-    assert process.returncode == 1, said
+        status, _, said = call("feed", "kafka", *words, "--option", "fetch.wait.max.ms=50", "--once")
+    assert status == 1, said
     assert ids(stores) == ["e1", "e2"]
     (letter,) = stores.dead_letters.recent(10)
     assert letter["origin"] == {"topic": "t", "partition": 0, "offset": 1}
