@@ -242,7 +242,7 @@ def test_the_process_serves_on_loopback_and_stops_on_sigterm(server_url, stores,
             assert next(lines) == "id: 0"
             process.send_signal(signal.SIGTERM)
             assert list(lines)[-1] == ""  # what has no end of its own ends too
-        process.communicate(timeout=30)
+        process.communicate(timeout=240)
     finally:
         process.kill()
         process.wait()

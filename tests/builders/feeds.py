@@ -32,6 +32,6 @@ class MockBrokers:
 def mock_brokers() -> Iterator[MockBrokers]:
     """One broker while the block runs."""
     host = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "replaced", "log_level": 0})
-    facts = next(iter(host.list_topics(timeout=20).brokers.values()))
+    facts = next(iter(host.list_topics(timeout=120).brokers.values()))
     yield MockBrokers(f"{facts.host}:{facts.port}")
     host.flush(0)

@@ -345,7 +345,7 @@ def test_the_process_finishes_on_sigterm(stores, server_url, register, receiver,
     try:
         receiver.wait_for(3, timeout_s=60)
         process.send_signal(signal.SIGTERM)
-        _, logged = process.communicate(timeout=30)
+        _, logged = process.communicate(timeout=240)
     finally:
         process.kill()
         process.wait()

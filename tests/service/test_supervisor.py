@@ -49,7 +49,7 @@ while len(list(place.glob("*.asked"))) < 2:
     threading.Event().wait(0.05)
 print("committed", flush=True)
 """
-PATIENCE_S = 30.0
+PATIENCE_S = 240.0
 
 
 @pytest.fixture

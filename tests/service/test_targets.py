@@ -58,7 +58,7 @@ def server():
     thread.join()
 
 
-def post(url, rules, resolver=resolve, timeout_s=5.0):
+def post(url, rules, resolver=resolve, timeout_s=60.0):
     message = Message(id="a1", url=url, secrets=[SECRET], body=b"{}", sent_us=1_767_225_600_000_000)
 
     async def once():
@@ -256,7 +256,7 @@ def test_the_certificate_must_be_that_of_the_name(server, monkeypatch):
     async def once():
         rules = TargetRules.of("127.0.0.0/8", allow_private=False)
         async with Outbound(rules, connections=1, resolver=resolving_to("127.0.0.1"), tls=context) as outbound:
-            return await send(outbound, message, timeout_s=5)
+            return await send(outbound, message, timeout_s=60)
 
     assert asyncio.run(once()).status is None
     assert asked == [b"named.example"]

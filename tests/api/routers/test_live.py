@@ -112,7 +112,7 @@ def test_an_open_answer_ends_when_the_server_stops(server_url, stores, clock):
 
             listener = threading.Thread(target=listen)
             listener.start()
-            assert listens.wait(30)
-        listener.join(30)
+            assert listens.wait(240)
+        listener.join(240)
         assert not listener.is_alive()
     assert told == ["0"]

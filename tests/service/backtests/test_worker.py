@@ -13,7 +13,7 @@ from service.stores import Backtest
 pytestmark = pytest.mark.redis
 
 WAITING = "import time; time.sleep(600)"
-PATIENCE_S = 30.0
+PATIENCE_S = 240.0
 
 
 def worker_of(stores, clock, code=WAITING):

@@ -97,7 +97,7 @@ def test_work_that_is_done_at_once_is_not_named():
 def test_reading_a_file_is_named_in_a_log(monkeypatch, capsys):
     monkeypatch.setattr("service.cli.waiting.LINES_REST_S", 0.01)
     with progress_bar("reading events.jsonl"):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 240
         while not (said := capsys.readouterr().err):
             assert time.monotonic() < deadline
     assert said.startswith("reading events.jsonl (0 s)\n")

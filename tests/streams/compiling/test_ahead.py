@@ -137,9 +137,9 @@ def test_nothing_is_started_for_what_is_kept(place, monkeypatch):
     compile_kernels(["exercising:one:3"], processes=1)
     processes = started(monkeypatch)
     said: list[CompileProgress] = []
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert compile_kernels(["exercising:one:3"], said.append)
-    assert time.perf_counter() - begun < 0.1
+    assert time.process_time() - begun < 0.1
     assert (processes, said) == ([], [])
     compile_missing(["exercising:one:3"])  # would not find the module in this process
 

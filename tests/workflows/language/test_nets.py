@@ -296,10 +296,10 @@ def bomb(branches: int) -> WorkflowNet:
 
 
 def test_bomb_is_refused():
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(AutomatonTooLarge, match="more than 20000 markings"):
         automaton_of_net(bomb(40), LIMITS)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def test_states_are_counted_after_minimising():

@@ -193,10 +193,10 @@ def tasks(count: int, prefix: str = "T") -> tuple[Activity, ...]:
 
 def test_product_that_is_too_large_is_refused_before_it_is_built():
     tree = Parallel(tuple(Sequence(tasks(3, f"b{branch}.")) for branch in range(12)))
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(AutomatonTooLarge, match="16777216"):
         build(tree)
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 def test_loops_in_parallel_are_as_small_as_their_language():
