@@ -30,12 +30,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryServi
 
 
 def test_killed_workers_do_not_restart_the_pipeline(service: TemporaryService) -> None:
-    plan = Plan(events=12_000, kills=6, pause_s=1.0, kinds=["worker"])
+    plan = Plan(events=6_000, kills=3, pause_s=1.0, kinds=["worker"])
     outcome = disturbed(service, plan, case=Orders("workers", mark="w"))
     assert outcome.faults == []
-    assert outcome.killed == {"worker": 6}
+    assert outcome.killed == {"worker": 3}
     assert outcome.starts["pipeline"] == 1
-    assert len(outcome.expected) > 300
+    assert len(outcome.expected) > 150
 
 
 def test_random_kills_lose_nothing_and_tell_nothing_twice(service: TemporaryService, tmp_path: Path) -> None:

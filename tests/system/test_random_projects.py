@@ -23,22 +23,36 @@ pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mar
 
 FAR_S = 3_600
 PATIENCE_S = 120.0
-EXAMPLES = 6
 NUMBERS = count()
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    phases=[Phase.generate],  # each example takes seconds
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+def drawing(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        phases=[Phase.generate],  # each example takes seconds
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
+
+
+@drawing(3)
 @given(project=projects())
 def test_a_service_finds_what_a_project_means(service: TemporaryService, project: Project, tmp_path: Path) -> None:
+    compare(service, project, tmp_path)
+
+
+@pytest.mark.deep
+@drawing(12)
+@given(project=projects())
+def test_a_service_finds_what_more_projects_mean(service: TemporaryService, project: Project, tmp_path: Path) -> None:
+    compare(service, project, tmp_path)
+
+
+def compare(service: TemporaryService, project: Project, folder: Path) -> None:
     prefix = f"g{next(NUMBERS)}_"
     named = with_an_end(project.renamed(prefix))
     expected = named.outputs()
-    assert by_run(named, tmp_path / prefix) == {one for one in expected if one[0] != "alert"}
+    assert by_run(named, folder / prefix) == {one for one in expected if one[0] != "alert"}
     client = service.client
     declare(named, client)
     for stream, events in named.events.items():
