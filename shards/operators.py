@@ -373,6 +373,10 @@ class Kind(ABC):
         """Whether an operator, or a part of one, finishes keys by a range of ``by`` in a punctuation of a stream."""
         return False
 
+    def silenced(self, definition: Definition) -> Definition:
+        """The operator without results that do not name it, where a part of a run repeats it for its derived events."""
+        return definition
+
     def spilling_to(self, files: SpilledFiles) -> Kind:
         """The same kind, with a place for the files of its hosts."""
         return self

@@ -11,7 +11,7 @@ is read again in that round, with only the operators that feed this input.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -231,9 +231,16 @@ class RoundPlan:
         for stream, record in self.variants[variant].records:
             definition = definition_of(stream, record)
             if definition is None or self._runs(number, variant, stream, definition):
-                records.append((stream, record))
+                records.append((stream, self._silenced(number, variant, stream, record)))
         state = ShardState(shard)
         return state, state.advance(_entries(records))
+
+    def _silenced(self, number: int, variant: int, stream: str, record: ControlRecord) -> ControlRecord:
+        """A record whose operator reports nothing that an earlier round has reported."""
+        again = self.repeated(number, variant).get(stream)
+        if again is None or not isinstance(record, OperatorOn) or record.operator.name not in again.silent:
+            return record
+        return replace(record, operator=KINDS_BY_NAME[record.operator.kind].silenced(record.operator))
 
     def _runs(self, number: int, variant: int, stream: str, one: Definition) -> bool:
         """Whether a round has an operator: one that it runs, or whose events it gets or has handed on."""

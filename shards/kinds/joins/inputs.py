@@ -411,7 +411,7 @@ class JoinInputHost(Host):
             into=body["into"],
             is_rekeyed=not is_here,
             events=events,
-            refused=refused,
+            refused=None if body.get("silent") else refused,
         )
 
     def _watched(

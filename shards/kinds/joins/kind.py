@@ -46,6 +46,10 @@ class JoinInputKind(Kind):
         source, path = source_of(declaration.name, by or None, declaration)
         return definition.inputs == (source,) and definition.body["path"] == path and bool(definition.body["ends"])
 
+    def silenced(self, definition: Definition) -> Definition:
+        """The input without dead letters, which name its join."""
+        return replace(definition, body={**definition.body, "silent": True})
+
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
         """A host of the inputs at one place."""
         from shards.kinds.joins.inputs import JoinInputHost  # noqa: PLC0415 - loads the joins
