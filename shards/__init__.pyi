@@ -5,12 +5,10 @@ from .entries import Entry, StoredEntry, quarantine_note
 from .errors import (
     EntryQuarantined,
     EventLate,
-    MatchLimitReached,
     OperatorRefused,
-    RunLimitReached,
+    OperatorSuspended,
     SavedStateError,
     ShardError,
-    WorkLimitReached,
 )
 from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
@@ -78,9 +76,9 @@ __all__ = [
     "InlineShards",
     "Kind",
     "Likeness",
-    "MatchLimitReached",
     "Observation",
     "OperatorRefused",
+    "OperatorSuspended",
     "Origin",
     "Output",
     "OutputRow",
@@ -96,7 +94,6 @@ __all__ = [
     "RoundRows",
     "RowBlock",
     "Rules",
-    "RunLimitReached",
     "SavedStateError",
     "ShardError",
     "ShardRound",
@@ -104,7 +101,6 @@ __all__ = [
     "StoredEntry",
     "Variant",
     "VariantCounts",
-    "WorkLimitReached",
     "alert_id",
     "decider_kind",
     "decisions_of",

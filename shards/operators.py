@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shards.entries import Entry
+from shards.errors import OperatorSuspended, ShardError
 from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
@@ -344,12 +345,16 @@ class Kind(ABC):
     Attributes:
         name: As in definitions and in saved state; never changes.
         result_kinds: Results of the operators besides dead letters; their names are distinct among all kinds.
+        letters: Errors that make dead letters which a run lists with its results; the others are only counted.
+        suspended: The error that ends a run in which an operator was suspended.
         is_resident: Whether every stream has a host from its declaration on, which then knows the open traces.
         exercise: The exercise that compiles all kernels of its hosts (``streams.compiling``); empty: they have none.
     """
 
     name: ClassVar[str]
     result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
+    letters: ClassVar[tuple[type[ShardError], ...]] = ()
+    suspended: ClassVar[type[OperatorSuspended]] = OperatorSuspended
     is_resident: ClassVar[bool] = False
     exercise: ClassVar[str] = ""
 

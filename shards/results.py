@@ -47,6 +47,8 @@ class ResultKind:
         in_backtests: Whether backtests list it, only count it, or ignore it.
         same_by: The members by which results of two sets of rules are equal; empty: they are not compared. The member
             named by ``subject`` is compared as its counterpart.
+        shown: The members that runs show besides the stream, in this order; empty: all but ``type`` and ``id``.
+        ordered_by: The members by which runs order results of a stream; empty: the order of their making.
         metric: Its counter for monitoring, if any.
     """
 
@@ -63,6 +65,8 @@ class ResultKind:
     stops: bool = False
     in_backtests: Literal["listed", "counted", "no"] = "no"
     same_by: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    ordered_by: tuple[str, ...] = ()
     metric: ResultMetric | None = None
 
     @property
@@ -101,6 +105,8 @@ DERIVED = ResultKind(
     members=frozenset("id stream into type time key data pattern version source_key rekeyed".split()),
     in_backtests="listed",
     same_by=("stream", "into", "type", "time", "key", "data", "source_key"),
+    shown=("id", "type", "time", "key", "data"),
+    ordered_by=("time", "id"),
     metric=ResultMetric(
         name="derived_events", meaning="Events of derived streams.", labels=("stream", "pattern", "into")
     ),

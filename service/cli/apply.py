@@ -139,7 +139,7 @@ def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> No
 def _line(difference: Difference, result: Mapping[str, Any]) -> str:
     if difference.list_name == EVENTS:
         return next(iter(event_lines([result])))
-    return line_of(difference.list_name, result, {}, has_keys=True)
+    return line_of(result, {}, has_keys=True)
 
 
 def _same(plan: Plan) -> str:

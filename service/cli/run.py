@@ -19,7 +19,6 @@ from service.cli.waiting import waiting_on, working
 from service.projects import (
     EVENTS,
     LISTS,
-    OWN_LISTS,
     SUSPENSIONS,
     LocalProject,
     PromiseRefused,
@@ -27,9 +26,11 @@ from service.projects import (
     line_of,
     read_project,
     read_promises,
+    words_of,
 )
-from service.projects.errors import JoinSuspended, ProjectRefused
+from service.projects.errors import ProjectRefused
 from service.runs import OLD_LISTS, InlineRun
+from shards import KINDS_BY_NAME, OperatorSuspended
 from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels
 
@@ -55,7 +56,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="[STREAM=]FILE",
-            help='Finished ranges of keys, for joins: lines like {"range": {"to": 5}, "time": "…"}. Repeatable.',
+            help='Finished ranges of keys: lines like {"range": {"to": 5}, "time": "…"}. Repeatable.',
         ),
     ] = None,
     outputs: Annotated[
@@ -88,11 +89,17 @@ def run(
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
     tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
     if found[SUSPENSIONS]:
-        raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
+        raise _suspended(found[SUSPENSIONS], project)
+
+
+def _suspended(found: Sequence[Mapping[str, Any]], project: LocalProject) -> OperatorSuspended:
+    """The error about suspended operators, as their kind names it."""
+    kinds = {one.name: KINDS_BY_NAME[one.kind] for _, one in project.plan().variant("").operators}
+    return kinds[found[0]["pattern"]].suspended("\n".join(one["reason"] for one in found))
 
 
 def _measured(ran: InlineRun) -> dict[str, Any]:
-    """What was measured of streams and joins, and the events that were late or became dead letters."""
+    """What was measured of streams and operators, and the events that were late or became dead letters."""
     stats: dict[str, Any] = {}
     if ran.measured:
         stats["lateness"] = {name: asdict(one) for name, one in ran.measured.items()}
@@ -116,7 +123,7 @@ def _derived(found: Results, project: LocalProject) -> dict[str, EventBatch]:
 
 
 def _joined(*notices: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Notices by join or pattern, put together."""
+    """Notices by operator, put together."""
     found: dict[str, list[str]] = {}
     for some in notices:
         for name, sentences in some.items():
@@ -139,8 +146,8 @@ def print_results(
         found: All of it, or a part.
         shown: The derived streams whose events are printed.
         numbers: How much of each list was found.
-        stats: The number of events, the ``lateness`` of streams where it was measured, what was measured of joins that
-            are ``waiting``, late events and dead letters by stream, ``notices`` by join or pattern, and more for JSON.
+        stats: The number of events, the ``lateness`` of streams where it was measured, what was measured of operators
+            that are ``waiting``, late events and dead letters by stream, ``notices`` by operator, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
         more: Further members of the JSON object.
     """
@@ -148,14 +155,14 @@ def print_results(
     if is_json:
         streams = {name: [_without_stream(one) for one in events if one["stream"] == name] for name in shown}
         letters = {"dead_letters": found["dead_letters"]} if found["dead_letters"] else {}
-        lists = {name: found[name] for name in (*LISTS, *OWN_LISTS.values())}
+        lists = {name: found[name] for name in LISTS}
         lists |= {old: found[name] for old, name in OLD_LISTS.items()}
         stopped = {SUSPENSIONS: found[SUSPENSIONS]} if found[SUSPENSIONS] else {}
         typer.echo(orjson.dumps({"streams": streams, **lists, **letters, **stopped, "stats": stats, **more}).decode())
         return
-    for part in (*LISTS, *OWN_LISTS.values()):
+    for part in LISTS:
         for one in found[part]:
-            typer.echo(printable("  ".join([part, *_words(part, one)])))
+            typer.echo(printable("  ".join([part, *_words(one)])))
     for one in events:
         made = f"[{one['key']}] {one['type']} {one['id']}"
         typer.echo(printable("  ".join([EVENTS, one["stream"], one["time"], made, *_values(one["data"])])))
@@ -170,25 +177,19 @@ def print_results(
             typer.echo(printable(f"waiting  {name}  {alias}: {said}"))
     tell_notices(stats.get("notices", {}))
     counted = [f"{numbers[part]} {part}" for part in LISTS]
-    counted += [f"{len(found[part])} {part}" for part in OWN_LISTS.values()]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))
 
 
-def _words(part: str, one: Mapping[str, Any]) -> list[str]:
-    """A result as it is printed: stream, time where it has one, pattern and events, columns of RETURN."""
-    if part not in LISTS:
-        return [one["stream"], *_values(_without_stream(one))]
+def _words(one: Mapping[str, Any]) -> list[str]:
+    """A result as it is printed: stream, time where it has one, what was found, columns of RETURN."""
     times = [str(one[name]) for name in ("end", "due", "time") if name in one]
-    return [one["stream"], *times[:1], line_of(part, one, {}, has_keys=True), *_values(one.get("returns", {}))]
+    return [one["stream"], *times[:1], line_of(one, {}, has_keys=True), *_values(one.get("returns", {}))]
 
 
 def _values(columns: Mapping[str, Any]) -> list[str]:
     """Columns with their values, as one word of a line; none where there are none."""
-    words = [
-        f"{name}={value if isinstance(value, str) else orjson.dumps(value).decode()}" for name, value in columns.items()
-    ]
-    return [" ".join(words)] if words else []
+    return [" ".join(words_of(columns))] if columns else []
 
 
 def _without_stream(one: Mapping[str, Any]) -> dict[str, Any]:

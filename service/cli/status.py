@@ -124,7 +124,7 @@ def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
 def _disorder(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, Any]:
     """The events of a stream in its reorder buffer, and its late ones.
 
-    For a derived stream also what its events wait for, for the inputs of a join the events without a usable key.
+    For a derived stream also what its events wait for, for inputs of operators the events without a usable key.
     """
     found: dict[str, Any] = {"derived": True} if stream["derived"] else {}
     found["waiting_events"] = stream["waiting_events"]

@@ -187,7 +187,7 @@ def punctuate_stream(
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="KEY", help="Which key the range refers to, as named in the join (default: the correlation key)."
+            metavar="KEY", help="Which key the range refers to, as an operator names it (default: the correlation key)."
         ),
     ] = None,
     time: Annotated[

@@ -18,6 +18,7 @@ from service.projects.cases import (
     run_case,
     short_ids,
     with_expectation,
+    words_of,
 )
 from service.projects.comparing import Comparison, Difference
 from service.projects.documents import Document, document_schema, read_project
@@ -25,12 +26,11 @@ from service.projects.exporting import export_project
 from service.projects.local import LocalProject, LocalStream
 from service.projects.planning import Change, Plan, plan_project
 from service.projects.promises import PromiseRefused, read_promises
-from service.runs import EVENTS, LISTS, OWN_LISTS, SUSPENSIONS, Results
+from service.runs import EVENTS, LISTS, SUSPENSIONS, Results
 
 __all__ = [
     "EVENTS",
     "LISTS",
-    "OWN_LISTS",
     "SUSPENSIONS",
     "Case",
     "Change",
@@ -57,4 +57,5 @@ __all__ = [
     "run_case",
     "short_ids",
     "with_expectation",
+    "words_of",
 ]

@@ -99,7 +99,7 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
     short = short_ids(found[EVENTS])
     chosen = {name: [one for one in found[name] if _is_compared(one, case, project)] for name in (*LISTS, EVENTS)}
-    lines = {name: sorted(line_of(name, one, short, has_keys=len(keys) > 1) for one in chosen[name]) for name in LISTS}
+    lines = {name: sorted(line_of(one, short, has_keys=len(keys) > 1) for one in chosen[name]) for name in LISTS}
     lines[EVENTS] = sorted(event_lines(chosen[EVENTS]))
     return CaseRun(lines=lines, losses=ran.losses, unkeyed=ran.unkeyed)
 
@@ -123,11 +123,14 @@ def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     short = short_ids(events)
     for one in events:
         data = {name: short.get(value, value) if name == "retracts" else value for name, value in one["data"].items()}
-        words = [
-            f"{name}={value if isinstance(value, str) else orjson.dumps(value).decode()}"
-            for name, value in data.items()
-        ]
-        yield " ".join([one["stream"], f"[{one['key']}]", short[one["id"]], *sorted(words)])
+        yield " ".join([one["stream"], f"[{one['key']}]", short[one["id"]], *sorted(words_of(data))])
+
+
+def words_of(values: Mapping[str, Any]) -> list[str]:
+    """Names with their values, such as ``total=5``."""
+    return [
+        f"{name}={value if isinstance(value, str) else orjson.dumps(value).decode()}" for name, value in values.items()
+    ]
 
 
 def outcome_of(case: Case, found: Mapping[str, list[str]], seconds: float) -> Outcome:
@@ -144,14 +147,16 @@ def expectation(found: Mapping[str, Sequence[str]], case: Case) -> dict[str, lis
     return {name: list(found[name]) for name in (*LISTS, EVENTS) if name in case.expected}
 
 
-def line_of(name: str, one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
-    """A result as a line: pattern, key (if ``has_keys``), and bound events or reason.
+def line_of(one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
+    """A result as a line: pattern, key (if ``has_keys``), and bound events or reason; without these, all its members.
 
     ``short`` has short forms of event ids, where they differ from the id.
     """
+    if "bindings" not in one and "reason" not in one:
+        return " ".join(words_of({name: value for name, value in one.items() if name != "stream"}))
     words = [str(one["pattern"])] if "pattern" in one else []
     words += [f"[{one['key']}]"] if has_keys else []
-    if name in ("alerts", "timeouts", "corrections"):
+    if "bindings" in one:
         words += [
             f"{alias}={','.join(short.get(one, one) for one in ids)}" for alias, ids in sorted(one["bindings"].items())
         ]

@@ -13,8 +13,8 @@ from service.projects.local import LocalProject
 from service.projects.operators import Operators
 from service.projects.planning import Change, Plan, wanted_of, with_implied
 from service.projects.resources import Form, Wanted
-from service.runs import EVENTS, OWN_LISTS
-from shards import ALERT, DERIVED, RESULT_KINDS, Likeness, ResultKind, identity_of
+from service.runs import EVENTS, LISTS
+from shards import DERIVED, Likeness, ResultKind, identity_of
 from streams import EventBatch
 
 _Result: TypeAlias = Mapping[str, Any]
@@ -59,8 +59,9 @@ class Comparison:
         """The added and lost results of each new or changed operator, and of all that changes downstream of it."""
         after, before = self.after.run(events), self.before.run(events)
         asked = dict.fromkeys(title for change in self._changes.values() for title in _titles(change))
-        own = [(list_name, RESULT_KINDS[kind]) for kind, list_name in OWN_LISTS.items()]
-        for list_name, kind in (("alerts", ALERT), (EVENTS, DERIVED), *own):
+        for list_name, kind in {**LISTS, EVENTS: DERIVED}.items():
+            if not kind.same_by:
+                continue
             member, word = ("stream", "stream") if kind is DERIVED else (kind.subject, kind.subject)
             first = [title.removeprefix(f"{word} ") for title in asked if title.startswith(f"{word} ")]
             for name in dict.fromkeys([*first, *(one[member] for some in (after, before) for one in some[list_name])]):

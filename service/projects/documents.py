@@ -17,6 +17,7 @@ import orjson
 import yaml
 
 from service.projects.errors import ProjectRefused
+from service.runs import LISTS
 from shards import DOCUMENT_KINDS
 from streams import did_you_mean, listed
 
@@ -82,6 +83,8 @@ def document_schema() -> dict[str, Any]:
         schema["allOf"].append(of_kind)
         own = kind.schema
         schema["$defs"][kind.name] = {"required": own["required"], "properties": {**shared, **own["properties"]}}
+    lists = schema["$defs"]["test"]["properties"]["expect"]["properties"]
+    lists |= {name: {"$ref": "#/$defs/lines"} for name in LISTS}
     return schema
 
 

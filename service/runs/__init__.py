@@ -6,14 +6,13 @@ rules and events come from.
 """
 
 from service.runs.plan import RunPlan
-from service.runs.results import EVENTS, LISTS, OLD_LISTS, OWN_LISTS, SUSPENSIONS, Results, numbers_of, results_of
+from service.runs.results import EVENTS, LISTS, OLD_LISTS, SUSPENSIONS, Results, numbers_of, results_of
 from service.runs.running import InlineRun, MeasuredRun
 
 __all__ = [
     "EVENTS",
     "LISTS",
     "OLD_LISTS",
-    "OWN_LISTS",
     "SUSPENSIONS",
     "InlineRun",
     "MeasuredRun",

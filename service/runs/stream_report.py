@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -11,12 +11,12 @@ import orjson
 
 from nfa import LaneOutput, MatcherStats, Overflow
 from service.runs.match_text import matches_text
-from service.runs.results import OLD_LISTS, PATTERN_LISTS, document_of
+from service.runs.results import OLD_LISTS, document_of, ordered
 from service.runs.running import MeasuredRun
-from shards import ALERT
-from streams import parse_time, shown_time
+from shards import ALERT, PatternKind
+from streams import shown_time
 
-_KINDS = {name: kind for kind, name in PATTERN_LISTS.items() if kind != ALERT.name}
+_KINDS = {kind.member: kind for kind in PatternKind.result_kinds if kind.in_backtests != "no" and kind is not ALERT}
 LISTS = ("matches", *_KINDS)
 USUAL_LISTS = tuple(name for name in LISTS if name != "timeouts")
 
@@ -68,8 +68,7 @@ class StreamReport:
 
     def bodies(self, name: str) -> list[dict[str, Any]]:
         """The rows of a list other than ``matches``; timeouts are sorted by due, start and bindings."""
-        found = [body for kind, body in self.rows if kind == _KINDS[name]]
-        return sorted(found, key=_timeout_order) if name == "timeouts" else found
+        return ordered(_KINDS[name], (body for kind, body in self.rows if kind == _KINDS[name].name))
 
     @cached_property
     def matches(self) -> Sequence[dict[str, Any]]:
@@ -91,7 +90,7 @@ class StreamReport:
 
     def _rest(self) -> dict[str, Any]:
         """The document without its matches."""
-        lists = {name: [document_of(name, body) for body in self.bodies(name)] for name in _KINDS}
+        lists = {name: [document_of(kind, body) for body in self.bodies(name)] for name, kind in _KINDS.items()}
         return {
             **lists,
             **{old: lists[name] for old, name in OLD_LISTS.items()},
@@ -112,13 +111,3 @@ class StreamReport:
             **({} if self.lateness is None else {"lateness": asdict(self.lateness)}),
             **({"duplicates": self.duplicates} if self.duplicates else {}),
         }
-
-
-def _timeout_order(body: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (
-        parse_time(body["due"]),
-        parse_time(body["start"]),
-        sorted(body["bindings"].items()),
-        body["pattern"],
-        body["key"],
-    )

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from shards.errors import OperatorRefused
+from shards.errors import OperatorRefused, OperatorSuspended, ShardError
 from shards.feeds import Feed
 from shards.kinds.joins.deciding import WAIT_DECIDER
+from shards.kinds.joins.errors import JOIN_LETTERS, JoinSuspended
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.kinds.joins.sources import KEYLESS, source_of
@@ -68,6 +69,8 @@ class JoinKind(DocumentKind):
     name: ClassVar[str] = "join"
     plural: ClassVar[str] = "joins"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
+    letters: ClassVar[tuple[type[ShardError], ...]] = JOIN_LETTERS
+    suspended: ClassVar[type[OperatorSuspended]] = JoinSuspended
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
     decider: ClassVar[DeciderKind] = WAIT_DECIDER
     exercise: ClassVar[str] = "joins.exercises:joined"

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from shards.errors import KeyNotWhole
+from shards.kinds.joins.errors import KeyNotWhole
 from shards.kinds.joins.sources import KEYLESS
 from shards.operators import Origin, Single
 from shards.results import DEAD_LETTER, DERIVED

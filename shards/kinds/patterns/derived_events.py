@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, Correction, Into, LaneOutput, RunningPattern
-from shards.errors import NotDerivable
 from shards.kinds.patterns.alert_columns import match_ids
+from shards.kinds.patterns.errors import NotDerivable
 from shards.kinds.patterns.result_kinds import CORRECTION, alert_id
 from shards.operators import Origin, Single
 from shards.results import DEAD_LETTER, DERIVED

@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shards.errors import ShardError
 from shards.feeds import Feed
+from shards.kinds.patterns.errors import NotDerivable
 from shards.kinds.patterns.result_kinds import PATTERN_RESULTS
 from shards.operators import Host, Kind, SavedHost
 from shards.results import ResultKind
@@ -27,6 +29,7 @@ class PatternKind(Kind):
 
     name: ClassVar[str] = "pattern"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = PATTERN_RESULTS
+    letters: ClassVar[tuple[type[ShardError], ...]] = (NotDerivable,)
     is_resident: ClassVar[bool] = True
     exercise: ClassVar[str] = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits"
     follows_all: bool | None = None

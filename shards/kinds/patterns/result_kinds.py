@@ -23,6 +23,8 @@ ALERT = ResultKind(
     ),
     in_backtests="listed",
     same_by=("pattern", "key", "bindings"),
+    shown=(*"pattern key bindings start end detected_at decided_by deviating would_be_lost returns".split(),),
+    ordered_by=("end", "start", "bindings", "pattern", "key"),
     metric=ResultMetric(name="alerts", meaning="Alerts.", labels=_BY_PATTERN),
 )
 TIMEOUT = ResultKind(
@@ -31,6 +33,8 @@ TIMEOUT = ResultKind(
     title="timeouts",
     counted_by=(*_BY_PATTERN, "missing"),
     in_backtests="listed",
+    shown=(*"pattern key bindings missing start due".split(),),
+    ordered_by=("due", "start", "bindings", "pattern", "key"),
     metric=ResultMetric(name="timeouts", meaning="Timeouts.", labels=_BY_PATTERN),
 )
 ENDING = ResultKind(
@@ -39,6 +43,7 @@ ENDING = ResultKind(
     title="terminated early",
     counted_by=(*_BY_PATTERN, "form", "constraints", "atom"),
     in_backtests="counted",
+    shown=(*"pattern key event reason".split(),),
     metric=ResultMetric(name="early_endings", meaning="Early terminations.", labels=(*_BY_PATTERN, "form")),
 )
 ENDING_COUNT = ResultKind(name="ending-count", counted_by=ENDING.counted_by, counts_for=ENDING.name)
@@ -54,6 +59,7 @@ DEVIATION = ResultKind(
         "type id stream key event event_type time version kind constraints symbols allowed released reason".split()
     ),
     in_backtests="listed",
+    shown=(*"key event event_type time kind constraints symbols allowed released reason".split(),),
     metric=ResultMetric(name="deviations", meaning="Deviating traces.", labels=("stream", "kind")),
 )
 CORRECTION = ResultKind(
@@ -68,6 +74,7 @@ CORRECTION = ResultKind(
         "type id stream pattern severity version key alert bindings event event_type time reason".split()
     ),
     in_backtests="listed",
+    shown=(*"pattern key bindings event event_type time".split(),),
     metric=ResultMetric(name="corrections", meaning="Corrections of alerts.", labels=_BY_PATTERN),
 )
 SUSPENSION = ResultKind(

@@ -20,9 +20,10 @@ from nfa import (
     RunningPattern,
     Timeout,
 )
-from shards.errors import MatchLimitReached, RunLimitReached, ShardError, WorkLimitReached
+from shards.errors import ShardError
 from shards.kinds.patterns.alert_columns import alerts_of, endings_of, steps_of
 from shards.kinds.patterns.derived_events import DerivedEvents
+from shards.kinds.patterns.errors import MatchLimitReached, RunLimitReached, WorkLimitReached
 from shards.kinds.patterns.result_kinds import (
     ALERT,
     CORRECTION,

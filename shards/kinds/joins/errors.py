@@ -1,0 +1,37 @@
+"""Errors of joins: why one is suspended, and reasons of dead letters.
+
+ShardError
+├── KeyFinished          an event has a key that an input had finished
+├── KeyNotWhole          a key is not a whole number, in a join that waits by the order of keys
+├── ResultLimitReached   an event led to more results at once than are emitted
+└── RetractionLate       a retraction names an event that the join does not hold
+OperatorSuspended
+└── JoinSuspended        a join with ``late: fail`` is suspended
+"""
+
+from __future__ import annotations
+
+from shards.errors import OperatorSuspended, ShardError
+
+
+class KeyFinished(ShardError, code="key-finished", fault="caller"):
+    """An event came for a key that an input of a join had finished."""
+
+
+class KeyNotWhole(ShardError, code="key-not-whole", fault="caller"):
+    """An event's key is not a whole number, in a join that waits for keys by their order."""
+
+
+class ResultLimitReached(ShardError, code="result-limit", fault="caller"):
+    """An event led to more results of a join at once than are emitted; the others are missing."""
+
+
+class RetractionLate(ShardError, code="retraction-late", fault="caller"):
+    """A retraction came for an event that a join does not know, or no longer knows."""
+
+
+class JoinSuspended(OperatorSuspended, code="join-suspended"):
+    """A join met an event of a finished key (``late: fail``), or led to too many results; the message names both."""
+
+
+JOIN_LETTERS: tuple[type[ShardError], ...] = (KeyFinished, KeyNotWhole, ResultLimitReached, RetractionLate)

@@ -1,0 +1,28 @@
+"""Errors of patterns: reasons of dead letters.
+
+ShardError
+├── MatchLimitReached   more matches were completed at once than are emitted
+├── NotDerivable        a match cannot become an event of a derived stream
+├── RunLimitReached     a trace has more partial matches than are kept
+└── WorkLimitReached    a trace costs more work than is allowed
+"""
+
+from __future__ import annotations
+
+from shards.errors import ShardError
+
+
+class MatchLimitReached(ShardError, code="match-limit", fault="caller"):
+    """More matches of a pattern were completed at once than are emitted; the others are counted in a dead letter."""
+
+
+class NotDerivable(ShardError, code="not-derivable", fault="caller"):
+    """A match cannot become an event of a derived stream: its key or its time is not valid there."""
+
+
+class RunLimitReached(ShardError, code="run-limit", fault="caller"):
+    """A trace has more partial matches of a pattern than are kept; matches may be missing."""
+
+
+class WorkLimitReached(ShardError, code="work-limit", fault="caller"):
+    """The events of a trace met more partial matches of a pattern than allowed: it is given up in that trace."""
