@@ -153,7 +153,8 @@ def _application(
     for resource, writing in _RESOURCES:
         _include(app, resource.router, writing, prefix=VERSION)
     for kind in kinds:
-        _include(app, operators.operator_router(kind), "patterns", prefix=VERSION)
+        if not kind.has_own_resource:
+            _include(app, operators.operator_router(kind), "patterns", prefix=VERSION)
     _include(app, metrics.router, "patterns")
     app.include_router(health.router, prefix=VERSION)
     add_pages(app)

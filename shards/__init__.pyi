@@ -17,6 +17,7 @@ from .kinds.joins.deciding import WAIT
 from .kinds.patterns import ALERT, PatternKind, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
+from .kinds.patterns.routing import RoutedPattern, route_of, routed
 from .kinds.patterns.rules import Rules
 from .operators import (
     LATENESS,
@@ -92,6 +93,7 @@ __all__ = [
     "ResultMetric",
     "RoundPlan",
     "RoundRows",
+    "RoutedPattern",
     "RowBlock",
     "Rules",
     "SavedStateError",
@@ -114,6 +116,8 @@ __all__ = [
     "quarantine_note",
     "result_table",
     "results_of",
+    "route_of",
+    "routed",
     "row_id",
     "rows_of",
     "run_exercises",

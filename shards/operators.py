@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -379,7 +380,7 @@ class Kind(ABC):
         return False
 
     def silenced(self, definition: Definition) -> Definition:
-        """The operator without results that do not name it, where a part of a run repeats it for its derived events."""
+        """The operator as a later round repeats it for its derived events: without results that do not name it."""
         return definition
 
     def spilling_to(self, files: SpilledFiles) -> Kind:
@@ -392,19 +393,35 @@ class Kind(ABC):
 
 
 class DocumentKind(Kind):
-    """A kind whose operators are registered as JSON documents; patterns have a language instead.
+    """A kind whose operators are registered as JSON documents.
 
     The API has it under ``/v1/<plural>``, the command line under ``forestall <plural>``.
 
     Attributes:
         plural: The word for several operators, as a part of a path.
-        schema: JSON Schema of the kind's own members.
+        schema: JSON Schema of the kind's own members; a project may have a ``text`` in a file.
+        usual: Defaults of own members that the service's answers contain.
+        passing: Own members that concern a registration only; answers do not contain them.
+        holds: What an operator keeps or drops when it is replaced, in words; empty: not mentioned.
+        has_own_resource: Whether API and command line have operations written for the kind, in place of those that all
+            kinds get.
         decider: Decides for its operators, on their streams; None: nothing is decided.
     """
 
     plural: ClassVar[str]
     schema: ClassVar[Mapping[str, Any]]
+    usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    passing: ClassVar[frozenset[str]] = frozenset()
+    holds: ClassVar[str] = "state"
+    has_own_resource: ClassVar[bool] = False
     decider: ClassVar[DeciderKind | None] = None
+
+    def check(self, document: Mapping[str, Any]) -> None:
+        """Check the members of a document that need no streams, where this is cheap.
+
+        Raises:
+            ForestallError: The document is refused.
+        """
 
     @abstractmethod
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:

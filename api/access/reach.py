@@ -53,7 +53,7 @@ OWNED_PLACES = _STREAMS | _OWNED.keys()
 _NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, beside the common ones
 _PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of a resource that another parameter names
 _OF_EVERYBODY = frozenset({"schemas"})
-_SHOWS_OWN = frozenset({"streams", "patterns", "constraints", "webhooks", "backtests"})
+_SHOWS_OWN = frozenset({"streams", "constraints", "webhooks", "backtests"})
 
 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:

@@ -11,10 +11,10 @@ from nfa import Prune, parse_pattern
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.sources import allowed_path
 from service.errors import BacktestRefused, PatternOnOtherStream, PatternTooLong, UnknownConstraints
-from service.registering.routing import route_of
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import Backtest, BacktestAlerts
+from shards import route_of
 from streams import Clock, StreamDeclaration, key_text
 
 Pruning: TypeAlias = Literal["on", "off", "compare"]

@@ -9,7 +9,7 @@ from typing import Any
 from constraints import ConstraintSet, parse_constraints, to_document
 from nfa import Prune, TraceEnds, parse_pattern
 from service.registering.on_stream import trace_ends_of
-from service.registering.routing import routed
+from shards import routed
 from streams import USUAL_BUDGET, PatternOn, StreamDeclaration, WorkBudget
 
 

@@ -17,7 +17,7 @@ from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailab
 from shards import DOCUMENT_KINDS
 from streams import ForestallError
 
-_KINDS = {kind.plural: kind.name for kind in DOCUMENT_KINDS}
+_KINDS = {kind.plural: kind for kind in DOCUMENT_KINDS}
 
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
@@ -39,7 +39,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "constraints": (
             "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
         ),
-        "patterns": "Patterns of the running service.",
         **{plural: f"{plural.capitalize()} of the running service." for plural in _KINDS},
         "webhooks": "Webhooks of the running service.",
         "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
@@ -77,7 +76,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Send events": ("replay", "feed"),
         "Look": ("events", "alerts", "traces", "endings", "deviations", "derived-events", "dead-letters"),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
-        "Write patterns, in the service": ("patterns", *_KINDS, "constraints", "workflows", "backtests"),
+        "Write patterns, in the service": (*_KINDS, "constraints", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),
         "Administer": ("streams", "event-types", "webhooks", "keys", "backup", "restore", "reshard"),
     }
@@ -92,8 +91,9 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """The command line with some commands; only their modules are imported, as ``match`` must not wait for Spark."""
     app = _bare()
     for name in names:
-        if name in _KINDS:
-            found = import_module("service.cli.operators").operator_commands(_KINDS[name], name)
+        kind = _KINDS.get(name)
+        if kind is not None and not kind.has_own_resource:
+            found = import_module("service.cli.operators").operator_commands(kind.name, name)
         else:
             module = name.replace("-", "_")
             found = getattr(import_module(f"service.cli.{module}"), module)

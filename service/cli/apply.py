@@ -29,8 +29,8 @@ from service.projects import (
     plan_project,
     read_project,
 )
-from service.projects.document_operators import DocumentOperators
 from service.projects.errors import ProjectRefused
+from service.projects.operators import Operators
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import reading_of
 
@@ -80,7 +80,9 @@ def apply(
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
     """Notices about members without effect, by new or changed operator."""
-    changes = (change for change in plan.work if isinstance(change.kind, DocumentOperators))
+    changes = (
+        change for change in plan.work if isinstance(change.kind, Operators) and not change.kind.kind.has_own_resource
+    )
     names = {change.name for change in changes if change.wanted is not None}
     if not names:
         return {}

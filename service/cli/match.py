@@ -29,11 +29,11 @@ from service.cli.inputs import (
 )
 from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.waiting import waiting_on
-from service.registering.routing import RoutedPattern, routed
 from service.registering.strangers import strangers
 from service.runs import OLD_LISTS
 from service.runs.stream_report import LISTS, USUAL_LISTS, StreamReport, WorkflowUse
 from service.runs.stream_run import StreamRun, exercises_of, stream_plan
+from shards import RoutedPattern, routed
 from streams import EventBatch, KeyForm, StreamDeclaration
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns

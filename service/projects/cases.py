@@ -213,7 +213,7 @@ def _case(document: Document, project: LocalProject) -> Case:
     for name in body.get("patterns", ()):
         if name not in project.feeds():
             advice = did_you_mean(name, project.feeds())
-            kinds = " or ".join(["pattern", *(kind.name for kind in DOCUMENT_KINDS)])
+            kinds = " or ".join(kind.name for kind in DOCUMENT_KINDS)
             raise document.refuse(f"no active {kinds} is called {name!r}{advice}", "patterns")
     return Case(
         name=document.name,

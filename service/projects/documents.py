@@ -81,11 +81,20 @@ def document_schema() -> dict[str, Any]:
         schema["properties"]["kind"]["enum"].insert(-2, kind.name)
         of_kind = {"if": {"properties": {"kind": {"const": kind.name}}}, "then": {"$ref": f"#/$defs/{kind.name}"}}
         schema["allOf"].append(of_kind)
-        own = kind.schema
-        schema["$defs"][kind.name] = {"required": own["required"], "properties": {**shared, **own["properties"]}}
+        schema["$defs"][kind.name] = _with_shared(kind.schema, shared)
     lists = schema["$defs"]["test"]["properties"]["expect"]["properties"]
     lists |= {name: {"$ref": "#/$defs/lines"} for name in LISTS}
     return schema
+
+
+def _with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an operator's document; its text may be in a file."""
+    members = {**shared, **own["properties"]}
+    if "text" in members:
+        members["text_file"] = {"type": "string", "description": "Instead of the text: a file beside this one."}
+    required = [name for name in own["required"] if name != "text"]
+    described = {name: own[name] for name in ("description",) if name in own}
+    return {**described, "required": required, "properties": members}
 
 
 def read_project(folder: Path) -> list[Document]:

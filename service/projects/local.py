@@ -12,17 +12,15 @@ from typing import Any, cast
 
 from constraints import ConstraintSet, parse_constraints
 from nfa import KindsRead, incomparable, parse_pattern
-from service.projects.document_operators import DocumentOperators
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
+from service.projects.operators import Operators, own_members
 from service.projects.planning import wanted_of
 from service.projects.resources import Form, Wanted
-from service.projects.results import Patterns
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.registering.joining import Derived, effective_set
-from service.registering.routing import RoutedPattern, routed
 from service.runs import InlineRun, Results, RunPlan
-from shards import KINDS_BY_NAME, DocumentKind, PatternKind, RoundPlan, run_exercises
+from shards import KINDS_BY_NAME, DocumentKind, PatternKind, RoundPlan, RoutedPattern, routed, run_exercises
 from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
 from workflows import ReadOptions, compile_workflow, read_model
 
@@ -48,7 +46,7 @@ class LocalProject:
 
     Attributes:
         streams: By name.
-        operators: Active operators of document kinds, and their parts.
+        operators: Active operators of other kinds than patterns, and their parts.
         notices: By operator the members of its document without effect, in words.
     """
 
@@ -96,7 +94,7 @@ class LocalProject:
         fed: dict[str, str] = {}
         for _, one in self.plan().variant("").operators:
             kind = KINDS_BY_NAME[one.kind]
-            if isinstance(kind, DocumentKind | PatternKind):
+            if isinstance(kind, DocumentKind):
                 feed = kind.feed(one)
                 fed[one.name] = "" if feed is None else feed.stream
         return fed
@@ -163,20 +161,18 @@ class _Reading:
         """The project."""
         sets = self._sets()
         patterns: dict[str, list[tuple[RoutedPattern, bool]]] = {name: [] for name in self._declared}
-        for one in self._of(Patterns):
-            stream = str(one.form["stream"])
-            self._require(one, "stream", stream, self._declared)
-            if one.form["state"] == "active":
-                with _placed(one):
-                    pattern = routed(parse_pattern(one.form["text"]), self._declared[stream])
-                patterns[stream].append((pattern, one.form["constraints"] == "on"))
         operators = list(self._operators())
+        for one in operators:
+            if one.kind == PatternKind.name:
+                stream = one.inputs[0].stream
+                pattern = routed(parse_pattern(one.body["text"]), self._declared[stream])
+                patterns[stream].append((pattern, one.body["is_guarded"]))
         return LocalProject(
             streams={
                 name: LocalStream(declaration=declaration, constraint_set=sets[name], patterns=patterns[name])
                 for name, declaration in self._declared.items()
             },
-            operators=operators,
+            operators=[one for one in operators if one.kind != PatternKind.name],
             notices={one.name: some for one in operators if (some := self._notices(one, sets))},
         )
 
@@ -188,12 +184,12 @@ class _Reading:
         return kind.notices(operator, self._declared.__getitem__, lambda stream: bool(sets[stream].parts))
 
     def _operators(self) -> Iterator[Definition]:
-        """Operators of document kinds and their parts, as a service would register them."""
-        for one in self._of(DocumentOperators):
-            kind = cast("DocumentOperators", one.kind).kind
+        """Operators of all kinds and their parts, as a service would register them."""
+        for one in self._of(Operators):
+            kind = cast("Operators", one.kind).kind
             declared = partial(self._declaration, one)
             with _placed(one):
-                operator = kind.read({"name": one.name, **one.form["body"]}, declared)
+                operator = kind.read({"name": one.name, **own_members(one.form)}, declared)
                 if one.form["state"] == "active":
                     yield from (replace(part, version=1) for part in (operator, *kind.parts(operator, declared)))
 

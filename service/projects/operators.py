@@ -1,49 +1,119 @@
-"""Operators in a project: the life cycle that patterns and operators of other kinds have in common."""
+"""Operators in a project: documents of every kind in the table of kinds, with one life cycle."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from service.client import ForestallClient, part
-from service.projects.resources import Form, Found, ResourceKind, Wanted, tag_of
+from service.projects.documents import Document
+from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
+from shards import DocumentKind
+from streams import Definition, ForestallError
 
 _STEPS = {("active", "paused"): "pause", ("paused", "active"): "resume", ("draft", "active"): "activate"}
+_SHARED: Mapping[str, Any] = MappingProxyType({"severity": "medium", "state": "active"})
+_TEXT, _TEXT_FILE = "text", "text_file"
 
 
 class Operators(ResourceKind):
     """Operators of one kind that are not retired."""
 
-    place: str
-    """Their path in the API."""
+    def __init__(self, kind: DocumentKind) -> None:
+        self.kind = kind
+        self.title = kind.name
+        self._place = f"/{kind.plural}"
+        self._own = [name for name in kind.schema["properties"] if name not in kind.passing]
+        self._usual = {**kind.usual, **_SHARED}
 
-    @abstractmethod
-    def registration(self, wanted: Wanted) -> dict[str, Any]:
-        """The request that registers an operator, except for its state."""
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The operator; its streams are checked where they are known."""
+        if document.kind != self.title:
+            return
+        body = {**self._usual, **document.body}
+        if _TEXT in self._own:
+            body[_TEXT] = self._text(document, folder)
+            body.pop(_TEXT_FILE, None)
+        try:
+            self.kind.check({"name": document.name, **body})
+        except ForestallError as error:
+            raise document.refuse(error.message, _TEXT_FILE if _TEXT_FILE in document.body else _TEXT) from error
+        extra = {name: body.pop(name) for name in self.kind.passing if name in body}
+        feeds = self.fed(document.name, body)
+        yield Wanted(kind=self, name=document.name, form=body, document=document, extra=extra, feeds=feeds)
 
-    @abstractmethod
+    def _text(self, document: Document, folder: Path) -> str:
+        """The text of a document, or of the file that it names."""
+        if (_TEXT in document.body) == (_TEXT_FILE in document.body):
+            raise document.refuse(f"a {self.title} has either text or text_file")
+        try:
+            text = document.body[_TEXT] if _TEXT in document.body else document.beside(_TEXT_FILE, folder).decode()
+        except UnicodeDecodeError:
+            raise document.refuse(f"{document.body[_TEXT_FILE]} is not a text in UTF-8", _TEXT_FILE) from None
+        return str(text).strip()
+
     def fed(self, name: str, form: Form) -> str:
         """The derived stream that an operator feeds; empty: none."""
+        feed = self.kind.feed(Definition(kind=self.title, name=name, version=0, inputs=(), body=form))
+        return "" if feed is None else feed.stream
 
     def names(self, client: ForestallClient) -> list[str]:
         """All that are not retired."""
-        return [item["name"] for item in client.get(self.place)["items"] if item["state"] != "retired"]
+        return [item["name"] for item in client.get(self._place)["items"] if item["state"] != "retired"]
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """An operator; a suspended one counts as active."""
+        at = f"{self._place}/{part(name)}"
+        read = client.read(at)
+        if read is None:
+            return None
+        answer, tag = read
+        members = {"stream": answer["stream"], **answer.get("body", answer)}
+        form = {name: value for name, value in members.items() if name in self._own}
+        if _TEXT in form:
+            form[_TEXT] = form[_TEXT].strip()
+        state = "active" if answer["state"] == "suspended" else str(answer["state"])
+        return Found(form={**form, "severity": answer["severity"], "state": state}, tag=tag, at=at, answer=answer)
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
         """Register a different operator, then move it to its state."""
-        form, at = wanted.form, f"{self.place}/{part(wanted.name)}"
+        form, at = wanted.form, f"{self._place}/{part(wanted.name)}"
         aim, state = form["state"], None if found is None else found.form["state"]
         tag = tag_of(found)
         if found is None or {**form, "state": state} != found.form or state == "retired":
             begun = "draft" if aim == "draft" and state in (None, "draft") else "active"
-            client.change("POST", self.place, tag, json={**self.registration(wanted), "state": begun})
+            client.change("POST", self._place, tag, json={**self._registration(wanted), "state": begun})
             read = client.read(at)
             tag, state = (read[1], read[0]["state"]) if read is not None else (None, begun)
         step = _STEPS.get((str(state), aim))
         if step is not None:
             client.change("POST", f"{at}/{step}", tag)
 
+    def _registration(self, wanted: Wanted) -> Form:
+        """The request that registers an operator; a text contains its name."""
+        name = {} if _TEXT in self._own else {"name": wanted.name}
+        return {**name, **wanted.form, **wanted.extra}
 
-def aimed_state(answer: dict[str, Any]) -> str:
-    """The state that a project intends for an operator; a suspended operator counts as active."""
-    return "active" if answer["state"] == "suspended" else str(answer["state"])
+    def cannot_change(self, found: Form, wanted: Form) -> str:
+        """The stream of an operator cannot be changed."""
+        is_same = found.get("stream") == wanted.get("stream")
+        return "" if is_same else f"the stream of a {self.title} cannot be changed; rename it"
+
+    def effect(self, found: Form, wanted: Form) -> str:
+        """Whether a running operator keeps what it holds, in words."""
+        before, after = own_members(found), own_members(wanted)
+        if not self.kind.holds or found["now"] != "active" or wanted["state"] != "active" or before == after:
+            return ""
+        is_kept = self.kind.keeps(before, after)
+        return f"it keeps the {self.kind.holds} that it holds" if is_kept else "it begins from nothing"
+
+    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+        """The members that differ from the defaults."""
+        return {member: value for member, value in found.form.items() if self._usual.get(member, ...) != value}
+
+
+def own_members(form: Form) -> Form:
+    """The members of an operator that its kind defines."""
+    return {name: value for name, value in form.items() if name not in (*_SHARED, "now")}

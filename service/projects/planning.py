@@ -11,12 +11,11 @@ from typing import Literal, TypeAlias
 import yaml
 
 from service.client import ForestallClient
-from service.projects.document_operators import DocumentOperators
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
+from service.projects.operators import Operators
 from service.projects.ownership import Identity, Ownership, project_name, read_ownership
 from service.projects.resources import Form, Found, ResourceKind, Wanted
-from service.projects.results import Patterns, Webhooks
 from service.projects.streams import (
     ConstraintSets,
     EventTypes,
@@ -26,6 +25,7 @@ from service.projects.streams import (
     Workflows,
     stream_uses,
 )
+from service.projects.webhooks import Webhooks
 from shards import DOCUMENT_KINDS
 from streams import DeclarationError
 
@@ -38,8 +38,7 @@ KINDS: tuple[ResourceKind, ...] = (
     Workflows(),
     Following(),
     ConstraintSets(),
-    Patterns(),
-    *(DocumentOperators(kind) for kind in DOCUMENT_KINDS),
+    *(Operators(kind) for kind in DOCUMENT_KINDS),
     Webhooks(),
 )
 """The kinds in the order of their dependencies."""

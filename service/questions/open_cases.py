@@ -9,8 +9,8 @@ from typing import Any, Literal
 from nfa import parse_pattern
 from service.questions.asking import Questions
 from service.questions.errors import CaseFilterRefused
-from service.registering.routing import route_of
 from service.runtime import Stores
+from shards import route_of
 from workflows import InvalidWorkflow, parse_duration_us
 
 

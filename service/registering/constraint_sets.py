@@ -18,10 +18,10 @@ from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, Unk
 from service.registering.joining import Derived, effective_set, workflow_mismatches
 from service.registering.on_stream import StreamRules
 from service.registering.reports import ConstraintReport, constraint_warnings, mismatches
-from service.registering.routing import routed
 from service.runtime import Stores
 from service.settings import PREFIX, Settings
 from service.stores import ANY, Condition, ConstraintsDraft, Following, FollowMode, RegisteredConstraints
+from shards import routed
 from streams import Clock, StreamDeclaration
 
 

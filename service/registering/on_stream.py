@@ -9,7 +9,7 @@ from typing import Any
 
 from constraints import ConstraintSet, QueryCheck, check_query, parse_constraints
 from nfa import Pattern, Query, TraceEnds, awaited_types, build_query
-from service.registering.routing import RoutedPattern, routed
+from shards import RoutedPattern, routed
 from streams import StreamDeclaration
 
 

@@ -9,8 +9,8 @@ from constraints import ConstraintSet, QueryCheck, check_set
 from nfa import MAX_REASONED, Pattern, PatternRefused, is_coarse, parse_pattern, unknown_types
 from service.registering.inspection import is_explained
 from service.registering.on_stream import OnStream, StreamRules
-from service.registering.routing import RoutedPattern
 from service.stores import RegisteredConstraints, RegisteredPattern
+from shards import RoutedPattern
 from streams import StreamDeclaration, key_text
 
 

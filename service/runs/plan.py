@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nfa import build_query
-from service.registering.routing import RoutedPattern
-from shards import Variant
+from shards import RoutedPattern, Variant
 from streams import (
     USUAL_BUDGET,
     AttributePath,

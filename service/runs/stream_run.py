@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, cast
 import orjson
 
 from nfa import CasePattern, CaseQuery, LaneOutput, MatcherStats, Overflow, Pattern
-from service.registering.routing import RoutedPattern, routed
 from service.runs.errors import ProjectRefused
 from service.runs.plan import RunPlan
 from service.runs.running import InlineRun
 from service.runs.stream_report import LISTS, StreamReport
-from shards import DEAD_LETTER, Origin, Output, PatternHost, PatternKind, PatternOutput, Result
+from shards import DEAD_LETTER, Origin, Output, PatternHost, PatternKind, PatternOutput, Result, RoutedPattern, routed
 from streams import USUAL_BUDGET, EventBatch, Late, StreamDeclaration, Tick, WorkBudget
 from streams.compiling import progress_of
 

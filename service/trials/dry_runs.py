@@ -11,11 +11,11 @@ from typing import Any
 from nfa import Pattern
 from service.observing.measured_lateness import as_in_force
 from service.registering.registration import Registration
-from service.registering.routing import routed
 from service.registering.strangers import strangers
 from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
 from service.stores import LogTail
+from shards import routed
 from streams import EventBatch, LogEntry, RecordKind, StreamDeclaration, format_time, position_order
 
 _SHOWN_MATCHES = 100

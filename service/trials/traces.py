@@ -14,7 +14,6 @@ from constraints import ConstraintSet
 from nfa import parse_pattern
 from service.errors import TraceTooLong, UnknownTrace
 from service.observing.measured_lateness import as_in_force
-from service.registering.routing import RoutedPattern, route_of, routed
 from service.runs import RunPlan
 from service.runs.stream_report import StreamReport
 from service.runs.stream_run import StreamRun, stream_plan
@@ -23,6 +22,7 @@ from service.settings import Limits
 from service.stores import RegisteredPattern
 from service.trials.broken import broken_matches
 from service.trials.trace_log import SeenKey, TraceLog
+from shards import RoutedPattern, route_of, routed
 from streams import Event, EventBatch, StreamDeclaration, format_time
 
 _SHOWN_EVENTS = 200

@@ -7,9 +7,8 @@ import pytest
 
 from nfa import KeyMismatch, has_key, parse_pattern
 from service import Intake, Registration
-from service.registering import routing
-from service.registering.routing import route_of, routed
-from shards import run_inline
+from shards import route_of, routed, run_inline
+from shards.kinds.patterns import routing
 from streams import StreamDeclaration
 
 SHOP = StreamDeclaration(name="shop", key="data.order", keys={"customer": "data.customer_id", "place": "data.place"})

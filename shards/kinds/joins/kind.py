@@ -72,6 +72,7 @@ class JoinKind(DocumentKind):
     letters: ClassVar[tuple[type[ShardError], ...]] = JOIN_LETTERS
     suspended: ClassVar[type[OperatorSuspended]] = JoinSuspended
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
+    holds: ClassVar[str] = "rows"
     decider: ClassVar[DeciderKind] = WAIT_DECIDER
     exercise: ClassVar[str] = "joins.exercises:joined"
     files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)

@@ -343,8 +343,7 @@ def test_a_changed_join_is_compared_with_that_of_the_service(tmp_path):
     (tmp_path / "p.yaml").write_text(STREAMS + PAIRS)
     documents = read_project(tmp_path)
     (wanted,) = (one for one in wanted_of(documents, tmp_path) if one.kind.title == "join")
-    body = {**wanted.form["body"], "window": "1 s"}
-    found = Found(form={**wanted.form, "body": body}, tag="", at="", answer={})
+    found = Found(form={**wanted.form, "window": "1 s"}, tag="", at="", answer={})
     change = Change(action="changed", kind=wanted.kind, name="pairs", wanted=wanted, found=found)
     plan = Plan(
         changes=[change], same=0, named=frozenset(), ownership=Ownership(project="p", own=frozenset(), others={})

@@ -10,9 +10,9 @@ import orjson
 
 from constraints import ConstraintSet
 from nfa import Pattern, Prune
-from service.registering.routing import routed
 from service.runs.stream_report import LISTS, StreamReport
 from service.runs.stream_run import StreamRun, stream_plan
+from shards import routed
 from streams import Event, EventBatch, StreamDeclaration
 
 

@@ -1,4 +1,4 @@
-"""Patterns and webhooks in a project."""
+"""Webhooks in a project."""
 
 from __future__ import annotations
 
@@ -7,16 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nfa import parse_pattern
 from service.client import ForestallClient, part
 from service.projects.documents import Document
-from service.projects.errors import ProjectRefused
-from service.projects.operators import Operators, aimed_state
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted
 from service.stores import USUAL_KINDS
-from streams import ForestallError
 
-_PATTERN = {"constraints": "on", "severity": "medium", "state": "active"}
 _WEBHOOK: Form = {
     "stream": None,
     "pattern": None,
@@ -26,68 +21,6 @@ _WEBHOOK: Form = {
     "template": None,
     "enabled": True,
 }
-
-
-class Patterns(Operators):
-    """Patterns that are not retired."""
-
-    title = "pattern"
-    place = "/patterns"
-
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The pattern."""
-        if document.kind != "pattern":
-            return
-        if ("text" in document.body) == ("text_file" in document.body):
-            raise document.refuse("a pattern has either text or text_file")
-        member = "text" if "text" in document.body else "text_file"
-        try:
-            text = document.body.get("text") or document.beside("text_file", folder).decode()
-            parsed = parse_pattern(text)
-        except UnicodeDecodeError:
-            raise document.refuse(f"{document.body['text_file']} is not a text in UTF-8", "text_file") from None
-        except ProjectRefused:
-            raise
-        except ForestallError as error:
-            raise document.refuse(error.message, member) from error
-        if parsed.name != document.name:
-            raise document.refuse(
-                f"the text calls the pattern {parsed.name!r}, the document {document.name!r}; give both one name",
-                member,
-            )
-        said = {name: document.body.get(name, usual) for name, usual in _PATTERN.items()}
-        form = {"stream": document.body["stream"], "text": text.strip(), **said}
-        extra = {"start": document.body.get("start", "fresh")}
-        feeds = self.fed(document.name, form)
-        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra, feeds=feeds)
-
-    def fed(self, name: str, form: Form) -> str:
-        """The derived stream of INTO."""
-        into = parse_pattern(form["text"]).into
-        return "" if into is None else into.stream
-
-    def registration(self, wanted: Wanted) -> dict[str, Any]:
-        """The text and the options of its registration."""
-        return {name: value for name, value in wanted.form.items() if name != "state"} | dict(wanted.extra)
-
-    def find(self, client: ForestallClient, name: str) -> Found | None:
-        """A pattern; a suspended one counts as active."""
-        at = f"/patterns/{part(name)}"
-        read = client.read(at)
-        if read is None:
-            return None
-        answer, tag = read
-        form = {name: answer[name] for name in ("stream", "text", *_PATTERN)}
-        form = {**form, "text": form["text"].strip(), "state": aimed_state(answer)}
-        return Found(form=form, tag=tag, at=at, answer=answer)
-
-    def cannot_change(self, found: Form, wanted: Form) -> str:
-        """The stream of a pattern cannot be changed."""
-        return "" if found["stream"] == wanted["stream"] else "the stream of a pattern cannot be changed; rename it"
-
-    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
-        """The members that differ from the defaults."""
-        return {name: value for name, value in found.form.items() if _PATTERN.get(name) != value}
 
 
 class Webhooks(ResourceKind):
