@@ -98,19 +98,20 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
     found = ran.results(is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
     short = short_ids(found[EVENTS])
-    chosen = {name: [one for one in found[name] if _is_compared(one, case, project)] for name in (*LISTS, EVENTS)}
-    lines = {name: sorted(line_of(one, short, has_keys=len(keys) > 1) for one in chosen[name]) for name in LISTS}
+    chosen = {name: [one for one in found[name] if _is_compared(name, one, case, project)] for name in (*LISTS, EVENTS)}
+    lines = {name: sorted(_tidy(line_of(one, short, has_keys=len(keys) > 1)) for one in chosen[name]) for name in LISTS}
     lines[EVENTS] = sorted(event_lines(chosen[EVENTS]))
     return CaseRun(lines=lines, losses=ran.losses, unkeyed=ran.unkeyed)
 
 
-def _is_compared(result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Whether a result belongs to a pattern that a test names; a deviation belongs to none, and is always compared."""
+def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
+    """Whether a result is of an operator that a test names; a deviation is of none, and is always compared."""
     if not case.patterns:
         return True
-    if "pattern" in result:
-        return result["pattern"] in case.patterns
-    return "data" not in result or result["stream"] in {project.feeds().get(name) for name in case.patterns}
+    if name == EVENTS:
+        return result["stream"] in {project.feeds().get(one) for one in case.patterns}
+    subject = LISTS[name].subject_of(result)
+    return not subject or subject in case.patterns
 
 
 def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -309,7 +310,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _tidy(line: str) -> str:
-    """An expected line in the form of the found lines."""
+    """A line with its values in order."""
     head, colon, reason = " ".join(line.split()).partition(": ")
     if colon or "=" not in head:
         return f"{head}{colon}{reason}"

@@ -50,6 +50,20 @@ def test_a_project_runs_it_and_lists_its_results(forestall):
     assert [one["n"] for one in found["tallies"]] == [3, 6]
 
 
+def test_a_test_of_a_project_expects_its_results(forestall, tmp_path):
+    lines = [{"id": f"e{n}", "type": "A", "time": n, "key": "k"} for n in range(1, 7)]
+    case = {"kind": "test", "name": "t", "stream": "orders", "events": lines, "patterns": ["thirds"]}
+    rules = tmp_path / "rules" / "project.yaml"
+    others = "---\n{kind: tally, name: pairs, stream: orders, every: 2}\n"
+    for expected, status in (
+        (["tally=thirds key=k n=3", "tally=thirds key=k n=6"], 0),
+        (["tally=thirds key=k n=3"], 1),
+    ):
+        document = orjson.dumps({**case, "expect": {"tallies": expected}}).decode()
+        rules.write_text(f"{PROJECT}{others}---\n{document}\n")
+        assert "tallies" in forestall("test", "rules", status=status) or not status
+
+
 def test_members_that_it_does_not_know_are_refused_with_their_line(forestall, tmp_path):
     (tmp_path / "rules" / "project.yaml").write_text("kind: tally\nname: t\nstream: orders\nevery: 3\nevry: 3\n")
     assert "project.yaml:5: a tally has no member 'evry' (did you mean every?)" in forestall("test", "rules", status=2)
