@@ -36,7 +36,7 @@ from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, REKEYED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, results_of, row_id, rows_of
 from .runs.comparing import Comparison, ComparisonCounts, identity_of
-from .runs.decisions import decisions_of, observed_streams
+from .runs.decisions import DeciderState, decisions_of, observed_streams
 from .runs.exercises import run_exercises
 from .runs.plan import Decision, Likeness, RoundPlan, Variant, likeness
 from .runs.shard_round import RoundRows, ShardRound, VariantCounts
@@ -64,6 +64,7 @@ __all__ = [
     "Comparison",
     "ComparisonCounts",
     "Decider",
+    "DeciderState",
     "Deciders",
     "Decision",
     "DocumentKind",

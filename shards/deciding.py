@@ -10,7 +10,7 @@ would decide by then.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from shards.kinds import DECIDERS
@@ -44,10 +44,9 @@ class Deciders:
         """Forget a removed stream; a new declaration under its name begins without observations."""
         self._deciders = {key: one for key, one in self._deciders.items() if key[0] != stream}
 
-    def state(self, stream: str, name: str) -> Mapping[str, Any] | None:
-        """The state of a decider, or None if it has observed nothing."""
-        decider = self._deciders.get((stream, name))
-        return None if decider is None else decider.to_json()
+    def states(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Stream, name and state of every decider that has observed anything."""
+        return ((stream, name, decider.to_json()) for (stream, name), decider in self._deciders.items())
 
 
 def grouped(observed: Iterable[Observation]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:

@@ -6,7 +6,7 @@ The Spark job together with the sink must give the same results.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shards.deciding import Deciders
@@ -170,9 +170,9 @@ class InlineShards:
             self.decisions.append(Decided(target, record, self._fed[stream] if stream else 0))
         return rows
 
-    def decider_state(self, stream: str, name: str) -> Mapping[str, Any] | None:
-        """The state of a decider as plain JSON, or None if nothing was observed."""
-        return self._deciders.state(stream, name)
+    def decider_states(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Stream, name and state of every decider."""
+        return self._deciders.states()
 
     def pause(self) -> list[RowBlock]:
         """Simulate a pause without events: time advances a little in the streams that feed others.

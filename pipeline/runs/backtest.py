@@ -37,7 +37,16 @@ from pipeline.runs.history import POSTED, Dealt, History, Source, deal_out, hand
 from pipeline.runs.merging import Portion, in_order
 from pipeline.spark.account import summary_of
 from pipeline.spark.workers import matcher_workers
-from shards import ComparisonCounts, RoundPlan, RoundRows, ShardRound, VariantCounts, run_exercises
+from shards import (
+    ComparisonCounts,
+    DeciderState,
+    Decision,
+    RoundPlan,
+    RoundRows,
+    ShardRound,
+    VariantCounts,
+    run_exercises,
+)
 from streams import EventFileError, lines_of
 from streams.compiling import run_exercise
 
@@ -88,6 +97,8 @@ class BacktestResult:
         comparisons: Counts by name of the variant that the first one was compared with.
         rows: Rows of the first variant by kind, up to the limit, each as plain JSON; and the ``added`` and ``lost``
             results by ``<label>.<variant>``. Ordered only by round, by shard and by time of finding.
+        decisions: What was decided about the streams.
+        deciders: The states of the deciders after the events.
         read_s: Wall-clock seconds for reading and distributing.
         match_s: Wall-clock seconds for matching.
     """
@@ -101,6 +112,8 @@ class BacktestResult:
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
     read_s: float
     match_s: float
+    decisions: Sequence[Decision] = ()
+    deciders: Sequence[DeciderState] = ()
 
 
 def run_backtest(
@@ -119,7 +132,9 @@ def run_backtest(
     begin_s = time.time()  # not monotonic: tasks report their start by their machines' clocks
     found = _Collected(plan, options.limit)
     if (decisions := deciding(context, histories, plan)) is not None:
-        plan = replace(plan, decisions=tuple(SparkWork(context, lambda _: progress(0.0)).run(decisions.collect)))
+        made_of = SparkWork(context, lambda _: progress(0.0)).run(decisions.collect)
+        plan = replace(plan, decisions=tuple(one for one in made_of if isinstance(one, Decision)))
+        found.decisions, found.deciders = plan.decisions, [one for one in made_of if isinstance(one, DeciderState)]
     ordered = frozenset(name for name, history in histories.items() if history.is_ordered)
     made: list[RDD[_Reported]] = []
     for number in range(len(plan.rounds)):
@@ -217,6 +232,8 @@ class _Collected:
     def __init__(self, plan: RoundPlan, limit: int) -> None:
         self._plan = plan
         self._limit = limit
+        self.decisions: Sequence[Decision] = ()
+        self.deciders: Sequence[DeciderState] = ()
         self.variants = {variant.name: VariantCounts() for variant in plan.variants}
         self.comparisons = {variant.name: ComparisonCounts() for variant in plan.variants[1:]}
         self.rows: dict[str, list[Mapping[str, Any]]] = {}
@@ -247,6 +264,8 @@ class _Collected:
             rows=self.rows,
             read_s=read_s,
             match_s=total_s - read_s,
+            decisions=self.decisions,
+            deciders=self.deciders,
         )
 
     def take(self, label: str, variant: int, bodies: Sequence[bytes], *, is_first: bool) -> None:

@@ -10,19 +10,21 @@ from pyspark import RDD, SparkContext
 
 from pipeline.runs.history import History, batches_of, parts_of
 from pipeline.runs.merging import Portion, in_order
-from shards import Decision, RoundPlan, Variant, decisions_of, observed_streams
+from shards import DeciderState, Decision, RoundPlan, Variant, decisions_of, observed_streams
 from streams import EventBatch, EventFileError
 
 
-def deciding(context: SparkContext, histories: Mapping[str, History], plan: RoundPlan) -> RDD[Decision] | None:
-    """The decisions of all variants, of which each is one task; None: nothing is decided."""
+def deciding(
+    context: SparkContext, histories: Mapping[str, History], plan: RoundPlan
+) -> RDD[Decision | DeciderState] | None:
+    """What is decided, and the states of the deciders, one task for each variant; None: nothing is decided."""
     observing = [(number, one) for number, one in enumerate(plan.variants) if observed_streams(one) & histories.keys()]
     if not observing:
         return None
     return context.parallelize(observing, len(observing)).flatMap(partial(_decided, histories))
 
 
-def _decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision]:
+def _decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision | DeciderState]:
     number, variant = observing
     observed = observed_streams(variant)
     try:

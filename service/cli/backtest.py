@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,16 +42,16 @@ from service.cli.match import (
     shown_bindings,
 )
 from service.cli.model_choice import Exact, MapFile, Model, Process, Tables, model_choice
-from service.cli.run import files_of, print_results
+from service.cli.run import files_of, measured_stats, print_results
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.projects import LocalProject, read_project
 from service.registering.reports import joined_with
-from service.runs import numbers_of, results_of
+from service.runs import RunPlan, measured_of, numbers_of, results_of, waiting_of
 from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
-from shards import RESULT_KINDS, RoundPlan, likeness
-from streams import KeyForm, StreamDeclaration
+from shards import RESULT_KINDS, WAIT, RoundPlan, likeness
+from streams import KeyForm, LatenessChange, StreamDeclaration
 from streams.readers import reading_of as reading_of_stream
 
 _STREAM = "backtest"
@@ -170,13 +171,27 @@ def _run_project(said: Mapping[str, Any]) -> None:
     rows = ((kind, body) for kind, bodies in result.rows.items() if kind in RESULT_KINDS for body in bodies)
     found = results_of(project.plan(), rows)
     numbers = {**numbers_of(result.variants[TESTED].rows), "dead_letters": len(found["dead_letters"])}
-    stats = {"events": result.events, "rounds": result.rounds}
+    stats = {"events": result.events, "rounds": result.rounds, **_measured(result, project.plan())}
     compared = {"comparisons": summary_document(result)["comparisons"], **_changes(result, limit)}
     more = compared if result.comparisons else {}
     print_results(found, project.derived(), numbers, stats, is_json=said["is_json"], more=more)
     if result.comparisons and not said["is_json"]:
         _print_changes(_console(), result, limit)
         _console().print(_compared_table(compared["comparisons"]))
+
+
+def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
+    """The measured lateness of streams, and what operators measured that wait, as ``forestall run`` prints them."""
+    counts: dict[str, dict[str, int | None]] = {}
+    for name, number in result.variants[TESTED].measured.items():
+        stream, _, counter = name.rpartition("/")
+        counts.setdefault(stream, {})[counter] = number
+    changes = [one for one in result.decisions if not one.variant and isinstance(one.record, LatenessChange)]
+    bounds = {name: declared.lateness_us or 0 for name, declared in plan.declarations.items()}
+    bounds |= {one.stream: one.record.bound_us for one in changes if isinstance(one.record, LatenessChange)}
+    states = {one.stream: one.state for one in result.deciders if not one.variant and one.decider == WAIT}
+    measured = measured_of(plan, counts, bounds, Counter(one.stream for one in changes))
+    return measured_stats(measured, waiting_of(plan, counts, states))
 
 
 def _compared(projects: Sequence[LocalProject]) -> RoundPlan:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
@@ -29,10 +29,13 @@ from service.projects import (
     words_of,
 )
 from service.projects.errors import ProjectRefused
-from service.runs import OLD_LISTS, InlineRun
+from service.runs import OLD_LISTS, InlineRun, MeasuredRun
 from shards import KINDS_BY_NAME, OperatorSuspended
 from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels
+
+if TYPE_CHECKING:
+    from joins import WaitingInput
 
 _FEW = {EVENTS: "derived events", "dead_letters": "dead letters"}
 
@@ -100,14 +103,21 @@ def _suspended(found: Sequence[Mapping[str, Any]], project: LocalProject) -> Ope
 
 def _measured(ran: InlineRun) -> dict[str, Any]:
     """What was measured of streams and operators, and the events that were late or became dead letters."""
+    stats = measured_stats(ran.measured, ran.waiting)
+    return stats | {n: some for n, some in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if some}
+
+
+def measured_stats(
+    lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Mapping[str, WaitingInput]]
+) -> dict[str, Any]:
+    """What was measured of streams and operators, as members of ``stats``."""
     stats: dict[str, Any] = {}
-    if ran.measured:
-        stats["lateness"] = {name: asdict(one) for name, one in ran.measured.items()}
-    if ran.waiting:
+    if lateness:
+        stats["lateness"] = {name: asdict(one) for name, one in lateness.items()}
+    if waiting:
         stats["waiting"] = {
-            name: {alias: asdict(one) for alias, one in inputs.items()} for name, inputs in ran.waiting.items()
+            name: {alias: asdict(one) for alias, one in inputs.items()} for name, inputs in waiting.items()
         }
-    stats |= {name: some for name, some in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if some}
     return stats
 
 

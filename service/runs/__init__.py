@@ -7,7 +7,7 @@ rules and events come from.
 
 from service.runs.plan import RunPlan
 from service.runs.results import EVENTS, LISTS, OLD_LISTS, SUSPENSIONS, Results, numbers_of, results_of
-from service.runs.running import InlineRun, MeasuredRun
+from service.runs.running import InlineRun, MeasuredRun, measured_of, waiting_of
 
 __all__ = [
     "EVENTS",
@@ -18,6 +18,8 @@ __all__ = [
     "MeasuredRun",
     "Results",
     "RunPlan",
+    "measured_of",
     "numbers_of",
     "results_of",
+    "waiting_of",
 ]

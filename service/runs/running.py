@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
@@ -30,6 +30,9 @@ from streams import AutoLateness, ControlRecord, EventBatch, PatternOn
 
 if TYPE_CHECKING:
     from joins import WaitingInput
+
+
+_Counts: TypeAlias = Mapping[str, Mapping[str, int | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +126,8 @@ class InlineRun:
     def measured(self) -> dict[str, MeasuredRun]:
         """The measured bound of each stream with ``lateness: auto``."""
         found = self._shards.states[0].measures()
-        return {
-            name: MeasuredRun(
-                seconds=(found[name]["lateness_us"] or 0) / 1_000_000,
-                changes=self._shards.decided[name],
-                late=_late(found[name]),
-            )
-            for name, declaration in self._plan.declarations.items()
-            if isinstance(declaration.lateness, AutoLateness)
-        }
+        bounds = {name: found[name].get("lateness_us") or 0 for name in self._plan.declarations}
+        return measured_of(self._plan, found, bounds, self._shards.decided)
 
     @property
     def late(self) -> dict[str, dict[str, int]]:
@@ -157,17 +153,8 @@ class InlineRun:
     @property
     def waiting(self) -> dict[str, dict[str, WaitingInput]]:
         """The measurements of the inputs of each join with ``wait: auto``."""
-        from joins import read_join, waiting_inputs  # noqa: PLC0415 - takes long
-
-        counts = self._shards.states[0].measures()
-        found = {}
-        for one in self._plan.operators:
-            if one.kind != JoinKind.name or not (body := read_join(one.body)).waits:
-                continue
-            stream = one.inputs[0].stream
-            own = {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in counts[stream].items()}
-            found[one.name] = waiting_inputs(body, own, self._shards.decider_state(stream, WAIT))
-        return found
+        states = {stream: state for stream, decider, state in self._shards.decider_states() if decider == WAIT}
+        return waiting_of(self._plan, self._shards.states[0].measures(), states)
 
     @property
     def unkeyed(self) -> dict[str, list[str]]:
@@ -198,6 +185,48 @@ class InlineRun:
         letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
         self._letters = Counter((one["stream"], one["code"]) for one in letters)
         return results_of(self._plan, ((row.kind, orjson.loads(row.body)) for row in rows))
+
+
+def measured_of(
+    plan: RunPlan, counts: _Counts, bounds_us: Mapping[str, int], changes: Mapping[str, int]
+) -> dict[str, MeasuredRun]:
+    """The measured bound of each stream with ``lateness: auto``.
+
+    Args:
+        plan: The rules.
+        counts: The counters of each stream, of all shards.
+        bounds_us: The bound of each stream at the end.
+        changes: How often it changed.
+    """
+    return {
+        name: MeasuredRun(
+            seconds=bounds_us[name] / 1_000_000, changes=changes.get(name, 0), late=_late(counts.get(name, {}))
+        )
+        for name, declaration in plan.declarations.items()
+        if isinstance(declaration.lateness, AutoLateness)
+    }
+
+
+def waiting_of(
+    plan: RunPlan, counts: _Counts, states: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, WaitingInput]]:
+    """The measurements of the inputs of each join with ``wait: auto``.
+
+    Args:
+        plan: The rules.
+        counts: The counters of each stream, of all shards.
+        states: The state of the decider of each merged stream that has one.
+    """
+    from joins import read_join, waiting_inputs  # noqa: PLC0415 - takes long
+
+    found = {}
+    for one in plan.operators:
+        if one.kind != JoinKind.name or not (body := read_join(one.body)).waits:
+            continue
+        stream = one.inputs[0].stream
+        own = {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in counts.get(stream, {}).items()}
+        found[one.name] = waiting_inputs(body, own, states.get(stream))
+    return found
 
 
 _LATE = {"late_dropped": "dropped", "late_dead_lettered": "dead_lettered", "late_processed": "processed"}

@@ -8,13 +8,30 @@ keys in the order of time among the merged events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from shards.inline import InlineShards
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import DocumentKind
 from shards.runs.plan import Decision, Variant, definition_of
 from streams import AutoLateness, Definition, EventBatch
+
+
+class DeciderState(NamedTuple):
+    """The state of a decider after the events.
+
+    Attributes:
+        variant: Index of the variant.
+        stream: The stream for which it decides.
+        decider: Its name.
+        state: Plain JSON, as ``Decider.to_json`` gives it.
+    """
+
+    variant: int
+    stream: str
+    decider: str
+    state: Mapping[str, Any]
 
 
 def observed_streams(variant: Variant) -> frozenset[str]:
@@ -24,8 +41,10 @@ def observed_streams(variant: Variant) -> frozenset[str]:
     return frozenset(measured | ({stream for stream, _ in _observers(variant)} & posted.keys()))
 
 
-def decisions_of(number: int, variant: Variant, events: Iterable[tuple[str, EventBatch]]) -> Iterator[Decision]:
-    """The decisions for a variant.
+def decisions_of(
+    number: int, variant: Variant, events: Iterable[tuple[str, EventBatch]]
+) -> Iterator[Decision | DeciderState]:
+    """The decisions for a variant, then the states of its deciders.
 
     Args:
         number: Index of the variant.
@@ -46,6 +65,8 @@ def decisions_of(number: int, variant: Variant, events: Iterable[tuple[str, Even
         shards.feed_and_decide(stream, batch, routes)
         for made in shards.decisions[done:]:
             yield Decision(number, stream, int(arrivals[made.events - before - 1]), made.stream, made.record)
+    for stream, decider, state in shards.decider_states():
+        yield DeciderState(number, stream, decider, state)
 
 
 def _observers(variant: Variant) -> list[tuple[str, Definition]]:

@@ -14,6 +14,7 @@ import orjson
 import pyarrow as pa
 
 from shards.entries import EventsEntry, StoredEntry
+from shards.kinds import COUNTED
 from shards.kinds.patterns import ALERT
 from shards.results import DEAD_LETTER, DERIVED, REKEYED
 from shards.rows import RowBlock, results_of
@@ -36,12 +37,14 @@ class VariantCounts:
         peak_held: Most (pattern, instance) pairs bound in retained partial matches at once; for several shards the sum
             of their peaks.
         peak_state_bytes: Most bytes of partial matches after a batch; for several shards the sum of their peaks.
+        measured: Late events and the counters of document operators, by ``<stream>/<name>``.
         busy_ns: CPU time of the matching threads, in nanoseconds, without waiting.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
     patterns: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    measured: Counter[str] = field(default_factory=Counter)
     events: int = 0
     released: int = 0
     open_traces: int = 0
@@ -261,6 +264,14 @@ class _VariantShard:
         measured = self._state.measures()
         own = [name for name in self._streams if name in self._own and name in measured]
         numbers = {name: sum(measured[one].get(name) or 0 for one in own) for name in _MEASURED}
+        counts.measured = Counter(
+            {
+                f"{stream}/{name}": number
+                for stream in own
+                for name, number in measured[stream].items()
+                if number and name.startswith(_KEPT)
+            }
+        )
         posted = [name for name in own if not self._variant.declarations[name].derived]
         counts.events = sum(measured[one].get("events") or 0 for one in posted)
         counts.peak_held, counts.released = numbers["peak_held"], numbers["released"]
@@ -269,6 +280,7 @@ class _VariantShard:
             counts.open_traces = numbers["open_traces"]
 
 
+_KEPT = ("late_", *COUNTED)
 _MEASURED = ("peak_held", "released", "state_bytes", "open_traces")
 
 

@@ -6,24 +6,43 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from shards import RoundPlan, RoundRows, ShardRound, Variant, decisions_of, observed_streams
+from shards import (
+    DeciderState,
+    Decision,
+    RoundPlan,
+    RoundRows,
+    ShardRound,
+    Variant,
+    VariantCounts,
+    decisions_of,
+    observed_streams,
+)
 from streams import EventBatch
 
 
-def rounds_of(plan: RoundPlan, posted: Mapping[str, EventBatch], shards: int) -> list[RoundRows]:
+def decided_of(plan: RoundPlan, posted: Mapping[str, EventBatch]) -> list[Decision | DeciderState]:
+    """What is decided before the rounds, and the states of the deciders."""
+    numbered = {name: batch.numbered(0) for name, batch in posted.items()}
+    return [
+        one
+        for number, variant in enumerate(plan.variants)
+        for one in decisions_of(number, variant, _observed(variant, numbered))
+    ]
+
+
+def rounds_of(
+    plan: RoundPlan, posted: Mapping[str, EventBatch], shards: int, counts: list[VariantCounts] | None = None
+) -> list[RoundRows]:
     """The rows of all rounds of a run, without Spark.
 
     Args:
         plan: The plan, without decisions.
         posted: Events of posted streams, in processing order.
         shards: The number of shards.
+        counts: Takes the counts of the first variant, of each shard and round.
     """
     numbered = {name: batch.numbered(0) for name, batch in posted.items()}
-    decisions = [
-        one
-        for number, variant in enumerate(plan.variants)
-        for one in decisions_of(number, variant, _observed(variant, numbered))
-    ]
+    decisions = [one for one in decided_of(plan, posted) if isinstance(one, Decision)]
     plan = replace(plan, decisions=tuple(decisions))
     newest_us = {name: int(batch.time_us.max()) for name, batch in posted.items() if len(batch)}
     handed: list[tuple[int, str, EventBatch]] = []
@@ -41,6 +60,8 @@ def rounds_of(plan: RoundPlan, posted: Mapping[str, EventBatch], shards: int) ->
                     rows += one.feed(name, parts[shard], variant=variant)
             rows += one.finish(newest_us)
             made += one.handed_on
+            if counts is not None:
+                counts.append(one.counts[0])
         handed += made
     return rows
 

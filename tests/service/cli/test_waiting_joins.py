@@ -8,8 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
+from pipeline import BacktestResult
 from service.projects import LocalProject, read_project
+from shards import DeciderState, Decision, RoundPlan, VariantCounts
 from streams import Event, EventBatch, render_plain
+from streams.readers import read_batch
+from tests.shards.rounds import decided_of, rounds_of
 
 PROJECT = """
 {kind: stream, name: orders, lateness: 1}
@@ -90,6 +94,45 @@ def test_a_run_prints_what_it_measured(project: LocalProject, tmp_path: Path, ca
     assert 2_400 < found["p"]["closing_key"] < 3_000
     said = f"disorder {found['o']['disorder']}, closing key {found['o']['closing_key']}, 0 late events"
     assert f"waiting  paid  o: {said}" in call(*arguments)[1].splitlines()
+
+
+def in_rounds(histories: Any, plan: RoundPlan, *_: Any) -> BacktestResult:
+    """The job of a backtest without Spark."""
+    counts: list[VariantCounts] = []
+    events = {name: read_batch(one.files[0], one.options) for name, one in histories.items()}
+    rounds_of(plan, events, 2, counts)
+    decided = decided_of(plan, events)
+    return BacktestResult(
+        events=sum(map(len, events.values())),
+        rounds=len(plan.rounds),
+        first_us=0,
+        last_us=0,
+        variants={plan.variants[0].name: sum(counts, VariantCounts())},
+        comparisons={},
+        rows={},
+        read_s=0.0,
+        match_s=0.0,
+        decisions=[one for one in decided if isinstance(one, Decision)],
+        deciders=[one for one in decided if isinstance(one, DeciderState)],
+    )
+
+
+def test_a_backtest_measures_what_a_run_measures(tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.cli.backtest.check_java", lambda: None)
+    monkeypatch.setattr("service.cli.backtest.run_job", in_rounds)
+    (tmp_path / "p.yaml").write_text(PROJECT.replace("lateness: 1}", "lateness: auto}"))
+    words = [str(tmp_path)]
+    for stream, some in MADE.items():
+        path = tmp_path / f"{stream}.jsonl"
+        path.write_bytes(b"\n".join(orjson.dumps(render_plain(event)) for event in some))
+        words += ["--events", f"{stream}={path}"]
+    ran = orjson.loads(call("run", *words, "--output", "json")[1])["stats"]
+    status, out, err = call("backtest", "--project", *words, "--json")
+    assert status == 0, err
+    found = orjson.loads(out)["stats"]
+    assert (found["lateness"], found["waiting"]) == (ran["lateness"], ran["waiting"])
+    assert found["lateness"]["orders"]["changes"] == 1
+    assert found["waiting"]["paid"]["p"]["closing_key"] > 2_400
 
 
 def test_keys_that_are_no_numbers_are_shown(project: LocalProject) -> None:
