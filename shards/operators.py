@@ -473,6 +473,22 @@ class DocumentKind(Kind):
         """
         return (), counts
 
+    def waiting(
+        self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """What a run has measured of the inputs whose keys it finishes itself, by alias, as plain JSON.
+
+        Args:
+            definition: The operator.
+            counts: As for ``figures``.
+            state: State of the decider; None: it has none yet.
+        """
+        return {}
+
+    def unkeyed(self, definition: Definition, counts: Mapping[str, int]) -> Sequence[str]:
+        """Sentences on inputs that had events without a usable key; ``counts`` as for ``figures``."""
+        return ()
+
     def notices(
         self,
         definition: Definition,

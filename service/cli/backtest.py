@@ -50,7 +50,7 @@ from service.registering.reports import joined_with
 from service.runs import RunPlan, measured_of, numbers_of, results_of, waiting_of
 from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
-from shards import RESULT_KINDS, WAIT, RoundPlan, likeness
+from shards import RESULT_KINDS, RoundPlan, likeness
 from streams import KeyForm, LatenessChange, StreamDeclaration
 from streams.readers import reading_of as reading_of_stream
 
@@ -189,7 +189,7 @@ def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
     changes = [one for one in result.decisions if not one.variant and isinstance(one.record, LatenessChange)]
     bounds = {name: declared.lateness_us or 0 for name, declared in plan.declarations.items()}
     bounds |= {one.stream: one.record.bound_us for one in changes if isinstance(one.record, LatenessChange)}
-    states = {one.stream: one.state for one in result.deciders if not one.variant and one.decider == WAIT}
+    states = {(one.stream, one.decider): one.state for one in result.deciders if not one.variant}
     measured = measured_of(plan, counts, bounds, Counter(one.stream for one in changes))
     return measured_stats(measured, waiting_of(plan, counts, states))
 

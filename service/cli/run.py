@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -33,9 +33,6 @@ from service.runs import OLD_LISTS, InlineRun, MeasuredRun
 from shards import KINDS_BY_NAME, OperatorSuspended
 from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels
-
-if TYPE_CHECKING:
-    from joins import WaitingInput
 
 _FEW = {EVENTS: "derived events", "dead_letters": "dead letters"}
 
@@ -107,17 +104,13 @@ def _measured(ran: InlineRun) -> dict[str, Any]:
     return stats | {n: some for n, some in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if some}
 
 
-def measured_stats(
-    lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Mapping[str, WaitingInput]]
-) -> dict[str, Any]:
+def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What was measured of streams and operators, as members of ``stats``."""
     stats: dict[str, Any] = {}
     if lateness:
         stats["lateness"] = {name: asdict(one) for name, one in lateness.items()}
     if waiting:
-        stats["waiting"] = {
-            name: {alias: asdict(one) for alias, one in inputs.items()} for name, inputs in waiting.items()
-        }
+        stats["waiting"] = waiting
     return stats
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -15,7 +15,7 @@ from service.runs.results import Results, results_of
 from shards import (
     DEAD_LETTER,
     KINDS_BY_NAME,
-    WAIT,
+    DocumentKind,
     InlineShards,
     Kind,
     OutputRow,
@@ -25,12 +25,7 @@ from shards import (
     own_results,
     rows_of,
 )
-from shards.kinds.joins import JoinKind
-from streams import AutoLateness, ControlRecord, EventBatch, PatternOn
-
-if TYPE_CHECKING:
-    from joins import WaitingInput
-
+from streams import AutoLateness, ControlRecord, Definition, EventBatch, PatternOn
 
 _Counts: TypeAlias = Mapping[str, Mapping[str, int | None]]
 
@@ -151,24 +146,16 @@ class InlineRun:
         return {name: _loss(late.get(name, {}), letters.get(name, {})) for name in sorted({*late, *letters})}
 
     @property
-    def waiting(self) -> dict[str, dict[str, WaitingInput]]:
-        """The measurements of the inputs of each join with ``wait: auto``."""
-        states = {stream: state for stream, decider, state in self._shards.decider_states() if decider == WAIT}
+    def waiting(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+        """What was measured of the inputs of operators that finish keys themselves."""
+        states = {(stream, decider): state for stream, decider, state in self._shards.decider_states()}
         return waiting_of(self._plan, self._shards.states[0].measures(), states)
 
     @property
-    def unkeyed(self) -> dict[str, list[str]]:
-        """By join a sentence for each input that had events without a usable key."""
-        from joins import read_join, without_keys  # noqa: PLC0415 - takes long
-
-        counts = self._shards.states[0].measures()
-        found = {}
-        for one in self._plan.operators:
-            if one.kind == JoinKind.name:
-                own = counts[one.inputs[0].stream].items()
-                sums = {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in own}
-                found[one.name] = without_keys(read_join(one.body), sums)
-        return {name: some for name, some in found.items() if some}
+    def unkeyed(self) -> dict[str, Sequence[str]]:
+        """By operator a sentence for each input that had events without a usable key."""
+        found = _documents(self._plan, self._shards.states[0].measures())
+        return {one.name: some for kind, one, own in found if (some := kind.unkeyed(one, own))}
 
     def rows(self, *, is_open: bool) -> list[OutputRow]:
         """All rows of the run; ``is_open`` as for ``results``."""
@@ -208,25 +195,29 @@ def measured_of(
 
 
 def waiting_of(
-    plan: RunPlan, counts: _Counts, states: Mapping[str, Mapping[str, Any]]
-) -> dict[str, dict[str, WaitingInput]]:
-    """The measurements of the inputs of each join with ``wait: auto``.
+    plan: RunPlan, counts: _Counts, states: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+    """What was measured of the inputs of each operator that finishes keys itself.
 
     Args:
         plan: The rules.
         counts: The counters of each stream, of all shards.
-        states: The state of the decider of each merged stream that has one.
+        states: The states of the deciders, by stream and name.
     """
-    from joins import read_join, waiting_inputs  # noqa: PLC0415 - takes long
-
     found = {}
-    for one in plan.operators:
-        if one.kind != JoinKind.name or not (body := read_join(one.body)).waits:
-            continue
-        stream = one.inputs[0].stream
-        own = {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in counts.get(stream, {}).items()}
-        found[one.name] = waiting_inputs(body, own, states.get(stream))
+    for kind, one, own in _documents(plan, counts):
+        state = None if kind.decider is None else states.get((one.inputs[0].stream, kind.decider.name))
+        if inputs := kind.waiting(one, own, state):
+            found[one.name] = inputs
     return found
+
+
+def _documents(plan: RunPlan, counts: _Counts) -> Iterator[tuple[DocumentKind, Definition, dict[str, int]]]:
+    """The operators of document kinds with their counters."""
+    for one in plan.operators:
+        if isinstance(kind := KINDS_BY_NAME[one.kind], DocumentKind):
+            of_stream = counts.get(one.inputs[0].stream, {})
+            yield kind, one, {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in of_stream.items()}
 
 
 _LATE = {"late_dropped": "dropped", "late_dead_lettered": "dead_lettered", "late_processed": "processed"}

@@ -8,7 +8,7 @@ common time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -160,6 +160,22 @@ class JoinKind(DocumentKind):
         from joins import keeps_rows  # noqa: PLC0415 - takes long
 
         return keeps_rows(before, after)
+
+    def waiting(
+        self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """The disorder and the finished keys of each input of a join with ``wait: auto``."""
+        from joins import read_join, waiting_inputs  # noqa: PLC0415 - takes long
+
+        body = read_join(definition.body)
+        found = waiting_inputs(body, counts, state) if body.waits else {}
+        return {alias: asdict(one) for alias, one in found.items()}
+
+    def unkeyed(self, definition: Definition, counts: Mapping[str, int]) -> Sequence[str]:
+        """A sentence for each input that had events without a usable key."""
+        from joins import read_join, without_keys  # noqa: PLC0415 - takes long
+
+        return without_keys(read_join(definition.body), counts)
 
     def notices(
         self,
