@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
-from streams import EventRejected, did_you_mean, parse_time
+from streams import EventRejected, did_you_mean, format_time, parse_time
 
 _LONGEST_NAME = 200
 _OWN_MESSAGE = "own-message"
@@ -66,6 +66,12 @@ class WireModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @classmethod
+    def copying(cls, record: object, **members: Any) -> Self:
+        """The wire form of a record: the given members; the others are attributes of the record, by the same names."""
+        copied = {name for name in cls.model_fields if name not in members and hasattr(record, name)}
+        return cls(**{name: getattr(record, name) for name in copied}, **members)
+
     @model_validator(mode="wrap")
     @classmethod
     def _names_what_there_is(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
@@ -86,6 +92,11 @@ def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
         message = f"no such member{did_you_mean(name, names)}; {known}"
     kind = PydanticCustomError(_OWN_MESSAGE, "{text}", {"text": message})
     return InitErrorDetails(type=kind, loc=place, input=fault["input"])
+
+
+def moment(time_us: int | None) -> str | None:
+    """A time as RFC 3339 text, or None."""
+    return None if time_us is None else format_time(time_us)
 
 
 def secrets_of(model: object) -> frozenset[str]:

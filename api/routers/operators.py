@@ -132,7 +132,7 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
     )
     def explain(name: str, services: Served) -> OperatorExplanationModel:
         """The algorithm that runs and why, the events that are kept and for how long, and counts."""
-        return OperatorExplanationModel.from_domain(services.operators.explain(kind.name, name))
+        return OperatorExplanationModel.copying(services.operators.explain(kind.name, name))
 
 
 def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> None:

@@ -148,4 +148,4 @@ def redeliver(webhook_id: str, delivery_id: str, services: Served) -> Redelivery
 def redeliver_given_up(webhook_id: str, wanted: RedeliveryRequest, services: Served) -> RedeliveryResult:
     """Queue the deliveries abandoned since a time again; while ``remaining`` is not 0, the same call queues more."""
     found = services.webhooks.send_given_up_again(webhook_id, since_us=wanted.since_us, limit=wanted.limit)
-    return RedeliveryResult.from_domain(found)
+    return RedeliveryResult.copying(found)

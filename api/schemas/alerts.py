@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
+from api.schemas.results import ResultModel
 from api.wire import WireModel
 from service import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
 from streams import format_time
@@ -74,7 +75,7 @@ class NoteModel(WireModel):
         return cls(id=note.id, at=format_time(note.at_us), text=note.text, by=note.by)
 
 
-class AlertModel(WireModel):
+class AlertModel(ResultModel):
     """A match."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
@@ -104,11 +105,6 @@ class AlertModel(WireModel):
     severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was found.")
     deviating: bool = Field(False, description="The transaction had broken a constraint before.")
     would_be_lost: bool = Field(False, description="With 'prune: shadow': pruning would have lost this alert.")
-
-    @classmethod
-    def from_domain(cls, alert: Mapping[str, Any]) -> Self:
-        """The wire form of a stored alert."""
-        return cls.model_validate({name: alert[name] for name in cls.model_fields if name in alert})
 
 
 class ListedAlert(AlertModel):

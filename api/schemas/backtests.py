@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from api.wire import WireModel
+from api.schemas.results import ResultModel
+from api.wire import WireModel, moment
 from service import Backtest, BacktestAlerts, BacktestDraft, BacktestStatus, PatternChoice, Pruning
 from streams import format_time
 
@@ -178,7 +179,7 @@ class BacktestList(WireModel):
     items: list[BacktestModel]
 
 
-class BacktestAlert(WireModel):
+class BacktestAlert(ResultModel):
     """An alert that a backtest has found, or has lost."""
 
     change: Literal["added", "lost"] | None = Field(
@@ -198,11 +199,6 @@ class BacktestAlert(WireModel):
     decided_by: str | None = None
     deviating: bool = False
     would_be_lost: bool = False
-
-    @classmethod
-    def from_domain(cls, alert: Mapping[str, Any]) -> Self:
-        """The wire form of a kept alert."""
-        return cls.model_validate({name: alert[name] for name in cls.model_fields if name in alert})
 
 
 class BacktestAlertList(WireModel):
@@ -236,15 +232,11 @@ def _members(backtest: Backtest) -> dict[str, Any]:
         "status": backtest.status,
         "progress": backtest.progress,
         "created_at": format_time(backtest.created_us),
-        "started_at": _shown(backtest.started_us),
-        "finished_at": _shown(backtest.finished_us),
+        "started_at": moment(backtest.started_us),
+        "finished_at": moment(backtest.finished_us),
         "error": None if backtest.error is None else BacktestFailure.model_validate(dict(backtest.error)),
     }
 
 
 def _pattern(pattern: Mapping[str, Any]) -> BacktestPattern:
     return BacktestPattern(name=pattern["name"], version=pattern["version"], text=pattern["text"])
-
-
-def _shown(time_us: int | None) -> str | None:
-    return None if time_us is None else format_time(time_us)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import Older, WireModel
+from api.wire import Older, WireModel, moment
 from service import RecentPage, Replayed, ReplayOutcome
 from streams import format_time
 
@@ -80,7 +80,7 @@ class DeadLetterModel(WireModel):
         received_us = letter.get("received_us")
         return cls(
             **known,
-            received_at=None if received_us is None else format_time(received_us),
+            received_at=moment(received_us),
             replay=None if outcome is None else ReplayModel.from_domain(letter["id"], outcome),
         )
 

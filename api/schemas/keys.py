@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import ConfigDict, Field
 
-from api.wire import Moment, Secret, WireModel
+from api.wire import Moment, Secret, WireModel, moment
 from service import MOST_GRACE_S, ApiKey, KeyDraft, KeyReport, Scope
 from streams import format_time, parse_time
 
@@ -55,14 +55,12 @@ class KeyModel(WireModel):
     @classmethod
     def of(cls, key: ApiKey, last_used_us: int | None = None) -> Self:
         """The wire form of a key."""
-        return cls(
-            id=key.id,
-            name=key.name,
-            scopes=list(key.scopes),
+        return cls.copying(
+            key,
             streams=None if key.streams is None else list(key.streams),
             created_at=format_time(key.created_us),
-            expires_at=None if key.expires_us is None else format_time(key.expires_us),
-            last_used_at=None if last_used_us is None else format_time(last_used_us),
+            expires_at=moment(key.expires_us),
+            last_used_at=moment(last_used_us),
             revoked=key.revoked_us is not None,
         )
 

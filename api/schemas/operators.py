@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from api.schemas.patterns import SkippedModel, State
 from api.wire import Older, WireModel
-from service import OperatorExplanation, RegisteredOperator, Severity, SkippedBacklog
+from service import RegisteredOperator, Severity, SkippedBacklog
 from streams import format_time
 
 
@@ -72,25 +72,18 @@ class OperatorModel(WireModel):
     @classmethod
     def from_domain(cls, operator: RegisteredOperator, warnings: Sequence[str] = ()) -> Self:
         """The wire form of an operator."""
-        return cls(
-            kind=operator.kind,
-            name=operator.name,
-            stream=operator.stream,
-            version=operator.version,
-            body=dict(operator.body),
-            severity=operator.severity,
-            state=operator.state,
+        return cls.copying(
+            operator,
             route=operator.route or None,
             registered_at=format_time(operator.registered_us),
             suspension=None if operator.suspension is None else dict(operator.suspension),
-            is_continued=operator.is_continued,
             held_since=format_time(operator.since_us),
             warnings=list(warnings),
         )
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
         """The same answer with the skipped backlog."""
-        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
+        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.copying(skipped)})
 
 
 class OperatorResults(WireModel):
@@ -109,12 +102,6 @@ class OperatorExplanationModel(WireModel):
         description="Counts of all shards as of their last reports; null until one has reported the operator."
     )
     waiting: int = Field(description="Events that wait until the time of other inputs has passed them.")
-
-    @classmethod
-    def from_domain(cls, found: OperatorExplanation) -> Self:
-        """The wire form."""
-        statistics = None if found.statistics is None else dict(found.statistics)
-        return cls(sentences=list(found.sentences), statistics=statistics, waiting=found.waiting)
 
 
 class OperatorList(WireModel):

@@ -122,14 +122,9 @@ class PatternModel(WireModel):
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern) -> Self:
         """The wire form of a pattern."""
-        return cls(
-            name=pattern.name,
-            stream=pattern.stream,
-            version=pattern.version,
-            text=pattern.text,
+        return cls.copying(
+            pattern,
             constraints="on" if pattern.is_guarded else "off",
-            severity=pattern.severity,
-            state=pattern.state,
             suspension=None if pattern.suspension is None else SuspensionModel.from_domain(pattern.suspension),
             route=pattern.route or None,
             into=pattern.into or None,
@@ -145,11 +140,6 @@ class SkippedModel(WireModel):
         "steps that were under way."
     )
     after: dict[int, str] = Field(description="By shard the last position of its log that was matched.")
-
-    @classmethod
-    def from_domain(cls, skipped: SkippedBacklog) -> Self:
-        """The wire form."""
-        return cls(events=skipped.events, after=dict(skipped.after))
 
 
 class CheckedPattern(PatternModel):
@@ -170,7 +160,7 @@ class CheckedPattern(PatternModel):
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
         """The same answer with the skipped backlog."""
-        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
+        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.copying(skipped)})
 
 
 class FailingConditionModel(WireModel):
@@ -271,15 +261,13 @@ class PatternStatistics(WireModel):
         """The wire form of a pattern's counts."""
         pattern = counts.pattern
         missing = [MissingCount(missing=count["missing"], count=count["count"]) for count in counts.timeouts]
-        return cls(
+        return cls.copying(
+            counts,
             name=pattern.name,
             stream=pattern.stream,
             state=pattern.state,
             version=pattern.version,
-            alerts=counts.alerts,
-            would_be_lost=counts.would_be_lost,
             last_alert_at=None if counts.last_alert is None else counts.last_alert["detected_at"],
-            corrections=counts.corrections,
             timeouts=sum(count.count for count in missing),
             timeouts_by_missing=missing,
             endings=EndingSummary.from_domain(pattern.stream, pattern.name, counts.endings),

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import WireModel
-from service import Limits, PipelineOverview, StreamOverview, Volume
+from api.wire import WireModel, moment
+from service import Limits, PipelineOverview, StreamOverview
 from streams import format_time
 
 
@@ -18,11 +18,6 @@ class VolumeModel(WireModel):
     entries: int = Field(description="Log entries that hold events.")
     events: int = Field(description="Events; one that is routed by several keys counts once for each.")
     bytes: int = Field(description="Bytes of the entries.")
-
-    @classmethod
-    def from_domain(cls, volume: Volume) -> Self:
-        """The wire form."""
-        return cls(entries=volume.entries, events=volume.events, bytes=volume.bytes)
 
 
 class BacklogModel(WireModel):
@@ -82,7 +77,7 @@ class StreamStateModel(WireModel):
         return cls(
             name=stream.name,
             derived=stream.is_derived,
-            watermark=_time(stream.watermark_us),
+            watermark=moment(stream.watermark_us),
             watermark_lag_s=stream.lag_s,
             open_traces=stream.open_traces,
             held_partial_matches=stream.held,
@@ -117,28 +112,22 @@ class PipelineModel(WireModel):
     def from_domain(cls, seen: PipelineOverview, limits: Limits) -> Self:
         """The wire form."""
         backlog = BacklogModel(
-            waiting=VolumeModel.from_domain(seen.backlog.waiting),
-            appended=VolumeModel.from_domain(seen.backlog.appended),
-            matched=VolumeModel.from_domain(seen.backlog.matched),
-            per_second=None if seen.rate is None else VolumeModel.from_domain(seen.rate),
+            waiting=VolumeModel.copying(seen.backlog.waiting),
+            appended=VolumeModel.copying(seen.backlog.appended),
+            matched=VolumeModel.copying(seen.backlog.matched),
+            per_second=None if seen.rate is None else VolumeModel.copying(seen.rate),
             max_events=limits.max_backlog_events,
             max_bytes=limits.max_log_bytes,
         )
-        return cls(
-            running_since=_time(seen.running_since_us),
-            alive_at=_time(seen.alive_us),
+        return cls.copying(
+            seen,
+            running_since=moment(seen.running_since_us),
+            alive_at=moment(seen.alive_us),
             backlog=backlog,
             last_batch=None if seen.last_batch is None else BatchModel.from_domain(seen.last_batch),
-            batches=seen.batches,
             batch_seconds=dict(seen.seconds),
-            shards=seen.shards,
-            state_bytes=seen.state_bytes,
             streams=[StreamStateModel.from_domain(stream) for stream in seen.streams],
             executors=None
             if seen.executors is None
             else ExecutorsModel(running=seen.executors.running, missing=list(seen.executors.missing)),
         )
-
-
-def _time(time_us: int | None) -> str | None:
-    return None if time_us is None else format_time(time_us)

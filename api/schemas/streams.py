@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
-from api.wire import WireModel
+from api.wire import WireModel, moment
 from service import EventPage, LatenessDecision, MeasuredLateness, StreamUsage, StreamUse
 from streams import (
     CHANGEABLE,
@@ -177,22 +177,12 @@ class StreamModel(WireModel):
     @classmethod
     def from_domain(cls, declaration: StreamDeclaration) -> Self:
         """The wire form of a declaration."""
-        return cls(
-            name=declaration.name,
+        return cls.copying(
+            declaration,
             key=key_json(declaration.key),
             keys={name: key_json(key) for name, key in declaration.keys.items()},
-            event_types=list(declaration.event_types),
-            end_events=list(declaration.end_events),
-            ties=declaration.ties,
             lateness=_lateness(declaration.lateness),
-            late=declaration.late,
-            idle_timeout=declaration.idle_timeout,
-            quiet_after=declaration.quiet_after,
-            max_ahead=declaration.max_ahead,
             mapping=MappingModel.model_validate(declaration.mapping.to_json()),
-            duplicates=declaration.duplicates,
-            derived=declaration.derived,
-            description=declaration.description,
         )
 
 
@@ -376,5 +366,5 @@ class StreamEventList(WireModel):
             items=[StreamEvent(**event) for event in page.items],
             next=page.after if page.has_more else None,
             after=page.after,
-            trimmed_until=None if page.trimmed_us is None else format_time(page.trimmed_us),
+            trimmed_until=moment(page.trimmed_us),
         )

@@ -6,8 +6,8 @@ from typing import Self
 
 from pydantic import ConfigDict, Field
 
-from api.wire import Moment, WireModel
-from streams import TraceEnd, format_time, parse_time
+from api.wire import Moment, WireModel, moment
+from streams import TraceEnd, parse_time
 
 
 class NewTraceEnd(WireModel):
@@ -34,4 +34,4 @@ class TraceEndModel(WireModel):
     @classmethod
     def from_domain(cls, stream: str, end: TraceEnd) -> Self:
         """The wire form of an end."""
-        return cls(stream=stream, key=end.key, time=None if end.time_us is None else format_time(end.time_us))
+        return cls(stream=stream, key=end.key, time=moment(end.time_us))

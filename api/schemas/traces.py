@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.wire import WireModel
+from api.wire import WireModel, moment
 from service import OpenCaseReport
 from streams import format_time
 
@@ -144,7 +144,7 @@ class FurthestModel(WireModel):
             bound=[BoundStepModel.from_domain(step) for step in found["bound"]],
             bound_events=found["bound_events"],
             waits_for=found["waits_for"],
-            expires=None if expires_us is None else format_time(expires_us),
+            expires=moment(expires_us),
         )
 
 
@@ -235,12 +235,9 @@ class OpenCaseList(WireModel):
     @classmethod
     def from_domain(cls, report: OpenCaseReport) -> Self:
         """The wire form of a report."""
-        return cls(
-            stream=report.stream,
-            positions=dict(report.positions),
-            time=None if report.time_us is None else format_time(report.time_us),
+        return cls.copying(
+            report,
+            time=moment(report.time_us),
             open=report.total,
-            matching=report.matching,
-            unnamed=report.unnamed,
             traces=[OpenCaseModel.from_domain(trace) for trace in report.traces],
         )

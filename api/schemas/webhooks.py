@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
-from api.wire import Moment, Older, OneOf, Secret, WireModel
+from api.wire import Moment, Older, OneOf, Secret, WireModel, moment
 from service import (
     USUAL_KINDS,
     Attempt,
     AttemptPage,
-    Redelivery,
     RegisteredWebhook,
     Reply,
     Severity,
@@ -144,19 +143,12 @@ class WebhookModel(WireModel):
     @classmethod
     def from_domain(cls, webhook: RegisteredWebhook) -> Self:
         """The wire form of a webhook, without its secret."""
-        return cls(
-            id=webhook.id,
+        return cls.copying(
+            webhook,
             name=webhook.name or None,
-            url=webhook.url,
-            stream=webhook.stream,
-            pattern=webhook.pattern,
-            min_severity=webhook.min_severity,
-            kinds=list(webhook.kinds),
-            description=webhook.description,
             header_names=sorted(webhook.headers),
             template=None if webhook.template is None else dict(webhook.template),
             enabled=webhook.is_enabled,
-            disabled_because=webhook.disabled_because,
             registered_at=format_time(webhook.registered_us),
         )
 
@@ -203,10 +195,10 @@ class WebhookDetail(WebhookModel):
             waiting=health.waiting,
             last_status=stats.last_status,
             last_error=stats.last_error,
-            last_attempt_at=_moment(stats.last_attempt_us),
-            failing_since=_moment(circuit.since_us),
+            last_attempt_at=moment(stats.last_attempt_us),
+            failing_since=moment(circuit.since_us),
             circuit="closed" if circuit.until_us is None else "open",
-            next_probe_at=_moment(circuit.until_us),
+            next_probe_at=moment(circuit.until_us),
             secrets_until=[format_time(old.until_us) for old in webhook.retiring],
         )
 
@@ -261,17 +253,10 @@ class AttemptModel(WireModel):
     @classmethod
     def from_domain(cls, attempt: Attempt) -> Self:
         """The wire form of an attempt."""
-        return cls(
-            delivery=attempt.delivery,
-            kind=attempt.kind,
-            item=attempt.item,
-            attempt=attempt.attempt,
-            verdict=attempt.verdict,
+        return cls.copying(
+            attempt,
             at=format_time(attempt.at_us),
-            status=attempt.status,
-            duration_ms=attempt.duration_ms,
-            error=attempt.error,
-            next_at=_moment(attempt.next_us),
+            next_at=moment(attempt.next_us),
         )
 
 
@@ -293,11 +278,6 @@ class RedeliveryResult(WireModel):
     queued: int = Field(description="Deliveries queued by this call; one that is being sent at this moment is not.")
     remaining: int = Field(description="Deliveries that were given up in that time and are left for another call.")
 
-    @classmethod
-    def from_domain(cls, found: Redelivery) -> Self:
-        """The wire form of the progress of a redelivery."""
-        return cls(queued=found.queued, remaining=found.remaining)
-
 
 class RedeliveryRequest(WireModel):
     """The deliveries to send again."""
@@ -315,7 +295,3 @@ class RedeliveryRequest(WireModel):
 
 def _once_each(kinds: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kinds))
-
-
-def _moment(time_us: int | None) -> str | None:
-    return None if time_us is None else format_time(time_us)

@@ -97,14 +97,7 @@ class FollowerModel(WireModel):
     @classmethod
     def from_domain(cls, follower: Follower) -> Self:
         """The wire form of a follower."""
-        return cls(
-            stream=follower.stream,
-            version=follower.version,
-            mode=follower.mode,
-            used="exact" if follower.is_exact else "tables",
-            constraints_version=follower.constraints_version,
-            notices=list(follower.notices),
-        )
+        return cls.copying(follower, used="exact" if follower.is_exact else "tables")
 
 
 class WorkflowVersion(WireModel):
