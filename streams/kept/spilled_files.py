@@ -122,10 +122,6 @@ class SpilledFiles:
             if path.name not in kept and path.suffix in (_SUFFIX, ".tmp"):
                 path.unlink(missing_ok=True)
 
-    def bytes_on_disk(self) -> int:
-        """Total size of all files, in bytes."""
-        return sum(path.stat().st_size for path in self.folder.glob(f"*{_SUFFIX}"))
-
 
 def _name_of(content: bytes | pa.Buffer) -> str:
     return blake2b(content, digest_size=_DIGEST_BYTES).hexdigest() + _SUFFIX

@@ -45,6 +45,20 @@ class ControlRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class _Named:
+    """A control record that only names a stream or a pattern."""
+
+    name: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        return cls(members.text("name"))
+
+
+@dataclass(frozen=True, slots=True)
 class StreamOn:
     """A stream exists from here on, or gets a new declaration."""
 
@@ -61,19 +75,10 @@ class StreamOn:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamOff:
+class StreamOff(_Named):
     """A stream ends here with everything that belongs to it; a later ``StreamOn`` declares it again, without state."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_OFF
-
-    name: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(members.text("name"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,35 +139,17 @@ class PatternOn:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternOff:
+class PatternOff(_Named):
     """A pattern stops here, its partial matches included."""
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_OFF
 
-    name: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(members.text("name"))
-
 
 @dataclass(frozen=True, slots=True)
-class PatternPause:
+class PatternPause(_Named):
     """A pattern sees nothing from here on and loses its partial matches; ``PatternOn`` with its version resumes it."""
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_PAUSE
-
-    name: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(members.text("name"))
 
 
 @dataclass(frozen=True, slots=True)
