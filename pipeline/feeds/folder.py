@@ -165,9 +165,6 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self._allowed = set(_look(self._options.folder))
 
-    def reportLatestOffset(self) -> dict[str, int] | None:
-        return None
-
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """One partition per file, in order."""
         return [FolderPart(part) for part in self._opened().parts(start[_BLOCK], end[_BLOCK])]

@@ -174,9 +174,6 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = {name: high for name, (_, high) in self._ends().items()}
 
-    def reportLatestOffset(self) -> dict[str, int] | None:
-        return None
-
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """One Spark partition per topic partition with new records."""
         parts = []

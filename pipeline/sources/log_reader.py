@@ -116,9 +116,6 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._ends(self.initialOffset(), 0)
 
-    def reportLatestOffset(self) -> dict[str, str] | None:
-        return None
-
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """The shards with new entries, divided into at most ``tasks`` partitions."""
         news = [
