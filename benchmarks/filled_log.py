@@ -71,7 +71,7 @@ def declare(stores: Stores, registration: Registration, patterns: Sequence[str],
     constraint_set = order_constraints()
     registration.declare_stream(StreamDeclaration(name=STREAM, end_events=tuple(sorted(constraint_set.end_events))))
     if is_guarded:
-        registration.upload_constraints(STREAM, to_document(constraint_set))
+        registration.constraint_sets.upload(STREAM, to_document(constraint_set))
     for text in patterns:
         registration.register_pattern(STREAM, text)
 

@@ -64,7 +64,7 @@ def upload_constraints(
     """
     if media_type != _JSON and media_type not in _YAML:
         raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {_JSON} or {_YAML[0]}")
-    report = services.registration.upload_constraints(stream, body, preconditions)
+    report = services.registration.constraint_sets.upload(stream, body, preconditions)
     if not report.is_new:
         response.status_code = status.HTTP_200_OK
     give_location(response, "constraints", report.record.stream)
@@ -83,7 +83,7 @@ def list_constraints(services: Served, caller: Calling, stream: StreamFilter) ->
 @bounded
 def get_constraints(stream: str, services: Served, response: Response) -> ConstraintsModel:
     """The constraints in words, with warnings and notices."""
-    report = services.registration.constraints(stream)
+    report = services.registration.constraint_sets.current(stream)
     give_tag(response, report.record)
     return ConstraintsModel.from_domain(report)
 

@@ -12,7 +12,7 @@ from service.registering.constraint_sets import ConstraintSets
 from service.registering.derivations import Derivations
 from service.registering.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
 from service.registering.on_stream import OnStream, StreamRules
-from service.registering.reports import ConstraintReport, PatternReport, pattern_warnings
+from service.registering.reports import PatternReport, pattern_warnings
 from service.registering.strangers import require_declared, unfollowed_types
 from service.runtime import Stores
 from service.settings import Settings
@@ -51,14 +51,6 @@ class Registration:
     def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
         """Declare a stream; returns whether it is new. A stream with another declaration raises ``StreamExists``."""
         return self._stores.registry.declare_stream(declaration, condition)
-
-    def upload_constraints(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
-        """Set a stream's constraints (``ConstraintSets.upload``); impossible patterns stay, with a warning."""
-        return self.constraint_sets.upload(stream, document, condition)
-
-    def constraints(self, stream: str) -> ConstraintReport:
-        """The current constraint set of a stream."""
-        return self.constraint_sets.current(stream)
 
     def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
         """Every constraint set that a stream has had, the current one last."""

@@ -156,7 +156,7 @@ def register(folder, registration: Registration, joins: OperatorLibrary) -> None
             case "stream":
                 registration.declare_stream(StreamDeclaration.from_json({"key": "key", **body, "name": document.name}))
             case "constraints":
-                registration.upload_constraints(document.name, {"constraints": body["constraints"]})
+                registration.constraint_sets.upload(document.name, {"constraints": body["constraints"]})
             case "pattern":
                 registration.register_pattern(body["stream"], body["text"])
             case "join":

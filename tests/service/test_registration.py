@@ -49,14 +49,14 @@ def test_another_severity_is_no_next_version(registration, stores):
 
 
 def test_a_call_parses_the_constraint_set_once(registration, monkeypatch):
-    registration.upload_constraints("orders", {"constraints": ["prior(A, B)"]})
+    registration.constraint_sets.upload("orders", {"constraints": ["prior(A, B)"]})
     parses = Mock(side_effect=parse_constraints)
     monkeypatch.setattr(on_stream, "parse_constraints", parses)
     calls = [
         lambda: registration.register_pattern("orders", PATTERN),
         lambda: registration.pattern("p"),
         lambda: registration.move_pattern("p", "pause"),
-        lambda: registration.constraints("orders"),
+        lambda: registration.constraint_sets.current("orders"),
     ]
     for number, call in enumerate(calls, 1):
         call()
@@ -108,7 +108,7 @@ def test_another_key_is_refused(registration, key):
 
 @pytest.mark.parametrize("key", ["key, customer", "customer, order.id"])
 def test_a_finer_key_is_taken_and_told_that_constraints_do_not_end_it(registration, key):
-    registration.upload_constraints("orders", ["exclusive(B, C)"])
+    registration.constraint_sets.upload("orders", ["exclusive(B, C)"])
     (warning,) = registration.register_pattern("orders", f"{PATTERN} WHERE [{key}]").warnings
     assert "finer by customer" in warning
     assert registration.pattern("p")[1].conditions == ()
@@ -134,7 +134,7 @@ def test_a_json_form_that_makes_a_long_text_is_refused(stores, server_url, clock
 @pytest.mark.parametrize("event", ["SEQ(A a, NOT B)", "SEQ(A a, B+ b GREEDY)"])
 def test_a_pattern_that_waits_for_the_end_of_a_trace_needs_an_end_event(registration, event):
     registration.declare_stream(StreamDeclaration(name="endless"))
-    registration.upload_constraints("endless", {"end": ["Y"]})  # noticed: its traces stay open
+    registration.constraint_sets.upload("endless", {"end": ["Y"]})  # noticed: its traces stay open
     with pytest.raises(PatternRefused) as caught:
         registration.register_pattern("endless", f"PATTERN p EVENT {event}", is_guarded=False)
     assert caught.value.reason == "needs-end"
@@ -144,7 +144,7 @@ def test_a_pattern_that_waits_for_the_end_of_a_trace_needs_an_end_event(registra
 
 def test_constraints_that_close_a_trace_decide_what_must_not_follow(registration):
     registration.declare_stream(StreamDeclaration(name="endless"))
-    registration.upload_constraints("endless", {"end": ["Y"]})
+    registration.constraint_sets.upload("endless", {"end": ["Y"]})
     assert registration.register_pattern("endless", "PATTERN p EVENT SEQ(A a, NOT B)").is_new
     with pytest.raises(PatternRefused) as caught:
         registration.register_pattern("endless", "PATTERN q EVENT SEQ(A a, B+ b GREEDY)")
@@ -158,16 +158,16 @@ def test_what_is_probably_not_meant_is_warned_of(registration):
 
 
 def test_a_pattern_that_the_constraints_make_impossible_is_refused_with_the_reason(registration, stores):
-    registration.upload_constraints("orders", ["exclusive(A, B)"])
+    registration.constraint_sets.upload("orders", ["exclusive(A, B)"])
     with pytest.raises(UnsatisfiablePattern, match=r"exclusive\(A, B\)"):
         registration.register_pattern("orders", PATTERN)
     assert stores.registry.patterns() == []
 
 
 def test_a_document_may_name_its_stream(registration):
-    report = registration.upload_constraints(None, "stream: orders\nprior: [[A, B]]\n")
+    report = registration.constraint_sets.upload(None, "stream: orders\nprior: [[A, B]]\n")
     assert (report.record.stream, "stream" in report.record.document) == ("orders", False)
-    assert not registration.upload_constraints("orders", {"stream": "orders", "prior": [["A", "B"]]}).is_new
+    assert not registration.constraint_sets.upload("orders", {"stream": "orders", "prior": [["A", "B"]]}).is_new
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_document_may_name_its_stream(registration):
 )
 def test_a_document_is_for_one_stream(registration, stream, document):
     with pytest.raises(StreamMissing, match="name"):
-        registration.upload_constraints(stream, document)
+        registration.constraint_sets.upload(stream, document)
 
 
 def test_end_events_of_the_stream_count_without_constraints(registration):
@@ -184,7 +184,7 @@ def test_end_events_of_the_stream_count_without_constraints(registration):
 
 
 def test_an_impossible_alternative_is_warned_of(registration):
-    registration.upload_constraints("orders", ["exclusive(A, B)"])
+    registration.constraint_sets.upload("orders", ["exclusive(A, B)"])
     report = registration.register_pattern("orders", "PATTERN p EVENT SEQ(A a, OR(B b, C c))")
     assert len(report.warnings) == 1
     assert "exclusive(A, B)" in report.warnings[0]
@@ -211,7 +211,7 @@ def test_types_that_a_stream_does_not_declare_are_refused(registration, event, m
 
 
 def test_types_like_those_that_are_known_are_warned_of(registration, stores):
-    registration.upload_constraints("orders", ["exclusive(answered, cancelled)"])
+    registration.constraint_sets.upload("orders", ["exclusive(answered, cancelled)"])
     stores.registry.event_types.put("orders", "opened", {}, 0)
     warnings = registration.register_pattern("orders", "PATTERN p EVENT SEQ(opend o, NOT answerd, other c)").warnings
     assert [warning for warning in warnings if "did you mean" in warning] == [
@@ -228,7 +228,7 @@ def test_types_like_those_that_are_known_are_warned_of(registration, stores):
 
 
 def test_failing_conditions_are_told_in_words(registration):
-    registration.upload_constraints("orders", ["exclusive(B, C)"])
+    registration.constraint_sets.upload("orders", ["exclusive(B, C)"])
     registration.register_pattern("orders", PATTERN)
     report, found = registration.pattern("p")
     assert report.pattern.name == "p"
@@ -249,43 +249,43 @@ def test_a_deleted_pattern_is_gone(registration, stores):
 
 @pytest.mark.parametrize("document", ["- exclusive(A, B)", '["exclusive(A, B)"]', b'{"exclusive": [["A", "B"]]}'])
 def test_json_and_yaml_say_the_same(registration, stores, document):
-    report = registration.upload_constraints("orders", document)
+    report = registration.constraint_sets.upload("orders", document)
     assert report.record.document == {"constraints": [{"exclusive": ["A", "B"]}], "end": ["Z"]}
-    assert not registration.upload_constraints("orders", ["exclusive(B, A)"]).is_new
+    assert not registration.constraint_sets.upload("orders", ["exclusive(B, A)"]).is_new
     assert controls(stores) == ["stream-on", "constraints-on"]
 
 
 def test_a_pattern_that_new_constraints_make_impossible_stays_with_a_warning(registration):
     registration.register_pattern("orders", PATTERN)
-    report = registration.upload_constraints("orders", ["exclusive(A, B)"])
+    report = registration.constraint_sets.upload("orders", ["exclusive(A, B)"])
     (warning,) = report.warnings
     assert "p stays registered" in warning
     assert "exclusive(A, B)" in warning
     assert registration.pattern("p")[0].pattern.is_active
-    assert registration.constraints("orders").warnings == report.warnings
+    assert registration.constraint_sets.current("orders").warnings == report.warnings
 
 
 def test_contradictory_constraints_are_refused(registration, stores):
     with pytest.raises(ContradictoryConstraints, match="existence"):
-        registration.upload_constraints("orders", ["existence(A)", "absence(A)"])
+        registration.constraint_sets.upload("orders", ["existence(A)", "absence(A)"])
     assert controls(stores) == ["stream-on"]
 
 
 def test_every_problem_of_a_document_is_told(registration):
     with pytest.raises(InvalidConstraints) as caught:
-        registration.upload_constraints("orders", "- exclusive(A)\n- prior(A, B)\n- sometimes(A)\n")
+        registration.constraint_sets.upload("orders", "- exclusive(A)\n- prior(A, B)\n- sometimes(A)\n")
     assert [problem.line for problem in caught.value.problems] == [1, 3]
 
 
 def test_the_number_of_constraints_is_limited(stores, server_url, clock, registration):
     settings = settings_for(server_url, limits={"max_constraints": 1})
     with pytest.raises(InvalidConstraints, match="more than 1"):
-        Registration(stores, settings, clock).upload_constraints("orders", ["prior(A, B)", "prior(B, C)"])
+        Registration(stores, settings, clock).constraint_sets.upload("orders", ["prior(A, B)", "prior(B, C)"])
 
 
 def test_mismatches_with_the_declaration_are_noticed(registration):
     registration.declare_stream(StreamDeclaration(name="few", event_types=("A", "B")))
-    notices = registration.upload_constraints("few", {"prior": [["A", "C"]], "end": ["B"]}).record.notices
+    notices = registration.constraint_sets.upload("few", {"prior": [["A", "C"]], "end": ["B"]}).record.notices
     assert len(notices) == 2
     assert notices[0].startswith("B: end events")
     assert notices[1].startswith("C: not among")
@@ -293,9 +293,9 @@ def test_mismatches_with_the_declaration_are_noticed(registration):
 
 def test_constraints_need_their_stream(registration):
     with pytest.raises(UnknownStream):
-        registration.upload_constraints("payments", [])
+        registration.constraint_sets.upload("payments", [])
     with pytest.raises(UnknownConstraints):
-        registration.constraints("orders")
+        registration.constraint_sets.current("orders")
 
 
 SHOP = StreamDeclaration(
@@ -335,13 +335,13 @@ def test_a_key_that_is_not_declared_is_refused_with_what_may_be_named(shop):
 
 
 def test_constraints_say_nothing_of_a_further_key(shop):
-    shop.upload_constraints("shop", {"exclusive": [["A", "B"]]})
+    shop.constraint_sets.upload("shop", {"exclusive": [["A", "B"]]})
     with pytest.raises(UnsatisfiablePattern):
         shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b)")
     report = shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer_id]")
     assert report.warnings[-1].startswith("it is matched by the further key customer (data.customer_id)")
     assert not any("can never match" in warning for warning in report.warnings)
-    assert shop.constraints("shop").warnings == ()
+    assert shop.constraint_sets.current("shop").warnings == ()
     report, found = shop.pattern("p")
     assert (found.conditions, report.pattern.route) == ((), "customer")
 
@@ -376,7 +376,7 @@ def test_what_ends_a_pattern_is_found_once_for_each_state_of_its_stream(registra
     registration.register_pattern("orders", PATTERN)
     without = registration.pattern("p")[1]
     assert registration.pattern("p")[1] is without
-    registration.upload_constraints("orders", {"constraints": ["prior(B, C)"]})
+    registration.constraint_sets.upload("orders", {"constraints": ["prior(B, C)"]})
     under = registration.pattern("p")[1]
     assert registration.pattern("p")[1] is under
     assert [condition.explanation.event_type for condition in under.conditions] != [

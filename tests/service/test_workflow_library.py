@@ -62,7 +62,7 @@ def controls(stores):
 
 
 def current(registration):
-    return registration.constraints("orders")
+    return registration.constraint_sets.current("orders")
 
 
 def test_a_model_is_compiled_and_kept(library, clock):
@@ -207,8 +207,8 @@ def replace_none():
 
 
 def test_what_is_written_by_hand_stays_beside_the_workflow(library, registration):
-    registration.upload_constraints("orders", {"exclusive": [["Check", "Note"]], "settings": {"prune": "shadow"}})
-    own = registration.constraints("orders").record.document
+    registration.constraint_sets.upload("orders", {"exclusive": [["Check", "Note"]], "settings": {"prune": "shadow"}})
+    own = registration.constraint_sets.current("orders").record.document
     joined = library.upload(upload_of(stream="orders", mode="tables")).followers[0]
     record = current(registration).record
     assert joined.constraints_version == record.version == 2
@@ -216,12 +216,12 @@ def test_what_is_written_by_hand_stays_beside_the_workflow(library, registration
     effective = current(registration).constraint_set
     assert str(effective.constraints[0]) == "exclusive(Check, Note)"
     assert effective.settings.prune == "shadow"
-    registration.upload_constraints("orders", ["exclusive(Ship, Note)"])
+    registration.constraint_sets.upload("orders", ["exclusive(Ship, Note)"])
     after = current(registration)
     assert after.record.following == record.following
     assert "exclusive(Note, Ship)" in map(str, after.constraint_set.constraints)
     assert "exclusive(Check, Note)" not in map(str, after.constraint_set.constraints)
-    registration.upload_constraints("orders", own)
+    registration.constraint_sets.upload("orders", own)
     assert library.unfollow("orders").record.following is None
     assert current(registration).record.document == own
 
@@ -240,7 +240,7 @@ def test_a_stream_that_follows_nothing_says_so(library, registration):
             call("orders")
         with pytest.raises(UnknownStream):
             call("nowhere")
-    registration.upload_constraints("orders", ["exclusive(A, B)"])
+    registration.constraint_sets.upload("orders", ["exclusive(A, B)"])
     with pytest.raises(NotFollowing):
         library.unfollow("orders")
 
@@ -248,11 +248,11 @@ def test_a_stream_that_follows_nothing_says_so(library, registration):
 def test_a_hand_written_set_cannot_bring_a_workflow(library, registration, stores):
     library.upload(upload_of(stream="orders"))
     with pytest.raises(WorkflowInDocument, match="PUT /v1/workflows"):
-        registration.upload_constraints("orders", controls(stores)[-1].document)
+        registration.constraint_sets.upload("orders", controls(stores)[-1].document)
 
 
 def test_nobody_can_follow_what_contradicts_the_rules_written_by_hand(library, registration, stores):
-    registration.upload_constraints("orders", ["absence(Receive)"])
+    registration.constraint_sets.upload("orders", ["absence(Receive)"])
     library.upload(upload_of())
     with pytest.raises(ContradictoryConstraints):
         library.follow("orders", "order")
@@ -275,7 +275,7 @@ def test_ends_and_types_that_do_not_go_together_are_noticed(library, registratio
 
 
 def test_types_of_the_workflow_are_known_where_others_deviate(library, registration):
-    registration.upload_constraints("orders", {"constraints": [], "settings": {"unknown_types": "deviate"}})
+    registration.constraint_sets.upload("orders", {"constraints": [], "settings": {"unknown_types": "deviate"}})
     report = library.upload(upload_of(stream="orders"))
     assert report.followers[0].is_exact
     assert {"Check", "Ship", "Reject"} <= current(registration).constraint_set.settings.types
@@ -338,7 +338,7 @@ def test_a_picture_may_show_what_a_transaction_did(library, registration, stores
 
 
 def test_records_of_streams_from_before_workflows_are_wholly_written_by_hand(library, registration, stores, clock):
-    registration.upload_constraints("orders", ["exclusive(Check, Note)"])
+    registration.constraint_sets.upload("orders", ["exclusive(Check, Note)"])
     record = stores.registry.constraints("orders")
     old = replace(record, own=None)
     assert old.written == record.document
