@@ -330,7 +330,7 @@ class Killer:
         client, deadline = self._service.client, time.monotonic() + self._plan.patience_s
         while time.monotonic() < deadline:
             try:
-                backlog = client.get("/pipeline")["backlog"] if client.is_ready() else None
+                backlog = client.get("/pipeline")["backlog"] if client.missing() is None else None
             except ForestallError:
                 backlog = None
             if backlog is not None:

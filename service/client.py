@@ -113,13 +113,6 @@ class ForestallClient:
         """Delete the resource of a path."""
         self._retrying(self._call, "DELETE", path)
 
-    def is_ready(self) -> bool:
-        """Whether the whole service is ready; makes one attempt."""
-        try:
-            return self._http.get("/ready").status_code == httpx.codes.OK
-        except httpx.TransportError:
-            return False
-
     def missing(self) -> str | None:
         """The missing parts of the service, in words; None if it is ready. Makes one attempt."""
         try:
