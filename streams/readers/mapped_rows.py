@@ -76,19 +76,23 @@ def mapped_row(row: RawRow, path: Path, layout: KeyPlace, options: ReaderOptions
     return RawRow(place=row.place, body=orjson.dumps(keyed_cloudevent(event, SOURCE, layout.key)))
 
 
-def _lines(stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions) -> Iterator[RawRow]:
+def raw_lines(stream: io.BufferedReader, max_row_bytes: int) -> Iterator[RawRow]:
+    """The lines of a file that are not empty, by their numbers; a line that is too long is cut after its limit."""
     number = 0
-    while line := stream.readline(layout.max_row_bytes + 2):
+    while line := stream.readline(max_row_bytes + 2):
         number += 1
-        is_whole = line.endswith(b"\n") or len(line) < layout.max_row_bytes + 2
+        is_whole = line.endswith(b"\n") or len(line) < max_row_bytes + 2
         while not is_whole:
-            rest = stream.readline(layout.max_row_bytes)
+            rest = stream.readline(max_row_bytes)
             is_whole = rest.endswith(b"\n") or not rest
         text = (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).strip()
-        if not text:
-            continue
-        row = RawRow(place=number, body=text)
-        yield row if len(text) > layout.max_row_bytes else mapped_row(row, path, layout, options)
+        if text:
+            yield RawRow(place=number, body=text)
+
+
+def _lines(stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions) -> Iterator[RawRow]:
+    for row in raw_lines(stream, layout.max_row_bytes):
+        yield row if len(row.body) > layout.max_row_bytes else mapped_row(row, path, layout, options)
 
 
 def _comma_separated(

@@ -31,13 +31,12 @@ from streams.keys import KeyForm, place_for
 from streams.readers.assembling import Assembly
 from streams.readers.comma_separated import refuse_repeated, width_fault
 from streams.readers.csv_form import CsvForm, examine
-from streams.readers.mapped_rows import MAPPED_ROWS, RawRow, mapped_row
+from streams.readers.mapped_rows import MAPPED_ROWS, RawRow, mapped_row, raw_lines
 from streams.readers.opening import open_events
 from streams.readers.options import ReaderOptions
 from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event, refuse_columns, type_keys
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1_024
 _SHOWN_BYTES = 4_000
 
@@ -108,16 +107,7 @@ def _bounded(rows: Iterator[RawRow], layout: RowLayout) -> Iterator[RawRow]:
 
 
 def _json_lines(stream: io.BufferedReader, _path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:
-    number = 0
-    while line := stream.readline(layout.max_row_bytes + 2):
-        number += 1
-        is_whole = line.endswith(b"\n") or len(line) < layout.max_row_bytes + 2
-        while not is_whole:
-            rest = stream.readline(layout.max_row_bytes)
-            is_whole = rest.endswith(b"\n") or not rest
-        text = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).strip()
-        if text:
-            yield RawRow(place=number, body=text)
+    return raw_lines(stream, layout.max_row_bytes)
 
 
 def _comma_separated(
