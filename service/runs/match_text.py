@@ -1,6 +1,6 @@
 """Matches as JSON text, in order: written by the columns that alerts are written from.
 
-The meaning is ``matching.match_document`` in the order of ``nfa.match_order``.
+Tests compare them with matches written one at a time, in the order of ``nfa.match_order``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EVENTS_AT_ONCE = 32_768  # bound by matches; what is made of them stays in the 
 
 
 def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = frozenset()) -> list[bytes]:
-    """The matches as ``match_document`` shows them, between commas, in parts that follow one another.
+    """The matches as JSON objects, between commas, in parts that follow one another.
 
     Args:
         lanes: Where they were found, in the order of the log.
