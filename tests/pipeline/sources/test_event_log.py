@@ -323,9 +323,9 @@ def test_a_server_that_stays_away_is_an_error(own_server):
     own_server.start()
 
 
-def test_the_source_is_made_of_plain_options():
+def test_the_source_is_made_of_plain_options(server):
     options = EventLogOptions(
-        redis_url="redis://h/0", shards=3, max_entries=7, max_bytes=8, retain_entries=9, tasks=4, wait_ms=5
+        redis_url=server.url, shards=3, max_entries=7, max_bytes=8, retain_entries=9, tasks=4, wait_ms=5
     )
     assert EventLogOptions.from_mapping(options.to_mapping()) == options
     reader = EventLogSource(options.to_mapping()).streamReader(StructType())
