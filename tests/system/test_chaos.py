@@ -29,13 +29,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryServi
         yield found
 
 
-def test_killed_workers_do_not_restart_the_pipeline(service: TemporaryService) -> None:
-    plan = Plan(events=6_000, kills=3, pause_s=1.0, kinds=["worker"])
-    outcome = disturbed(service, plan, case=Orders("workers", mark="w"))
+@pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.deep)])
+def test_killed_workers_do_not_restart_the_pipeline(service: TemporaryService, kills: int) -> None:
+    plan = Plan(events=2_000 * kills, kills=kills, pause_s=1.0, kinds=["worker"])
+    outcome = disturbed(service, plan, case=Orders(f"workers-{kills}", mark=f"w{kills}"))
     assert outcome.faults == []
-    assert outcome.killed == {"worker": 3}
+    assert outcome.killed == {"worker": kills}
     assert outcome.starts["pipeline"] == 1
-    assert len(outcome.expected) > 150
+    assert len(outcome.expected) > 50 * kills
 
 
 def test_random_kills_lose_nothing_and_tell_nothing_twice(service: TemporaryService, tmp_path: Path) -> None:
