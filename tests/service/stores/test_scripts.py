@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-import pipeline.sources
+import pipeline
 import service.stores
 from house import PACKAGES, ROOT
 from service.stores.connection import register
@@ -19,7 +19,9 @@ SCRIPTS = sorted(
     if path.parent.name != "parts"
 )
 PARTS = sorted((STORES / "scripts/parts").glob("*.lua"))
-ENDS = Path(pipeline.sources.__file__).with_name("ends.lua")
+OF_THE_PIPELINE = sorted(Path(pipeline.__file__).parent.rglob("*.lua"))  # tested where they are used
+EVERY = [("service.stores", f"scripts/{name}") for name in SCRIPTS]
+EVERY += [(f"pipeline.{path.parent.name}", path.stem) for path in OF_THE_PIPELINE]
 CALL = re.compile(r"\bregister\(\w+, \"([\w/]+)\"\)")
 
 
@@ -46,14 +48,13 @@ def test_every_script_has_a_test(name):
 
 def test_no_lua_file_is_elsewhere():
     found = {path for package in PACKAGES for path in (ROOT / package).rglob("*.lua")}
-    assert found == {ENDS, *PARTS, *(STORES / f"scripts/{name}.lua" for name in SCRIPTS)}
+    assert found == {*OF_THE_PIPELINE, *PARTS, *(STORES / f"scripts/{name}.lua" for name in SCRIPTS)}
 
 
-@pytest.mark.parametrize("name", [*SCRIPTS, "ends"])
-def test_a_script_uses_every_name_of_its_header_and_nothing_else(name):
-    is_ends = name == "ends"
-    script = read_script("pipeline.sources", name) if is_ends else read_script("service.stores", f"scripts/{name}")
-    text = body(ENDS.read_text(encoding="utf-8") if is_ends else source(name))
+@pytest.mark.parametrize(("package", "name"), EVERY)
+def test_a_script_uses_every_name_of_its_header_and_nothing_else(package, name):
+    script = read_script(package, name)
+    text = body((ROOT / package.replace(".", "/") / f"{name}.lua").read_text(encoding="utf-8"))
     names = [one.removesuffix("*") for one in (*script.keys, *script.args)]
     assert len(names) == len(set(names))
     unused = [one for one in names if not re.search(rf"(?<![.\w']){one}\b", text)]
@@ -65,8 +66,7 @@ def test_a_script_uses_every_name_of_its_header_and_nothing_else(name):
 
 def uses(name):
     """The parts that a script names in its header."""
-    found = re.search(r"^--! uses: (.*)$", source(name), flags=re.MULTILINE)
-    return set(found[1].split(", ")) if found else set()
+    return {part for parts in re.findall(r"^--! uses: (.*)$", source(name), re.MULTILINE) for part in parts.split(", ")}
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda path: path.stem)
