@@ -22,8 +22,11 @@ from .job import JobOptions, LogQuery, Sink, run_pipeline, start_empty, start_qu
 from .loading import load_states
 from .progress import BatchProgress, BatchReport
 from .resharding import divide_states, forget_states
-from .runs.backtest import BacktestOptions, BacktestResult, run_backtest
+from .runs.backtest import BacktestResult, run_backtest
 from .runs.history import History, history_files
+from .runs.in_process import InProcess, is_small
+from .runs.in_spark import InSpark
+from .runs.tasks import BacktestOptions
 from .snapshots import missing_snapshots
 from .sources import EventLogOptions, log_ends
 from .spark.cluster import ClusterOptions, ExecutorWatch, await_machines, is_local, require_master
@@ -49,6 +52,8 @@ __all__ = [
     "Heartbeat",
     "HeldOptions",
     "History",
+    "InProcess",
+    "InSpark",
     "JavaMissing",
     "JobOptions",
     "KafkaClientMissing",
@@ -77,6 +82,7 @@ __all__ = [
     "forget_states",
     "history_files",
     "is_local",
+    "is_small",
     "load_states",
     "log_ends",
     "missing_snapshots",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from operator import attrgetter
-
-from pyspark import RDD, SparkContext
 
 from pipeline.runs.history import History, batches_of, parts_of
 from pipeline.runs.merging import Portion, in_order
@@ -14,17 +11,13 @@ from shards import DeciderState, Decision, RoundPlan, Variant, decisions_of, obs
 from streams import EventBatch, EventFileError
 
 
-def deciding(
-    context: SparkContext, histories: Mapping[str, History], plan: RoundPlan
-) -> RDD[Decision | DeciderState] | None:
-    """What is decided, and the states of the deciders, one task for each variant; None: nothing is decided."""
-    observing = [(number, one) for number, one in enumerate(plan.variants) if observed_streams(one) & histories.keys()]
-    if not observing:
-        return None
-    return context.parallelize(observing, len(observing)).flatMap(partial(_decided, histories))
+def observing_variants(histories: Mapping[str, History], plan: RoundPlan) -> list[tuple[int, Variant]]:
+    """The variants for which something is decided, with their indices."""
+    return [(number, one) for number, one in enumerate(plan.variants) if observed_streams(one) & histories.keys()]
 
 
-def _decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision | DeciderState]:
+def decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision | DeciderState]:
+    """What is decided for a variant, given with its index, and the states of the deciders."""
     number, variant = observing
     observed = observed_streams(variant)
     try:

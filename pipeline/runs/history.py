@@ -4,9 +4,9 @@ Files are read by the usual readers, divided into parts where possible. One task
 events at a time (CSV and XES: all). A reading error does not fail the task but becomes a fact with the reason, so that
 users see the reader's own words.
 
-A portion is a batch of many events: Spark moves and orders portions, which costs it next to nothing, and a shard's task
-puts their events in order (``merging``). The facts of all files reach every shard before its portions. Events have
-numbers that rise in the order of the files, so that what is derived from events of one time has an order.
+A portion is a batch of many events: an executor moves and orders portions, which costs it next to nothing, and a
+shard's task puts their events in order (``merging``). The facts of all files reach every shard before its portions.
+Events have numbers that rise in the order of the files, so that what is derived from events of one time has an order.
 """
 
 from __future__ import annotations
@@ -15,19 +15,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, pairwise
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from pyspark import RDD, SparkContext
 
 from pipeline.runs.merging import Portion
 from streams import AttributePath, EventBatch, EventFileError, StreamDeclaration
 from streams.readers import ReaderOptions, iterate_batches, iterate_events, line_spans, read_batch
 
 _PORTION_ROWS = 65_536  # over all shards
-_PARTS_PER_CORE = 2
 _FILE_BITS = 40  # low bits of event numbers: the place in a file; the bits above: the file number
 POSTED = -1
 """The variant of posted events, which every variant gets."""
@@ -154,19 +151,6 @@ def history_files(path: Path) -> tuple[Path, ...]:
     if not found:
         raise EventFileError(f"{path}: the folder has no event files", file=str(path))
     return tuple(found)
-
-
-def deal_out(context: SparkContext, histories: Mapping[str, History], shards: int, cuts: Cuts) -> RDD[Dealt]:
-    """Facts and portions by shard, in no order; portions end after the events that are cuts of their stream."""
-    parts = parts_of(histories, _PARTS_PER_CORE * context.defaultParallelism)
-    # Times that count the events of all files are only known to a task that reads all files.
-    tasks = 1 if any(one.options.times == "line" for one in histories.values()) else len(parts)
-    return context.parallelize(parts, max(tasks, 1)).mapPartitions(reading(histories, shards, cuts))
-
-
-def in_shards(dealt: RDD[Dealt], shards: int) -> RDD[Dealt]:
-    """Facts and portions by shard, one partition each, in the order of their places."""
-    return dealt.repartitionAndSortWithinPartitions(shards, itemgetter(0))
 
 
 def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:

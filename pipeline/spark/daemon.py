@@ -29,7 +29,7 @@ def main() -> None:
 
 def _matcher_modules() -> Iterator[str]:
     """Modules that matching needs and reading does not; hosts of operators load on first use."""
-    yield from ("pipeline.runs.backtest", "pipeline.job", "pipeline.warmup", "shards.place")
+    yield from ("pipeline.runs.in_spark", "pipeline.job", "pipeline.warmup", "shards.place")
     kinds = import_module("shards.kinds")
     yield from (module.name for module in walk_packages(kinds.__path__, f"{kinds.__name__}."))
 

@@ -1,30 +1,21 @@
-"""Runs a backtest with Spark in this process."""
+"""Runs a backtest in this process, with Spark where the history is large."""
 
 from __future__ import annotations
 
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from pipeline import (
-    BacktestOptions,
-    BacktestResult,
-    History,
-    SessionOptions,
-    build_context,
-    compiling_beside,
-    end_session,
-    end_with_process,
-    is_local,
-    run_backtest,
-)
+import pipeline  # the names that it loads Spark for are used with a large history only
+from pipeline import BacktestOptions, BacktestResult, History, InProcess, is_small, run_backtest
 from service.process import signals_held
 from shards import EXERCISES, PatternKind, RoundPlan, run_exercises
-from streams.compiling import JSON_LINES, CompileProgress, progress_of
+from streams.compiling import JSON_LINES, CompileProgress, compile_kernels, progress_of
 from streams.readers import kind_of
 
 _SHARDS_PER_CORE = 4
@@ -74,34 +65,44 @@ def run_job(
     options: BacktestOptions | None = None,
     report: Reports | None = None,
 ) -> BacktestResult:
-    """Match the histories of some streams; starts and stops Spark.
+    """Match the histories of some streams: small ones in this process, others in Spark, which is started and stopped.
 
     Raises:
         JavaMissing: No Java is found for Spark.
         EventFileError: A file of the history cannot be read.
-        BacktestFailed: Spark gave up.
+        BacktestFailed: Spark gave up, or a result cannot be written.
     """
-    chosen, said = options or BacktestOptions(shards=use.shards), report or Reports()
+    chosen, reports = options or BacktestOptions(shards=use.shards), report or Reports()
+    needed = _exercises(histories, plan)
+    if is_small(histories):
+        compile_kernels(needed, reports.compiling)
+        return run_backtest(InProcess(), histories, plan, chosen, reports.progress)
+    with _spark(use, needed, reports) as context:
+        return run_backtest(pipeline.InSpark(context), histories, plan, chosen, reports.progress)
+
+
+@contextmanager
+def _spark(use: SparkUse, exercises: Sequence[str], reports: Reports) -> Iterator[Any]:
+    """A Spark context that ends with the block."""
     with ExitStack() as ends:
         scratch = ends.enter_context(tempfile.TemporaryDirectory(prefix="forestall-backtest-"))
-        where = SessionOptions(
+        where = pipeline.SessionOptions(
             data_folder=use.data_folder or Path(scratch),
             master=use.master,
             writes_archive=True,
             settings=use.settings,
         )
+        compiled_here = exercises if pipeline.is_local(use.master) else []  # a cluster's machines compile their own
         with (
-            compiling_beside(_exercises(histories, plan, use), said.compiling),
+            pipeline.compiling_beside(compiled_here, reports.compiling),
             signals_held(),  # else a signal could leave Spark's Java process running
         ):
-            context = build_context(where)
-            ends.callback(end_with_process if use.is_last else end_session, context)
-        return run_backtest(context, histories, plan, chosen, said.progress)
+            context = pipeline.build_context(where)
+            ends.callback(pipeline.end_with_process if use.is_last else pipeline.end_session, context)
+        yield context
 
 
-def _exercises(histories: Mapping[str, History], plan: RoundPlan, use: SparkUse) -> list[str]:
-    if not is_local(use.master):
-        return []  # the machines of a cluster compile their own
+def _exercises(histories: Mapping[str, History], plan: RoundPlan) -> list[str]:
     needed = run_exercises(plan)
     if progress_of([PatternKind.exercise]).is_complete:  # no part of it needs to be recorded
         needed = [PatternKind.exercise, *(one for one in needed if one in EXERCISES)]

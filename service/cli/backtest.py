@@ -17,7 +17,7 @@ from rich.table import Table
 
 from constraints import ConstraintSet
 from nfa import Prune, describe_pattern, parse_pattern
-from pipeline import BacktestOptions, BacktestResult, History, check_java, history_files
+from pipeline import BacktestOptions, BacktestResult, History, history_files
 from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
@@ -142,8 +142,7 @@ def backtest(
 
 
 def _begin(context: typer.Context) -> None:
-    """Prepare for Spark; a backtest of a project is run, any other one has to name its patterns and events."""
-    check_java()
+    """Prepare for signals; a backtest of a project is run, any other one has to name its patterns and events."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
     said = context.params
     if said["project"] is None:

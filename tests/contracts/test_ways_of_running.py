@@ -8,8 +8,7 @@ from random import Random
 import orjson
 import pytest
 
-from pipeline.runs.backtest import BacktestOptions, run_backtest
-from pipeline.runs.history import History
+from pipeline import BacktestOptions, History, InProcess, InSpark, run_backtest
 from service import Registration, build_stores
 from service.intake.posting import Intake
 from service.processes import timekeeper
@@ -174,9 +173,17 @@ def test_shards_and_rounds_give_equal_rows(tmp_path, name):
         assert said((one.label, body) for one in rows for body in one.bodies.to_pylist()) == expected
 
 
+def test_a_backtest_in_this_process_gives_the_rows_of_one_shard(tmp_path):
+    require_rows_of_one_shard(InProcess, tmp_path)
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-def test_spark_gives_the_rows_of_one_shard(spark, tmp_path):
+def test_a_backtest_in_spark_gives_the_rows_of_one_shard(spark, tmp_path):
+    require_rows_of_one_shard(lambda: InSpark(spark.sparkContext), tmp_path)
+
+
+def require_rows_of_one_shard(executor, tmp_path) -> None:
     for name in RULES:
         project, events = project_of(tmp_path, name), events_of(name)
         plan = plan_of(project)
@@ -186,7 +193,7 @@ def test_spark_gives_the_rows_of_one_shard(spark, tmp_path):
             file.write_bytes(b"".join(orjson.dumps(render_plain(one)) + b"\n" for one in batch.to_events()))
             options = reading_of(project.stream(stream).declaration)
             histories[stream] = History(files=(file,), options=options, routes=plan.routes(stream))
-        result = run_backtest(spark.sparkContext, histories, plan, BacktestOptions(shards=3, limit=10**6))
+        result = run_backtest(executor(), histories, plan, BacktestOptions(shards=3, limit=10**6))
         found = [(kind, orjson.dumps(one)) for kind, some in result.rows.items() for one in some]
         assert said(found) == inline(project, events, 1), name
 

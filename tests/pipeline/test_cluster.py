@@ -275,7 +275,7 @@ def test_what_a_machine_lacks_is_said_with_its_name():
 
 
 def test_all_packages_that_the_job_imports_are_looked_for():
-    program = "import sys, pipeline.runs.backtest, pipeline.job, pipeline.warmup; print(*sys.modules)"
+    program = "import sys, pipeline.runs.in_spark, pipeline.job, pipeline.warmup; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     named = packages_distributions()

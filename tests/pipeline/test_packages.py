@@ -7,7 +7,7 @@ from pipeline.spark.packages import SHIPPED, pack
 
 PROGRAM = """
 import sys
-import pipeline.runs.backtest
+import pipeline.runs.in_spark
 import pipeline.job
 import pipeline.warmup
 import shards.kinds.joins.host

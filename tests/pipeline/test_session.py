@@ -81,7 +81,7 @@ def test_workers_that_match_have_the_pipeline_when_they_begin_and_others_only_th
     def imported(_):
         import sys  # noqa: PLC0415  # sent by value, so that nothing is imported for it
 
-        looked_for = ("pipeline.runs.backtest", "pipeline.job", "pipeline.warmup", "shards.place")
+        looked_for = ("pipeline.runs.in_spark", "pipeline.job", "pipeline.warmup", "shards.place")
         yield [name in sys.modules for name in (*looked_for, "pipeline.sources.log_reader")]
 
     def seen():

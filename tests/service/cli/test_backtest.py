@@ -133,7 +133,6 @@ def in_rounds(histories, plan, *_):
 
 
 def test_two_projects_are_compared_by_the_identity_of_each_kind_of_result(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("service.cli.backtest.check_java", lambda: None)
     monkeypatch.setattr("service.cli.backtest.run_job", in_rounds)
     for name, window, alias in (("new", "2 s", "a"), ("old", "5 s", "b")):
         (tmp_path / name).mkdir()
@@ -159,7 +158,6 @@ def test_two_projects_are_compared_by_the_identity_of_each_kind_of_result(call, 
 
 
 def test_a_backtest_of_a_project_may_be_of_the_beginning_of_its_transactions(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("service.cli.backtest.check_java", lambda: None)
     monkeypatch.setattr("service.cli.backtest.run_job", in_rounds)
     (tmp_path / "rules").mkdir()
     text = "PATTERN late EVENT SEQ(O a, WITHIN 3 s NOT P)"

@@ -459,8 +459,7 @@ def _in_order(found: dict[str, Any]) -> dict[str, list[str]]:
         (["--events", "invoices=none.jsonl", "--key", "data.x"], "with --project, its documents say this"),
     ],
 )
-def test_a_backtest_of_a_project_that_cannot_be_meant_so_is_refused(chain, call, monkeypatch, options, said):
-    monkeypatch.setattr("service.cli.backtest.check_java", lambda: None)
+def test_a_backtest_of_a_project_that_cannot_be_meant_so_is_refused(chain, call, options, said):
     status, out, err = call("backtest", "--project", str(chain), *options)
     assert (status, out) == (2, "")
     assert said in " ".join(err.split())

@@ -1,0 +1,76 @@
+"""A backtest in this process: the tasks of a round run one after the other.
+
+It holds the history in memory, and is meant for small ones, for which Spark takes longer to start than to match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from pipeline.errors import BacktestFailed
+from pipeline.runs.backtest import READING_SHARE, Progress
+from pipeline.runs.deciding import decided
+from pipeline.runs.history import Dealt, History, parts_of
+from pipeline.runs.tasks import HANDED_ON, Reported, RoundTask
+from shards import DeciderState, Decision, Variant
+
+SMALL_BYTES = 16 << 20
+"""Histories of fewer bytes are matched in this process."""
+
+_PACKED = {".gz": 8, ".parquet": 8}  # how many bytes of text a compressed byte may be
+
+
+def is_small(histories: Mapping[str, History]) -> bool:
+    """Whether histories are matched faster in this process than Spark starts."""
+    files = [file for history in histories.values() for file in history.files]
+    try:
+        return sum(file.stat().st_size * _PACKED.get(file.suffix.lower(), 1) for file in files) < SMALL_BYTES
+    except OSError:
+        return True  # the reader reports the file
+
+
+class InProcess:
+    """Runs the tasks of a backtest in this process."""
+
+    def __init__(self) -> None:
+        self._earlier: list[Reported] = []
+
+    def decisions(
+        self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
+    ) -> Sequence[Decision | DeciderState]:
+        """The decisions of variants, one variant after the other."""
+        made: list[Decision | DeciderState] = []
+        for one in observing:
+            made += decided(histories, one)
+            progress(0.0)
+        return made
+
+    def run(self, task: RoundTask, progress: Progress) -> Iterator[Reported]:
+        """The output of a round."""
+        earlier = list(self._earlier)
+        dealt = [
+            *task.reader()(parts_of(task.histories, 1)),
+            *(one for some in earlier for one in task.handed_to(some)),
+        ]
+        dealt.sort(key=itemgetter(0))
+        progress(READING_SHARE)
+        for shard, own in groupby(dealt, lambda one: one[0].shard):
+            for reported in _matched(task, own):
+                if reported[0] == HANDED_ON:
+                    self._earlier.append(reported)
+                else:
+                    yield reported
+            progress(READING_SHARE + (1.0 - READING_SHARE) * (shard + 1) / task.options.shards)
+
+    def close(self) -> None:
+        """Release the output of earlier rounds."""
+        self._earlier.clear()
+
+
+def _matched(task: RoundTask, dealt: Iterator[Dealt]) -> list[Reported]:
+    try:
+        return list(task.matched(dealt))
+    except OSError as error:
+        raise BacktestFailed(f"the backtest failed: {error}") from error

@@ -1,0 +1,122 @@
+"""A backtest in Spark: the tasks of a round run on all cores of a machine or a cluster.
+
+Only the task that reads a file ever holds it whole in memory; the output of earlier rounds stays on disk. The job uses
+plain RDDs, not frames, because the planner of frames takes longer to start than a small history to match.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import TimeoutError as StillRunning
+from functools import partial
+from operator import itemgetter
+from typing import TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark import RDD, SparkContext, StorageLevel
+from pyspark.errors import PySparkException
+
+from pipeline.errors import BacktestFailed
+from pipeline.runs.backtest import READING_SHARE, Progress
+from pipeline.runs.deciding import decided
+from pipeline.runs.history import History, parts_of
+from pipeline.runs.tasks import HANDED_ON, Reported, RoundTask
+from pipeline.spark.account import summary_of
+from pipeline.spark.workers import matcher_workers
+from shards import DeciderState, Decision, Variant
+
+_POLL_S = 0.1
+_PARTS_PER_CORE = 2
+
+_Answer = TypeVar("_Answer")
+
+
+class InSpark:
+    """Runs the tasks of a backtest in Spark."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._earlier: list[RDD[Reported]] = []
+
+    def decisions(
+        self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
+    ) -> Sequence[Decision | DeciderState]:
+        """The decisions of variants, each in a task of its own."""
+        tasks = self._context.parallelize(observing, len(observing)).flatMap(partial(decided, histories))
+        return _SparkWork(self._context, progress).run(tasks.collect)
+
+    def run(self, task: RoundTask, progress: Progress) -> Iterable[Reported]:
+        """The output of a round."""
+        parts = parts_of(task.histories, _PARTS_PER_CORE * self._context.defaultParallelism)
+        tasks = 1 if task.reads_lines else max(len(parts), 1)
+        dealt = [self._context.parallelize(parts, tasks).mapPartitions(task.reader())]
+        dealt += [one.flatMap(task.handed_to) for one in self._earlier]
+        in_shards = self._context.union(dealt).repartitionAndSortWithinPartitions(task.options.shards, itemgetter(0))
+        reported = in_shards.mapPartitions(task.matched)
+        if not task.is_last:
+            self._earlier.append(reported.persist(StorageLevel.DISK_ONLY))
+            reported = reported.filter(_stays)
+        return _SparkWork(self._context, progress).run(reported.collect)
+
+    def close(self) -> None:
+        """Release the output of earlier rounds."""
+        for one in self._earlier:
+            one.unpersist()
+
+
+def _stays(reported: Reported) -> bool:
+    return reported[0] != HANDED_ON
+
+
+class _SparkWork:
+    """Runs a Spark job in another thread, so that this thread can report progress and be interrupted."""
+
+    def __init__(self, context: SparkContext, progress: Progress) -> None:
+        self._context = context
+        self._progress = progress
+        self._told = 0.0
+
+    def run(self, action: Callable[[], _Answer]) -> _Answer:
+        """Run ``action`` and return its result.
+
+        Raises:
+            BacktestFailed: Spark gave up.
+        """
+        group = f"backtest-{uuid.uuid4().hex}"
+
+        def work() -> _Answer:
+            self._context.setJobGroup(group, "backtest", interruptOnCancel=True)
+            with matcher_workers(self._context):
+                return action()
+
+        with ThreadPoolExecutor(1, thread_name_prefix="backtest") as pool:
+            answer = pool.submit(work)
+            try:
+                return self._wait(answer, group)
+            except (PySparkException, Py4JError) as error:
+                raise BacktestFailed(f"the backtest failed: {summary_of(error)}") from error
+            finally:
+                while not answer.done():  # the job may begin only now
+                    self._context.cancelJobGroup(group)
+                    wait([answer], _POLL_S)
+
+    def _wait(self, answer: Future[_Answer], group: str) -> _Answer:
+        while True:
+            try:
+                return answer.result(_POLL_S)
+            except StillRunning:
+                self._tell(group)
+
+    def _tell(self, group: str) -> None:
+        """Report the progress of the stages: the first reads, the second matches."""
+        tracker = self._context.statusTracker()
+        infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = sorted(stage for info in infos if info is not None for stage in info.stageIds)
+        share = 0.0
+        for stage, part in zip(stages, (READING_SHARE, 1.0 - READING_SHARE), strict=False):
+            if (info := tracker.getStageInfo(stage)) is not None and info.numTasks:
+                share += part * info.numCompletedTasks / info.numTasks
+        self._told = max(self._told, share)
+        self._progress(self._told)

@@ -1,0 +1,180 @@
+"""One round of a backtest as a task: what it reads, and what it does with the events of a shard.
+
+The rows of a shard are cut off at a limit before they leave it; if a folder is given, all rows go to files.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import orjson
+
+from pipeline.runs.history import POSTED, Dealt, History, Part, Source, handed_on, reading, received
+from pipeline.runs.merging import Portion, in_order
+from shards import RoundPlan, RoundRows, ShardRound, run_exercises
+from streams import lines_of
+from streams.compiling import run_exercise
+
+FACTS = "facts"
+SUMMARY = "summary"
+HANDED_ON = "handed on"
+
+_FED_ROWS = 16_384  # state size is measured after each chunk of this many events
+
+Reported: TypeAlias = tuple[str, int, Sequence[Any]]
+"""A task's output: a label (of ``RoundRows``, facts, the summary or what is handed on), the variant, and JSON objects.
+
+Under ``HANDED_ON`` the objects are ``Dealt``, for a later round.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestOptions:
+    """Options of a backtest.
+
+    Attributes:
+        shards: Parts into which keys are divided; more give finer progress, fewer give larger batches.
+        limit: The most rows of each kind that are returned.
+        output: A folder for all rows, JSON lines by kind and shard; every task must reach it.
+    """
+
+    shards: int
+    limit: int = 10_000
+    output: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundTask:
+    """One round of a backtest; sent to the processes that run parts of it.
+
+    Attributes:
+        plan: The plan of all rounds.
+        number: Index of the round.
+        options: Options of the backtest.
+        histories: The histories that the round reads, by stream.
+        ordered: Streams whose events are matched in the order of the files.
+        newest_us: Time of the newest event of each posted stream; empty in the first round.
+    """
+
+    plan: RoundPlan
+    number: int
+    options: BacktestOptions
+    histories: Mapping[str, History]
+    ordered: frozenset[str]
+    newest_us: Mapping[str, int]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no round comes after this one."""
+        return self.number == len(self.plan.rounds) - 1
+
+    @property
+    def reads_lines(self) -> bool:
+        """Whether times count the events of all files, so that they must be read one after another."""
+        return any(one.options.times == "line" for one in self.histories.values())
+
+    def reader(self) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
+        """The function that reads parts of the histories; a process that calls it does not import the engine."""
+        return reading(self.histories, self.options.shards, self.plan.cuts)
+
+    def handed_to(self, reported: Reported) -> Iterator[Dealt]:
+        """The events among the output of an earlier round that this round reads."""
+        label, _, things = reported
+        streams = self.plan.reads(self.number)
+        return (thing for thing in things if label == HANDED_ON and thing[0].source.stream in streams)
+
+    def matched(self, dealt: Iterable[Dealt]) -> Iterator[Reported]:
+        """The output for the input of one shard."""
+        began_s = time.time()
+        shard, facts, sources = received(dealt)
+        yield FACTS, 0, [orjson.dumps(asdict(facts) | {"began_s": began_s})]
+        first = next(sources, None)
+        if first is None or facts.error is not None:
+            return
+        plan, shards = self.plan, self.options.shards
+        if len(plan.variants) > 1:
+            _load(tuple(run_exercises(plan)))
+        one = ShardRound(plan, self.number, shard)
+        with ExitStack() as files:
+            names = [variant.name for variant in plan.variants]
+            rows = ShardRows(names, self.options, self.number * shards + shard, files)
+            found = _found(one, chain([first], sources), self.newest_us or facts.newest_us, self.ordered)
+            yield from ((some.label, some.variant, some.bodies.to_pylist()) for some in rows.of(found))
+            rows.publish()
+        summary = {
+            "variants": [counts.to_document() for counts in one.counts],
+            "comparisons": [counts.to_document() for counts in one.comparisons],
+        }
+        yield SUMMARY, 0, [orjson.dumps(summary)]
+        for variant, stream, events in one.handed_on:
+            yield HANDED_ON, variant, list(handed_on(events, Source(variant, 0, stream), rows.shard, shards))
+
+
+@dataclass(slots=True)
+class ShardRows:
+    """Passes on a task's rows for its shard up to a limit, and writes all of them to files."""
+
+    names: Sequence[str]
+    options: BacktestOptions
+    shard: int
+    files: ExitStack
+    _open: dict[str, IO[bytes]] = field(default_factory=dict)
+    _said: Counter[str] = field(default_factory=Counter)
+
+    def of(self, found: Iterable[RoundRows]) -> Iterator[RoundRows]:
+        """The rows that go to the driver."""
+        for rows in found:
+            place = f"{rows.label}.{self.names[rows.variant]}" if rows.variant else rows.label
+            if self.options.output is not None:
+                self._file(self.options.output, place).write(lines_of(rows.bodies))
+            free = self.options.limit - self._said[place]
+            self._said[place] += len(rows)
+            if free > 0:
+                yield rows if free >= len(rows) else replace(rows, bodies=rows.bodies[:free])
+
+    def _file(self, folder: Path, place: str) -> IO[bytes]:
+        if place not in self._open:
+            final = folder / f"{place}-{self.shard:05d}.jsonl"
+            partial = folder / f".{final.name}.{os.getpid()}"
+            file = self.files.enter_context(partial.open("wb"))
+            self._open[place] = file
+        return self._open[place]
+
+    def publish(self) -> None:
+        """Rename the finished files to their final names."""
+        for place, file in self._open.items():
+            file.close()
+            Path(file.name).replace(Path(file.name).parent / f"{place}-{self.shard:05d}.jsonl")
+
+
+def _found(
+    one: ShardRound,
+    sources: Iterable[tuple[Source, Iterator[Portion]]],
+    newest_us: Mapping[str, int],
+    ordered: frozenset[str],
+) -> Iterator[RoundRows]:
+    yield from one.begin()
+    for source, portions in sources:
+        is_posted = source.variant == POSTED
+        variant = None if is_posted else source.variant
+        for batch in in_order(portions, is_ordered=not is_posted or source.stream in ordered):
+            for first in range(0, len(batch), _FED_ROWS):
+                part = batch.slice(first, min(_FED_ROWS, len(batch) - first))
+                yield from one.feed(source.stream, part, route=source.route, variant=variant, epoch=source.epoch)
+    yield from one.finish(newest_us)
+
+
+@cache
+def _load(exercises: Sequence[str]) -> None:
+    """Load kernels once per process, so that in a comparison the first variant does not pay for all."""
+    for exercise in exercises:
+        run_exercise(exercise)
