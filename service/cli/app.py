@@ -58,7 +58,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "check": (
             "Check patterns: can they match, and which events terminate them early? Exit status 1: one can never match."
         ),
-        "backtest": "Run patterns over past events with Spark, and compare them with others.",
+        "backtest": "Run patterns over past events, and compare them with others.",
         "backtests": "Backtests of the running service.",
         "generate": "Generate events of interleaved transactions: the order-fulfilment workload, or a workflow.",
         "discover": "Discover the constraints that past transactions keep.",

@@ -119,7 +119,7 @@ def backtest(
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     cores: Annotated[int | None, typer.Option(min=1, help="Number of cores to use (default: all).")] = None,
 ) -> None:
-    """Run patterns over past events with Spark, and compare them with others."""
+    """Run patterns over past events, and compare them with others."""
     _begin(context)
     constraint_set, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     grouped = chosen_key(key)
@@ -252,7 +252,7 @@ def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output:
 
 
 def _check(question: Question) -> None:
-    """Reject options and patterns that cannot be run, before Spark starts; print notices of probable mistakes."""
+    """Reject options and patterns that cannot be run, before the run; print notices of probable mistakes."""
     asked = {"--compare-pruning": question.compares_pruning, "--compare-constraints": question.compares_constraints}
     for option, is_asked in asked.items():
         if is_asked and question.constraint_set is None:
@@ -275,7 +275,7 @@ def _with_ends(
 
 
 def _require_empty(folder: Path | None) -> None:
-    """Check that the results can be written to a folder, before Spark starts."""
+    """Check that the results can be written to a folder, before the run."""
     if folder is None:
         return
     try:

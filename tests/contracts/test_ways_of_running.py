@@ -1,4 +1,4 @@
-"""Rules of every kind give equal rows in every way of running: inline shards, rounds of Spark, the live log."""
+"""Rules of every kind give equal rows inline, in rounds with and without Spark, and by the live log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from streams.readers import reading_of
 from tests.builders.service import HandClock, settings_for
 from tests.service.test_continuous import Continuous
 from tests.service.test_derived_chain import Job, settled
-from tests.shards.rounds import rounds_of
 
 STREAMS = """
 {kind: stream, name: orders, keys: {customer: data.customer}, end_events: [End]}
@@ -163,27 +162,25 @@ def register(folder, registration: Registration, joins: OperatorLibrary) -> None
 
 
 @EVERY
-def test_shards_and_rounds_give_equal_rows(tmp_path, name):
+def test_shards_in_one_process_give_equal_rows(tmp_path, name):
     project, events = project_of(tmp_path, name), events_of(name)
     expected = inline(project, events, 1)
     assert len(expected) > 50
     assert inline(project, events, 8) == expected
-    for shards in (1, 8):
-        rows = rounds_of(plan_of(project), events, shards)
-        assert said((one.label, body) for one in rows for body in one.bodies.to_pylist()) == expected
 
 
-def test_a_backtest_in_this_process_gives_the_rows_of_one_shard(tmp_path):
-    require_rows_of_one_shard(InProcess, tmp_path)
+@pytest.mark.parametrize("shards", [1, 8])
+def test_a_backtest_in_this_process_gives_the_rows_of_one_shard(tmp_path, shards):
+    require_rows_of_one_shard(InProcess, shards, tmp_path)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_backtest_in_spark_gives_the_rows_of_one_shard(spark, tmp_path):
-    require_rows_of_one_shard(lambda: InSpark(spark.sparkContext), tmp_path)
+    require_rows_of_one_shard(lambda: InSpark(spark.sparkContext), 3, tmp_path)
 
 
-def require_rows_of_one_shard(executor, tmp_path) -> None:
+def require_rows_of_one_shard(executor, shards: int, tmp_path) -> None:
     for name in RULES:
         project, events = project_of(tmp_path, name), events_of(name)
         plan = plan_of(project)
@@ -193,7 +190,7 @@ def require_rows_of_one_shard(executor, tmp_path) -> None:
             file.write_bytes(b"".join(orjson.dumps(render_plain(one)) + b"\n" for one in batch.to_events()))
             options = reading_of(project.stream(stream).declaration)
             histories[stream] = History(files=(file,), options=options, routes=plan.routes(stream))
-        result = run_backtest(executor(), histories, plan, BacktestOptions(shards=3, limit=10**6))
+        result = run_backtest(executor(), histories, plan, BacktestOptions(shards=shards, limit=10**6))
         found = [(kind, orjson.dumps(one)) for kind, some in result.rows.items() for one in some]
         assert said(found) == inline(project, events, 1), name
 

@@ -1,5 +1,6 @@
-"""The whole way of a backtest: asked for, run by the worker's process with Spark, and looked at."""
+"""The whole way of a backtest: asked for, run by the worker's process, and looked at."""
 
+import sys
 import time
 from functools import cache
 
@@ -24,11 +25,18 @@ from tests.service.backtests.histories import (
     write_lines,
 )
 
-pytestmark = [pytest.mark.redis, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 TEXT = "PATTERN p EVENT SEQ(A a, F f)"
 OLD = "PATTERN p EVENT SEQ(A a, F f [v > 2])"
 PATIENCE_S = 300.0
+LARGE = """
+import runpy
+import pipeline.runs.in_process
+
+pipeline.runs.in_process.SMALL_BYTES = 0
+runpy.run_module("service.backtests.run", run_name="__main__")
+"""
 
 
 @pytest.fixture
@@ -65,8 +73,8 @@ def declare(stores):
     put_constraints(stores.registry, "orders", to_document(constraint_set), (), 1)
 
 
-def run_to_end(stores, library, clock, *names):
-    worker = Worker(stores, clock)
+def run_to_end(stores, library, clock, *names, **options):
+    worker = Worker(stores, clock, **options)
     deadline = time.monotonic() + PATIENCE_S
     try:
         while any(not library.get(name)[0].is_over for name in names):
@@ -133,3 +141,17 @@ def test_a_file_that_cannot_be_read_is_told(stores, served, clock):
     ((found, summary),) = run_to_end(stores, library, clock, name)
     assert (found.status, found.error["code"], summary) == ("failed", "event-file", None)
     assert "line 2: not JSON" in found.error["detail"]
+
+
+@pytest.mark.spark
+def test_a_large_history_is_matched_in_spark(stores, served, clock):
+    declare(stores)
+    events = events_of()
+    write_lines(served.backtest_dir / "one.jsonl", events[1::2])
+    write_lines(served.backtest_dir / "two.jsonl", events[::2])
+    library = BacktestLibrary(stores, served, clock)
+    name = library.ask(BacktestDraft(stream="orders", pattern=PatternChoice(text=TEXT), path=".")).id
+    ((found, _),) = run_to_end(stores, library, clock, name, command=(sys.executable, "-P", "-c", LARGE))
+    assert (found.status, found.error) == ("done", None)
+    assert alerts_as_matches(all_alerts(library, name)) == expected(TEXT, is_open=False)
+    assert (served.data_dir / "spark").is_dir()

@@ -2,32 +2,49 @@
 
 import subprocess
 import sys
-from collections import Counter
 from inspect import signature
 
 import orjson
 import pytest
 import typer
 
-from pipeline import BacktestResult
 from service.cli.backtest import backtest
 from service.cli.match import match
-from shards import ComparisonCounts, RoundPlan, VariantCounts
+from shards import RoundPlan
 from streams import AutoLateness
-from streams.readers import Columns, ReaderOptions, read_batch
-from tests.shards.rounds import rounds_of
+from streams.readers import Columns, ReaderOptions
+
+LARGE = """
+import pipeline.runs.in_process
+from service.cli import main
+
+pipeline.runs.in_process.SMALL_BYTES = 0
+main()
+"""
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_a_backtest_finds_what_match_finds_and_compares(call, files):
+@pytest.fixture(params=["small", pytest.param("large", marks=[pytest.mark.spark, pytest.mark.slow])])
+def backtested(request, call, files):
+    """Runs a backtest, in this process or in Spark, and returns its JSON."""
+
+    def run(*arguments):
+        if request.param == "small":
+            status, out, err = call("backtest", *arguments, "--json")
+            assert status == 0, err
+            return orjson.loads(out)
+        command = [sys.executable, "-c", LARGE, "backtest", *arguments, "--json"]
+        done = subprocess.run(command, capture_output=True, cwd=files, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr.decode()  # a process of its own: it ends the session of Spark
+        return orjson.loads(done.stdout)
+
+    return run
+
+
+def test_a_backtest_finds_what_match_finds_and_compares(backtested, call, files):
     (files / "events.jsonl").rename(files / "one.jsonl")
     asked = ["--events", "one.jsonl", "--constraints", "rules.yaml", "--cores", "1"]
     words = ("--pattern", "expensive.pattern", "--against", "any.pattern", "--compare-pruning", "--output", "rows")
-    command = [sys.executable, "-c", "from service.cli import main; main()", "backtest", *words, *asked, "--json"]
-    done = subprocess.run(command, capture_output=True, cwd=files, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr.decode()  # a process of its own: it ends the session of Spark
-    found = orjson.loads(done.stdout)
+    found = backtested(*words, *asked)
     _, out, _ = call("match", "--pattern", "expensive.pattern", *asked[:4], "--output", "json")
     matches = orjson.loads(out)["matches"]
     assert [(alert["key"], alert["bindings"]) for alert in found["alerts"]] == [
@@ -41,6 +58,15 @@ def test_a_backtest_finds_what_match_finds_and_compares(call, files):
     assert [orjson.loads(line)["key"] for line in lines] == ["t1"]
 
 
+def test_a_small_history_is_matched_without_spark(files):
+    program = "import sys, atexit; atexit.register(lambda: print('pyspark' in sys.modules))"
+    command = [sys.executable, "-c", f"{program}; from service.cli import main; main()", "backtest"]
+    asked = ["--pattern", "expensive.pattern", "--events", "events.jsonl", "--json"]
+    done = subprocess.run([*command, *asked], capture_output=True, cwd=files, timeout=300, check=False)
+    found, has_spark = done.stdout.splitlines()
+    assert (len(orjson.loads(found)["alerts"]), has_spark) == (1, b"False"), done.stderr.decode()
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -52,7 +78,7 @@ def test_a_backtest_finds_what_match_finds_and_compares(call, files):
         (["--events", "events.jsonl", "--cores", "0"], "cores"),
     ],
 )
-def test_bad_calls_are_refused_before_spark_starts(call, files, monkeypatch, more, words):
+def test_bad_calls_are_refused_before_the_run(call, files, monkeypatch, more, words):
     monkeypatch.setattr("service.cli.backtest.run_job", None)
     status, out, err = call("backtest", "--pattern", "expensive.pattern", *more)
     assert (status, out) == (2, "")
@@ -115,25 +141,7 @@ return: {order: id(o), payment: id(p)}
 """
 
 
-def in_rounds(histories, plan, *_):
-    """The job without Spark."""
-    rows: dict[str, list] = {}
-    for one in rounds_of(plan, {name: read_batch(some.files[0], some.options) for name, some in histories.items()}, 2):
-        place = f"{one.label}.{plan.variants[one.variant].name}" if one.variant else one.label
-        rows.setdefault(place, []).extend(map(orjson.loads, one.bodies.to_pylist()))
-    counts = {
-        label: sum(len(some) for place, some in rows.items() if place.startswith(label)) for label in ("added", "lost")
-    }
-    tested = VariantCounts(rows=Counter({kind: len(some) for kind, some in rows.items()}))
-    variants, others = {"pattern": tested, "against": VariantCounts()}, {"against": ComparisonCounts(**counts)}
-    return BacktestResult(
-        events=8, rounds=len(plan.rounds), first_us=0, last_us=0, variants=variants, comparisons=others, rows=rows,
-        read_s=0.0, match_s=0.0,
-    )  # fmt: skip
-
-
-def test_two_projects_are_compared_by_the_identity_of_each_kind_of_result(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("service.cli.backtest.run_job", in_rounds)
+def test_two_projects_are_compared_by_the_identity_of_each_kind_of_result(call, tmp_path):
     for name, window, alias in (("new", "2 s", "a"), ("old", "5 s", "b")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "rules.yaml").write_text(RULES.replace("WINDOW", window).replace("NAME", alias))
@@ -157,8 +165,7 @@ def test_two_projects_are_compared_by_the_identity_of_each_kind_of_result(call, 
     assert "compared with against:\n- paid  k0  paid at 2026-01-01T00:00:03Z" in out
 
 
-def test_a_backtest_of_a_project_may_be_of_the_beginning_of_its_transactions(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("service.cli.backtest.run_job", in_rounds)
+def test_a_backtest_of_a_project_may_be_of_the_beginning_of_its_transactions(call, tmp_path):
     (tmp_path / "rules").mkdir()
     text = "PATTERN late EVENT SEQ(O a, WITHIN 3 s NOT P)"
     (tmp_path / "rules" / "rules.yaml").write_text(

@@ -1,8 +1,6 @@
 """A project runs without a service: over files, and over the events of its tests."""
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from random import Random
 from typing import Any
@@ -402,8 +400,6 @@ def test_a_measured_lateness_is_the_same_however_the_events_are_cut(tmp_path, ca
     assert last == f"lateness  s  {said}"
 
 
-@pytest.mark.spark
-@pytest.mark.slow
 def test_a_backtest_of_a_project_finds_what_a_run_finds(tmp_path, call):
     folder, rng = tmp_path / "rules", Random(3)
     folder.mkdir()
@@ -429,10 +425,9 @@ def test_a_backtest_of_a_project_finds_what_a_run_finds(tmp_path, call):
         asked += ["--events", f"{stream}={tmp_path}/{stream}.jsonl"]
     ran = orjson.loads(call("run", str(folder), *asked, "--output", "json")[1])
     options = ("--limit", "100000", "--cores", "2", "--output", str(tmp_path / "rows"), "--json")
-    command = [sys.executable, "-c", "from service.cli import main; main()", "backtest", "--project", str(folder)]
-    done = subprocess.run([*command, *asked, *options], capture_output=True, cwd=ROOT, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr.decode()  # a process of its own: it ends the session of Spark
-    found = orjson.loads(done.stdout)
+    status, out, err = call("backtest", "--project", str(folder), *asked, *options)
+    assert status == 0, err
+    found = orjson.loads(out)
     letters = Counter(one["stream"] for one in ran["dead_letters"])
     counted = {name: {"not-derivable": number} for name, number in letters.items()}
     assert ran.pop("stats") == {"events": 600, "dead_letters": counted}
