@@ -15,6 +15,7 @@ from pipeline.runs.deciding import decided
 from pipeline.runs.history import Dealt, History, parts_of
 from pipeline.runs.tasks import HANDED_ON, Reported, RoundTask
 from shards import DeciderState, Decision, Variant
+from streams import ForestallError
 
 SMALL_BYTES = 32 << 20
 """Histories of fewer bytes are matched in this process: Spark saves less time than its start takes."""
@@ -72,5 +73,8 @@ class InProcess:
 def _matched(task: RoundTask, dealt: Iterator[Dealt]) -> list[Reported]:
     try:
         return list(task.matched(dealt))
-    except OSError as error:
-        raise BacktestFailed(f"the backtest failed: {error}") from error
+    except ForestallError:
+        raise
+    # house: allow broad-except: whatever it is, the backtest failed, and its reason is shown, as of a task of Spark
+    except Exception as error:
+        raise BacktestFailed(f"the backtest failed: {type(error).__name__}: {error}") from error
