@@ -68,9 +68,16 @@ class WireModel(BaseModel):
 
     @classmethod
     def copying(cls, record: object, **members: Any) -> Self:
-        """The wire form of a record: the given members; the others are attributes of the record, by the same names."""
-        copied = {name for name in cls.model_fields if name not in members and hasattr(record, name)}
-        return cls(**{name: getattr(record, name) for name in copied}, **members)
+        """The wire form of a record: the given members; the others are attributes of the record, by the same names.
+
+        A time such as ``registered_at`` is the attribute ``registered_us`` as text, and ``at`` is ``at_us``.
+        """
+        for name in cls.model_fields.keys() - members.keys():
+            if hasattr(record, name):
+                members[name] = getattr(record, name)
+            elif name.endswith("at") and hasattr(record, attribute := f"{name.removesuffix('_at')}_us"):
+                members[name] = moment(getattr(record, attribute))
+        return cls(**members)
 
     @model_validator(mode="wrap")
     @classmethod

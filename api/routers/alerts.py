@@ -71,7 +71,7 @@ def acknowledge_alert(
 ) -> AcknowledgementModel:
     """Mark an alert as seen. Repeating it changes nothing: the answer is who acknowledged it first, and when."""
     mark = Acknowledgement(at_us=services.clock.now_us(), by=request.by)
-    return AcknowledgementModel.from_domain(services.stores.alerts.marks.acknowledge(alert_id, mark))
+    return AcknowledgementModel.copying(services.stores.alerts.marks.acknowledge(alert_id, mark))
 
 
 @router.post(
@@ -84,4 +84,4 @@ def add_note(alert_id: str, note: NewNote, services: Served) -> NoteModel:
     """Add a note to an alert. Looking up the alert shows its notes, oldest first."""
     written = Note(id=f"note_{uuid.uuid4().hex}", at_us=services.clock.now_us(), text=note.text, by=note.by)
     services.stores.alerts.marks.add_note(alert_id, written)
-    return NoteModel.from_domain(written)
+    return NoteModel.copying(written)

@@ -76,7 +76,7 @@ def upload_constraints(
 def list_constraints(services: Served, caller: Calling, stream: StreamFilter) -> ConstraintsList:
     """The streams with a constraint set that the caller may touch, with its version."""
     records = shown(services.stores.registry.constraint_sets(), caller, stream)
-    return ConstraintsList(items=[ConstraintsSummary.from_domain(record) for record in records])
+    return ConstraintsList(items=[ConstraintsSummary.copying(record) for record in records])
 
 
 @router.get("/{stream}", summary="Look up the constraint set of a stream")

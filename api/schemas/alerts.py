@@ -10,7 +10,6 @@ from pydantic import ConfigDict, Field
 from api.schemas.results import ResultModel
 from api.wire import WireModel
 from service import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
-from streams import format_time
 
 EXAMPLE: dict[str, Any] = {
     "type": "alert",
@@ -46,11 +45,6 @@ class AcknowledgementModel(WireModel):
     at: str = Field(description="When it was acknowledged first.")
     by: str | None = Field(description="Who, as stated by the client.")
 
-    @classmethod
-    def from_domain(cls, mark: Acknowledgement) -> Self:
-        """The wire form of an acknowledgement."""
-        return cls(at=format_time(mark.at_us), by=mark.by)
-
 
 class NewNote(WireModel):
     """A note to be added to an alert."""
@@ -68,11 +62,6 @@ class NoteModel(WireModel):
     at: str = Field(description="When it was written.")
     text: str
     by: str | None = Field(description="The author, as stated by the client.")
-
-    @classmethod
-    def from_domain(cls, note: Note) -> Self:
-        """The wire form of a note."""
-        return cls(id=note.id, at=format_time(note.at_us), text=note.text, by=note.by)
 
 
 class AlertModel(ResultModel):
@@ -118,7 +107,7 @@ class ListedAlert(AlertModel):
         mark = alert.get("acknowledged")
         known = {name: alert[name] for name in AlertModel.model_fields if name in alert}
         if mark is not None:
-            known["acknowledged"] = AcknowledgementModel.from_domain(Acknowledgement(**mark))
+            known["acknowledged"] = AcknowledgementModel.copying(Acknowledgement(**mark))
         return cls.model_validate(known)
 
 
@@ -132,9 +121,9 @@ class AlertDetail(ListedAlert):
         """The wire form of a stored alert and its marks."""
         known = {name: alert[name] for name in AlertModel.model_fields if name in alert}
         if mark is not None:
-            known["acknowledged"] = AcknowledgementModel.from_domain(mark)
+            known["acknowledged"] = AcknowledgementModel.copying(mark)
         if notes:
-            known["notes"] = [NoteModel.from_domain(note) for note in notes]
+            known["notes"] = [NoteModel.copying(note) for note in notes]
         return cls.model_validate(known)
 
 

@@ -10,7 +10,6 @@ from pydantic import Field
 from api.wire import WireModel
 from constraints import parse_constraints
 from service import ConstraintReport, RegisteredConstraints, set_document
-from streams import format_time
 
 EXAMPLE: dict[str, Any] = {
     "stream": "orders",
@@ -80,13 +79,11 @@ class ConstraintsModel(WireModel):
     @classmethod
     def from_domain(cls, report: ConstraintReport) -> Self:
         """The wire form of a constraint set."""
-        return cls(
-            stream=report.record.stream,
-            version=report.record.version,
+        return cls.copying(
+            report.record,
             **set_document(report.constraint_set),
             warnings=list(report.warnings),
             notices=list(report.record.notices),
-            uploaded_at=format_time(report.record.uploaded_us),
             source=dict(report.record.written),
         )
 
@@ -97,11 +94,6 @@ class ConstraintsSummary(WireModel):
     stream: str
     version: int
     uploaded_at: str
-
-    @classmethod
-    def from_domain(cls, record: RegisteredConstraints) -> Self:
-        """The short form of a constraint set."""
-        return cls(stream=record.stream, version=record.version, uploaded_at=format_time(record.uploaded_us))
 
 
 class ConstraintsList(WireModel):
@@ -124,7 +116,7 @@ class ConstraintsVersion(ConstraintsSummary):
     def from_record(cls, record: RegisteredConstraints) -> Self:
         """The wire form of a version."""
         members = set_document(parse_constraints(record.document).constraint_set)
-        return cls(**ConstraintsSummary.from_domain(record).model_dump(), **members)
+        return cls.copying(record, **members)
 
 
 class ConstraintsVersions(WireModel):

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from api.wire import Older, WireModel, moment
 from service import RecentPage, Replayed, ReplayOutcome
-from streams import format_time
 
 _LISTED_CHARS = 4_000
 
@@ -26,13 +25,7 @@ class ReplayModel(WireModel):
     @classmethod
     def from_domain(cls, letter_id: str, outcome: ReplayOutcome) -> Self:
         """The wire form of an outcome."""
-        return cls(
-            id=letter_id,
-            at=format_time(outcome.at_us),
-            accepted=outcome.is_accepted,
-            code=outcome.code,
-            detail=outcome.detail,
-        )
+        return cls.copying(outcome, id=letter_id, accepted=outcome.is_accepted)
 
 
 class ReplayedList(WireModel):

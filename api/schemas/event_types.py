@@ -8,7 +8,6 @@ from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
 from service import EventType, SchemaUse
-from streams import format_time
 
 _EXAMPLE: dict[str, Any] = {
     "type": "object",
@@ -35,13 +34,7 @@ class EventTypeModel(WireModel):
     @classmethod
     def from_domain(cls, stream: str, found: EventType) -> Self:
         """The wire form of an event type."""
-        return cls(
-            stream=stream,
-            type=found.name,
-            version=found.version,
-            json_schema=dict(found.schema),
-            registered_at=format_time(found.registered_us),
-        )
+        return cls.copying(found, stream=stream, type=found.name, json_schema=dict(found.schema))
 
 
 class SchemaSwitch(WireModel):

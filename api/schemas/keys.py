@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from api.wire import Moment, Secret, WireModel, moment
 from service import MOST_GRACE_S, ApiKey, KeyDraft, KeyReport, Scope
-from streams import format_time, parse_time
+from streams import parse_time
 
 _SCOPES = "admin holds all others; patterns changes streams, patterns and the like; ingest sends events; read reads."
 _STREAMS = "The only streams that it may touch; null for all."
@@ -58,8 +58,6 @@ class KeyModel(WireModel):
         return cls.copying(
             key,
             streams=None if key.streams is None else list(key.streams),
-            created_at=format_time(key.created_us),
-            expires_at=moment(key.expires_us),
             last_used_at=moment(last_used_us),
             revoked=key.revoked_us is not None,
         )

@@ -75,7 +75,6 @@ class OperatorModel(WireModel):
         return cls.copying(
             operator,
             route=operator.route or None,
-            registered_at=format_time(operator.registered_us),
             suspension=None if operator.suspension is None else dict(operator.suspension),
             held_since=format_time(operator.since_us),
             warnings=list(warnings),

@@ -22,7 +22,6 @@ from service import (
     SkippedBacklog,
     pattern_draft,
 )
-from streams import format_time
 
 Switch: TypeAlias = Literal["on", "off"]
 State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
@@ -128,7 +127,6 @@ class PatternModel(WireModel):
             suspension=None if pattern.suspension is None else SuspensionModel.from_domain(pattern.suspension),
             route=pattern.route or None,
             into=pattern.into or None,
-            registered_at=format_time(pattern.registered_us),
         )
 
 
@@ -218,12 +216,10 @@ class PatternVersion(WireModel):
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern, last: int) -> Self:
         """The wire form of a version, given the number of versions."""
-        return cls(
-            version=pattern.version,
-            text=pattern.text,
+        return cls.copying(
+            pattern,
             constraints="on" if pattern.is_guarded else "off",
             route=pattern.route or None,
-            registered_at=format_time(pattern.registered_us),
             current=pattern.version == last,
         )
 

@@ -122,7 +122,6 @@ class PipelineModel(WireModel):
         return cls.copying(
             seen,
             running_since=moment(seen.running_since_us),
-            alive_at=moment(seen.alive_us),
             backlog=backlog,
             last_batch=None if seen.last_batch is None else BatchModel.from_domain(seen.last_batch),
             batch_seconds=dict(seen.seconds),

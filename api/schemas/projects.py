@@ -8,7 +8,6 @@ from pydantic import ConfigDict, Field
 
 from api.wire import WireModel
 from service import ProjectRecord
-from streams import format_time
 
 _MOST = 20_000
 
@@ -43,7 +42,7 @@ class ProjectModel(ProjectResources):
     def from_domain(cls, record: ProjectRecord) -> Self:
         """The wire form of a project."""
         resources = [ProjectResource(kind=kind, name=name) for kind, name in record.resources]
-        return cls(name=record.name, resources=resources, applied_at=format_time(record.applied_us))
+        return cls.copying(record, resources=resources)
 
 
 class ProjectList(WireModel):

@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field, model_validator
 from api.wire import Moment, Older, OneOf, Secret, WireModel, moment
 from service import (
     USUAL_KINDS,
-    Attempt,
     AttemptPage,
     RegisteredWebhook,
     Reply,
@@ -149,7 +148,6 @@ class WebhookModel(WireModel):
             header_names=sorted(webhook.headers),
             template=None if webhook.template is None else dict(webhook.template),
             enabled=webhook.is_enabled,
-            registered_at=format_time(webhook.registered_us),
         )
 
 
@@ -250,15 +248,6 @@ class AttemptModel(WireModel):
     error: str | None
     next_at: str | None = Field(description="When the next attempt is due; an open circuit may put it off.")
 
-    @classmethod
-    def from_domain(cls, attempt: Attempt) -> Self:
-        """The wire form of an attempt."""
-        return cls.copying(
-            attempt,
-            at=format_time(attempt.at_us),
-            next_at=moment(attempt.next_us),
-        )
-
 
 class AttemptList(WireModel):
     """A page of attempts, newest first."""
@@ -269,7 +258,7 @@ class AttemptList(WireModel):
     @classmethod
     def from_domain(cls, page: AttemptPage) -> Self:
         """The wire form of a page."""
-        return cls(items=[AttemptModel.from_domain(attempt) for attempt in page.attempts], next=page.next)
+        return cls(items=[AttemptModel.copying(attempt) for attempt in page.attempts], next=page.next)
 
 
 class RedeliveryResult(WireModel):
