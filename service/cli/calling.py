@@ -13,7 +13,9 @@ from typing import Annotated, Any, TypeAlias
 import orjson
 import typer
 import yaml
+from rich.markup import escape
 
+from service.cli.inputs import standard_error
 from service.client import ForestallClient
 from service.settings import load_settings
 
@@ -64,6 +66,29 @@ def show(document: Mapping[str, Any], *, is_json: bool) -> None:
         return
     text = yaml.safe_dump(_spoken(document), sort_keys=False, allow_unicode=True, width=_UNBROKEN)
     typer.echo("\n".join(printable(line) for line in text.splitlines()))
+
+
+def show_sentence(document: Mapping[str, Any], sentence: str, *, is_json: bool) -> None:
+    """Print an answer: as a sentence for people, or as JSON."""
+    typer.echo(orjson.dumps(document).decode() if is_json else printable(sentence))
+
+
+def show_secret(document: Mapping[str, Any], member: str, one: str, detail: str, group: str, *, is_json: bool) -> None:
+    """Print a secret that is shown only once: alone on standard output, or in the JSON of the answer.
+
+    ``one`` names the type of the resource, ``detail`` follows its id; ``group`` is the command group that rotates it.
+    """
+    id_, secret = document["id"], document[member]
+    if is_json:
+        show(document, is_json=True)
+    elif secret is None:
+        standard_error.print(
+            f"{one} {id_} exists, but the answer with its {member} was lost: 'forestall {group} rotate {id_}' gives it "
+            "another one"
+        )
+    else:
+        standard_error.print(f"{one} {id_} {escape(detail)}; its {member} is shown only once:")
+        typer.echo(secret)
 
 
 def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: bool) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable, show, show_sentence
 from service.cli.inputs import read_json, standard_error
 from service.cli.resources import Table
 from service.client import part
@@ -54,10 +53,7 @@ def put_type(
     document = read_json(schema)
     with calling(url, api_key) as client:
         found = client.put(_path(stream, name), document)
-    if is_json:
-        typer.echo(orjson.dumps(found).decode())
-    else:
-        typer.echo(printable(f"{found['type']} of {found['stream']}: version {found['version']}"))
+    show_sentence(found, f"{found['type']} of {found['stream']}: version {found['version']}", is_json=is_json)
 
 
 @event_types.command("delete")

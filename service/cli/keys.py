@@ -6,12 +6,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
-import orjson
 import typer
-from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling
-from service.cli.inputs import standard_error
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show_secret
 from service.cli.resources import Resource, Table, add_delete, add_list
 from service.client import part
 
@@ -80,7 +77,7 @@ def create(
     if days is not None:
         body["expires_at"] = (datetime.now(UTC) + timedelta(days=days)).isoformat()
     with calling(url, api_key) as client:
-        _tell(client.post("/keys", body), is_json=is_json)
+        _show_token(client.post("/keys", body), is_json=is_json)
 
 
 @keys.command()
@@ -98,21 +95,11 @@ def rotate(
 ) -> None:
     """Rotate the secret of an API key and print its new token, which is shown only once."""
     with calling(url, api_key) as client:
-        _tell(client.post(f"/keys/{part(key_id)}/rotate", {"grace_s": grace}), is_json=is_json)
+        _show_token(client.post(f"/keys/{part(key_id)}/rotate", {"grace_s": grace}), is_json=is_json)
 
 
 add_delete(keys, _KEYS, "Revoke an API key, for good.", "revoke")
 
 
-def _tell(key: dict[str, Any], *, is_json: bool) -> None:
-    if is_json:
-        typer.echo(orjson.dumps(key).decode())
-        return
-    if key["token"] is None:
-        standard_error.print(
-            f"API key {key['id']} exists, but the answer with its token was lost: 'forestall keys rotate "
-            f"{key['id']}' gives it another one"
-        )
-        return
-    standard_error.print(f"API key {key['id']} ({escape(key['name'])}); its token is shown only once:")
-    typer.echo(key["token"])
+def _show_token(key: dict[str, Any], *, is_json: bool) -> None:
+    show_secret(key, "token", "API key", f"({key['name']})", "keys", is_json=is_json)

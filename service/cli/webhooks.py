@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show_secret, show_sentence
 from service.cli.inputs import read_json, read_text, standard_error
 from service.cli.patterns import Severity
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
@@ -94,7 +93,7 @@ def add_webhook(
         secret=None if secret_file is None else read_text(secret_file).strip(),
     )
     with calling(url, api_key) as client:
-        _tell_secret(client.post("/webhooks", body), is_json=is_json)
+        _show_secret(client.post("/webhooks", body), is_json=is_json)
 
 
 @webhooks.command()
@@ -109,7 +108,7 @@ def rotate(
 ) -> None:
     """Rotate the signing secret and print the new one, which is shown only once."""
     with calling(url, api_key) as client:
-        _tell_secret(
+        _show_secret(
             client.post(f"{_WEBHOOKS.path_of(client, webhook)}/rotate-secret", given(grace_s=grace)), is_json=is_json
         )
 
@@ -119,12 +118,11 @@ def send_test(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None,
     """Send one signed test message at once. Exit status 1: the receiver did not accept it."""
     with calling(url, api_key) as client:
         found = client.post(f"{_WEBHOOKS.path_of(client, webhook)}/test", None)
-    if is_json:
-        typer.echo(orjson.dumps(found).decode())
-    elif found["delivered"]:
-        typer.echo(f"delivered: the receiver answered {found['status']} after {found['duration_ms']} ms")
+    if found["delivered"]:
+        result = f"delivered: the receiver answered {found['status']} after {found['duration_ms']} ms"
     else:
-        typer.echo(printable(f"not delivered: {found['error']}"))
+        result = f"not delivered: {found['error']}"
+    show_sentence(found, result, is_json=is_json)
     raise typer.Exit(0 if found["delivered"] else 1)
 
 
@@ -166,10 +164,7 @@ def redeliver(
                 queued += answer["queued"]
                 if not answer["remaining"] or not answer["queued"]:
                     break
-    if is_json:
-        typer.echo(orjson.dumps({"queued": queued}).decode())
-    else:
-        typer.echo(f"{queued} queued")
+    show_sentence({"queued": queued}, f"{queued} queued", is_json=is_json)
 
 
 @webhooks.command()
@@ -193,18 +188,8 @@ def _switch(webhook: str, url: str | None, api_key: str | None, *, enabled: bool
     standard_error.print(f"the webhook {escape(webhook)} is {'enabled' if enabled else 'disabled'}")
 
 
-def _tell_secret(found: Mapping[str, Any], *, is_json: bool) -> None:
-    if is_json:
-        typer.echo(orjson.dumps(found).decode())
-        return
-    if found["secret"] is None:
-        standard_error.print(
-            f"webhook {found['id']} exists, but the answer with its secret was lost: 'forestall webhooks rotate "
-            f"{found['id']}' gives it another one"
-        )
-        return
-    standard_error.print(f"webhook {found['id']} to {escape(printable(found['url']))}; its secret is shown only once:")
-    typer.echo(found["secret"])
+def _show_secret(found: Mapping[str, Any], *, is_json: bool) -> None:
+    show_secret(found, "secret", "webhook", f"to {printable(found['url'])}", "webhooks", is_json=is_json)
 
 
 def _headers(texts: list[str] | None) -> dict[str, str]:
