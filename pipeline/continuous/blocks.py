@@ -67,8 +67,8 @@ def to_bytes(rows: Iterable[RowBlock]) -> bytes:
 class BlockWriter:
     """Writes steps in their order from another thread; steps that wait are written together.
 
-    ``refused`` has shards and epochs whose steps were not written, because another task holds the shard: what the task
-    knows of such a shard is void.
+    ``refused`` has shards and epochs whose steps were not written, because another task holds the shard, or the server
+    has lost the steps before them: what the task knows of such a shard is void.
     """
 
     def __init__(self, server: redis.Redis) -> None:
@@ -85,10 +85,12 @@ class BlockWriter:
         self._raise()
         self._steps.put(step)
 
-    def flush(self) -> None:
-        """Wait until all steps are written or refused. Raises what a write raised."""
+    def flush(self) -> set[tuple[int, int]]:
+        """Wait until all steps are written or refused; takes what was refused. Raises what a write raised."""
         self._steps.join()
         self._raise()
+        refused, self.refused = self.refused, set()
+        return refused
 
     def _raise(self) -> None:
         if self._error is not None:

@@ -78,6 +78,15 @@ class Beats:
         self._thread.join()
 
 
+def fence(server: redis.Redis, shards: int) -> None:
+    """End all jobs, and let no task of theirs write from now on, even one that has not noticed it yet."""
+    changes = server.pipeline()
+    changes.delete(JOB_KEY)
+    for shard in range(shards):
+        changes.hincrby(EPOCHS_KEY, str(shard), 1)
+    changes.execute()
+
+
 def begin_job(server: redis.Redis, job: str) -> None:
     """Let the tasks of a new job take all shards; those of an earlier job stop, and are fenced."""
     changes = server.pipeline()

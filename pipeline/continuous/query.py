@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pipeline.continuous.blocks import begin_at, positions
 from pipeline.continuous.indexer import Indexer
 from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
-from pipeline.continuous.leases import are_all_loaded, await_end, begin_job, end_job, remove_unconnected
+from pipeline.continuous.leases import are_all_loaded, await_end, begin_job, end_job, fence, remove_unconnected
 from pipeline.continuous.task import TaskOptions, run_tasks
 from pipeline.errors import QueryFailed
 from pipeline.job import JobOptions, Sink
@@ -175,6 +175,7 @@ def take_over(options: JobOptions) -> JobOptions:
     Returns the options by which tasks find where results end: in blocks, which the sink follows.
     """
     server = connect(options.log)
+    fence(server, options.log.shards)
     found = {
         shard: max(start, written_up_to(server, options.log, shard), key=position_order)
         for shard, start in beginnings(server, options.log).items()
@@ -193,9 +194,9 @@ def take_over(options: JobOptions) -> JobOptions:
 def finish_blocks(options: JobOptions, sink: Sink) -> None:
     """Write the blocks that continuous tasks left, before micro-batches begin."""
     server = connect(options.log)
-    if server.exists(RANGE_KEY):
-        indexer = Indexer(options.log, sink, lambda _: None)
-        indexer.recover()
-        while indexer.write_next(wait_ms=1):
-            pass
-        server.delete(RANGE_KEY, *map(blocks_key, range(options.log.shards)))
+    fence(server, options.log.shards)
+    indexer = Indexer(options.log, sink, lambda _: None)
+    indexer.recover()
+    while indexer.write_next(wait_ms=1):
+        pass
+    server.delete(RANGE_KEY, *map(blocks_key, range(options.log.shards)))

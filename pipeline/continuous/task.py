@@ -92,13 +92,12 @@ class ShardTask:
 
     def _is_leased(self) -> bool:
         """Renew the leases if they are due; False if the job is over."""
-        refused = [shard for shard, epoch in self._held.items() if (shard, epoch) in self._writer.refused]
-        for shard in refused:
-            log.warning("step-refused", shard=shard, epoch=self._held[shard])
-            self._lose(shard)
-        if not refused and time.monotonic() < self._renewed + _RENEWED_S:
+        if not self._writer.refused and time.monotonic() < self._renewed + _RENEWED_S:
             return True
-        self._writer.flush()
+        for shard, epoch in self._writer.flush():
+            log.warning("step-refused", shard=shard, epoch=epoch)
+            if self._held.get(shard) == epoch:
+                self._lose(shard)
         self._renewed = time.monotonic()
         found = self._leases.renew()
         if found is None:

@@ -5,11 +5,12 @@ import random
 import pytest
 
 from pipeline.continuous.indexer import Indexer
+from pipeline.continuous.keys import blocks_key
 from pipeline.continuous.leases import begin_job, remove_unconnected
 from pipeline.continuous.query import finish_blocks, take_over
 from pipeline.continuous.task import ShardTask, TaskOptions
 from pipeline.sources.log_reader import log_ends
-from pipeline.sources.log_reading import connect
+from pipeline.sources.log_reading import POSITIONS_KEY, connect
 from service import AlertSink, Registration, build_stores
 from service.intake.posting import Intake
 from service.processes import timekeeper
@@ -129,14 +130,85 @@ def test_micro_batches_and_continuous_tasks_take_turns(stores, settings):
             settled(job, stores, chance)
             job.end()
         else:
-            as_batches = settings.model_copy(update={"runtime": "micro-batch"})
-            finish_blocks(
-                job_options(as_batches, stores.log.layout.read(), stores.url, 1), AlertSink(stores, HandClock())
-            )
-            batches_of = Job(as_batches, stores)
+            batches_of = into_micro_batches(settings, stores)
             post(stores, settings, part, [batches_of], chance)
             settled(batches_of, stores, chance)
     last = Continuous(settings, stores)
     come_to_rest(last, stores, chance)
     last.end()
+    assert found(stores) == expected(batches)
+
+
+def cut(batches, size):
+    events = [event for batch in batches for event in batch]
+    return [events[start : start + size] for start in range(0, len(events), size)]
+
+
+def advance(task, times=3):
+    for _ in range(times):
+        task._renewed = 0.0
+        task.step()
+        task._writer._steps.join()
+
+
+def into_micro_batches(settings, stores):
+    as_batches = settings.model_copy(update={"runtime": "micro-batch"})
+    options = job_options(as_batches, stores.log.layout.read(), stores.url, 1)
+    finish_blocks(options, AlertSink(stores, HandClock()))
+    return Job(as_batches, stores)
+
+
+def test_blocks_before_the_first_batch_are_written_before_micro_batches(stores, settings):
+    chance, batches = random.Random(1), posted(1)
+    post(stores, settings, batches, [], chance)
+    job = Continuous(settings, stores, tasks=1)
+    advance(job.tasks[0])
+    job.end()
+    batches_of = into_micro_batches(settings, stores)
+    come_to_rest(batches_of, stores, chance)
+    assert found(stores) == expected(batches)
+
+
+@pytest.mark.parametrize("is_continuous", [False, True])
+def test_a_task_of_a_former_job_writes_nothing_into_the_next(stores, settings, is_continuous):
+    chance, batches = random.Random(2), posted(2)
+    post(stores, settings, batches[: len(batches) // 2], [], chance)
+    former = Continuous(settings, stores, tasks=1)
+    advance(former.tasks[0], 1)
+    job = None if is_continuous else into_micro_batches(settings, stores)
+    if is_continuous:
+        take_over(former.options)
+    before = former.server.hgetall(POSITIONS_KEY)
+    post(stores, settings, batches[len(batches) // 2 :], [], chance)
+    former.tasks[0].step()
+    former.tasks[0]._writer._steps.join()
+    assert former.server.hgetall(POSITIONS_KEY) == before
+    former.end()
+    come_to_rest(job or Continuous(settings, stores), stores, chance)
+    assert found(stores) == expected(batches)
+
+
+def test_a_server_that_loses_its_tail_costs_one_loading(stores, settings, monkeypatch):
+    chance, batches = random.Random(3), cut(posted(3), 10)
+    post(stores, settings, batches[:3], [], chance)
+    job = Continuous(settings, stores, tasks=1)
+    task = job.tasks[0]
+    advance(task, 1)
+    while job.indexer.write_next(wait_ms=1):
+        pass
+    at = job.server.hgetall(POSITIONS_KEY)
+    post(stores, settings, batches[3:6], [], chance)
+    advance(task, 1)
+    job.server.hset(POSITIONS_KEY, mapping=at)
+    job.server.delete(*map(blocks_key, range(3)))
+    loads = []
+    load = task._shards.load
+    monkeypatch.setattr(task._shards, "load", lambda shard: (loads.append(shard), load(shard)))
+    for batch in batches[6:]:
+        post(stores, settings, [batch], [], chance)
+        advance(task, 1)
+    assert len(loads) == len(set(loads)) > 0
+    job.indexer = job.recovered()
+    come_to_rest(job, stores, chance)
+    job.end()
     assert found(stores) == expected(batches)
