@@ -267,9 +267,14 @@ class HeldShards:
         return False
 
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
-        """The newest handed over state up to a position, if it is later than another position."""
-        found = None if self._handover is None else _latest(self._handover.positions(shard), until)
-        if self._handover is None or found is None or position_order(found) <= position_order(after):
+        """The newest handed over state up to a position, if it is later than another position.
+
+        One whose entry is not in the log is from before the server lost data, and is not used.
+        """
+        handed_over = () if self._handover is None else self._handover.positions(shard)
+        known = [one for one in handed_over if _is_before(after, one) and self._is_logged(shard, one)]
+        found = _latest(known, until)
+        if self._handover is None or found is None:
             return None
         body = self._handover.read(shard, found)
         if body is None or len(body) < _UNSAVED.size:
@@ -281,6 +286,9 @@ class HeldShards:
             return None
         (unsaved_bytes,) = _UNSAVED.unpack_from(body)
         return _Held(state, unsaved_bytes=unsaved_bytes, size_bytes=len(body))
+
+    def _is_logged(self, shard: int, position: str) -> bool:
+        return bool(self._server.xrange(log_key(shard), min=position, max=position))
 
     def _begun_at(self, shard: int, saved: str | None) -> _Held:
         """The base state for a replay: a snapshot, or an empty state if the log is complete from its beginning.
@@ -363,6 +371,10 @@ class HeldShards:
         self._handover.write(shard, held.state.position, _UNSAVED.pack(held.unsaved_bytes) + body)
         self._handover.keep_only(shard, tuple(kept for kept in (before, held.state.position) if kept is not None))
         held.unshared_bytes = 0
+
+
+def _is_before(first: str, second: str) -> bool:
+    return position_order(first) < position_order(second)
 
 
 def _is_between(first: str, position: str, last: str) -> bool:

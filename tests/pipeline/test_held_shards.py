@@ -335,3 +335,13 @@ def test_a_server_that_does_not_answer_is_not_the_fault_of_an_entry(log, options
         with pytest.raises(redis.TimeoutError, match="too late"):
             advance(held, log, 0, 5)
     assert told(advance(held, log, 0, 5) + advance(held, log, 5, ENTRIES)) == expected()
+
+
+def test_a_handed_over_state_of_an_entry_that_the_server_lost_is_not_used(log, options, server):
+    advance(HeldShards(options), log, 0, 6)
+    server.client.xdel(log_key(0), log[5].position)
+    found, wanted = (
+        HeldShards(replace(options, handover=folder)).state_at(0, log[7].position)
+        for folder in (options.handover, None)
+    )
+    assert found.dump() == wanted.dump()
