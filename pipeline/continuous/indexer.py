@@ -3,6 +3,10 @@
 Before a batch is written, its number and the range of each shard in it are noted in Redis. After a crash the noted
 batch is written again under the same number, and the sink recognises what it has written already. A batch has at most
 one block of each shard.
+
+A server that was started again may have lost its last writes, and with them results, blocks and positions that the
+indexer and the tasks believe written. It has another run id, which is compared as a batch is noted: then all of them
+begin again where the server is.
 """
 
 from __future__ import annotations
@@ -14,20 +18,24 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import orjson
+import structlog
 
 from pipeline.continuous.blocks import Block, positions, read_blocks, read_range
 from pipeline.continuous.keys import RANGE_KEY, blocks_key
+from pipeline.continuous.leases import raise_epochs
 from pipeline.progress import BatchMeter, BatchReport, SinkTime, fold, merged
 from pipeline.sources.log_reader import EventLogReader
 from pipeline.sources.log_reading import START, connect
 from pipeline.sources.options import EventLogOptions
 from shards import OutputRow
-from streams import position_order
+from streams import position_order, read_script
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 
 _WAIT_MS = 500
 _SWEPT_S = 1.0
+
+log = structlog.get_logger(__name__)
 
 
 class Indexer:
@@ -43,6 +51,9 @@ class Indexer:
         self._afters: dict[int, str] = {}
         self._kept: dict[int, str] = {}
         self._reader = EventLogReader(options)
+        self._script = read_script("pipeline.continuous", "note")
+        self._note = self._server.register_script(self._script.text)
+        self._run_id = ""
         self._batch = 0
         self._swept = time.monotonic()
         self._over = threading.Event()
@@ -68,6 +79,7 @@ class Indexer:
 
     def recover(self) -> None:
         """Find where the last batch ended; it is written again, in case it was interrupted."""
+        self._run_id = self._found_run_id()
         noted = cast("bytes | None", self._server.get(RANGE_KEY))
         at = dict(enumerate(positions(self._server, self._options.shards)))
         batch: Any = {"number": 0, "afters": {}, "untils": {}} if noted is None else orjson.loads(noted)
@@ -83,7 +95,7 @@ class Indexer:
             self._write(blocks)
             self._server.set(RANGE_KEY, self._noted({}))
         for shard, after in self._afters.items():
-            if not read_range(self._server, shard, after, "+"):
+            if not self._server.xrange(blocks_key(shard), min=f"({after}", count=1):
                 self._afters[shard] = max(after, at[shard], key=position_order)
 
     def write_next(self, wait_ms: int = _WAIT_MS) -> bool:
@@ -93,11 +105,14 @@ class Indexer:
             return False
         self._batch += 1
         untils = {block.shard: block.position for block in blocks}
-        noting = self._server.pipeline(transaction=False)
-        noting.set(RANGE_KEY, self._noted(untils))
+        given = {"range": RANGE_KEY, "run_id": self._run_id, "noted": self._noted(untils)}
+        if not self._note(*self._script.bind(given)):
+            self._begin_again()
+            return True
+        trimming = self._server.pipeline(transaction=False)
         for shard in untils:
-            noting.xtrim(blocks_key(shard), minid=self._afters[shard], approximate=False)
-        noting.execute()
+            trimming.xtrim(blocks_key(shard), minid=self._afters[shard], approximate=False)
+        trimming.execute()
         self._write(blocks)
         self._afters.update(untils)
         return True
@@ -125,14 +140,25 @@ class Indexer:
             self.error = error
 
     def sweep(self) -> None:
-        """Report the progress, and remove the log's entries that no recovery needs."""
+        """Report the progress, and remove the log's entries that no recovery needs; notice a server that restarted."""
         self._swept = time.monotonic()
         if self._seen is not None:
             self._report(fold(self._durations(self._seen), self._seen))
         self._seen, self._since = None, datetime.now(UTC)
+        if self._found_run_id() != self._run_id:
+            self._begin_again()
         if self._afters != self._kept:
             self._kept = dict(self._afters)
             self._reader.commit({str(shard): after for shard, after in self._afters.items()})
+
+    def _found_run_id(self) -> str:
+        return str(cast("dict[str, Any]", self._server.info("server"))["run_id"])
+
+    def _begin_again(self) -> None:
+        """Continue where a server that was started again is, and let the tasks do so."""
+        log.warning("server-started-again")
+        raise_epochs(self._server, self._options.shards)
+        self.recover()
 
     def _write(self, blocks: Sequence[Block]) -> None:
         rows = [row for block in sorted(blocks, key=lambda block: block.shard) for row in block.to_rows()]

@@ -80,8 +80,13 @@ class Beats:
 
 def fence(server: redis.Redis, shards: int) -> None:
     """End all jobs, and let no task of theirs write from now on, even one that has not noticed it yet."""
+    server.delete(JOB_KEY)
+    raise_epochs(server, shards)
+
+
+def raise_epochs(server: redis.Redis, shards: int) -> None:
+    """Let no step be written that is under way; the owners of the shards load them again."""
     changes = server.pipeline()
-    changes.delete(JOB_KEY)
     for shard in range(shards):
         changes.hincrby(EPOCHS_KEY, str(shard), 1)
     changes.execute()

@@ -188,7 +188,7 @@ def test_a_task_of_a_former_job_writes_nothing_into_the_next(stores, settings, i
     assert found(stores) == expected(batches)
 
 
-def test_a_server_that_loses_its_tail_costs_one_loading(stores, settings, monkeypatch):
+def test_a_refused_step_costs_one_loading(stores, settings, monkeypatch):
     chance, batches = random.Random(3), cut(posted(3), 10)
     post(stores, settings, batches[:3], [], chance)
     job = Continuous(settings, stores, tasks=1)
@@ -212,3 +212,33 @@ def test_a_server_that_loses_its_tail_costs_one_loading(stores, settings, monkey
     come_to_rest(job, stores, chance)
     job.end()
     assert found(stores) == expected(batches)
+
+
+@pytest.mark.parametrize("is_log_older", [True, False])
+def test_a_server_that_loses_its_last_writes_leaves_no_gap(stores, settings, is_log_older):
+    chance, batches = random.Random(4), cut(posted(4), 10)
+    settings = settings.model_copy(update={"batch": settings.batch.model_copy(update={"max_entries": 1})})
+    post(stores, settings, batches[:3], [], chance)
+    job = Continuous(settings, stores, kills=0.0)
+    settled(job, stores, chance)
+    saved = all_keys(job.server)
+    post(stores, settings, batches[3:6], [], chance)
+    if not is_log_older:
+        saved = all_keys(job.server)
+    settled(job, stores, chance)
+    job.server.flushall()
+    for key, value in saved.items():
+        job.server.restore(key, 0, value)
+    job.indexer._run_id = "of the server before"
+    if is_log_older:
+        post(stores, settings, batches[3:6], [], chance)
+    job.indexer.sweep()
+    settled(job, stores, chance)
+    post(stores, settings, batches[6:], [job], chance)
+    come_to_rest(job, stores, chance)
+    job.end()
+    assert found(stores) == expected(batches)
+
+
+def all_keys(server):
+    return {key: server.dump(key) for key in server.scan_iter()}
