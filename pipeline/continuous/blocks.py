@@ -25,6 +25,8 @@ from streams import position_order, read_script
 
 _COMPRESSED_FROM = 4_096  # bytes of rows; smaller blocks are written as they are
 _MOST_BLOCKS = 64  # of a shard that wait for the indexer; then its steps wait
+_MOST_BYTES = 32_000_000  # about as many bytes wait
+_LEAST_BLOCKS = 4  # wait in any case: two of them may be read already
 _AHEAD = 16  # steps that a task is ahead of its writes
 _PAUSE_S = 0.01
 
@@ -111,23 +113,37 @@ class BlockWriter:
                 self._steps.task_done()
 
     def _write(self, steps: Sequence[Step]) -> None:
-        left = list(steps)
-        while left:
-            pipe = self._server.pipeline(transaction=False)
-            for step in left:
-                self._run(*self._script.bind(_given(step)), client=pipe)
-            answers = cast("list[tuple[bytes, bytes | None]]", pipe.execute())
-            full: set[int] = set()
-            again: list[Step] = []
-            for step, (outcome, at) in zip(left, answers, strict=True):
-                if outcome == b"full" or (step.shard in full and outcome == b"moved"):
-                    full.add(step.shard)
-                    again.append(step)
-                elif outcome != b"written" and not _is_done(step, outcome, at):
-                    self.refused.add((step.shard, step.epoch))
-            left = again
-            if left:
+        left = sent = list(steps)
+        while sent:
+            done = self._sent(sent)
+            is_full = len(done) < len(sent)
+            left = [step for step in left if id(step) not in done]
+            sent = list({step.shard: step for step in reversed(left)}.values())  # the first of each shard
+            while is_full and all(self._is_full(step) for step in sent):
                 time.sleep(_PAUSE_S)
+
+    def _sent(self, steps: Sequence[Step]) -> set[int]:
+        """Write steps; the ids of those that need not be sent again, because they are written or refused."""
+        pipe = self._server.pipeline(transaction=False)
+        for step in steps:
+            self._run(*self._script.bind(_given(step)), client=pipe)
+        answers = cast("list[tuple[bytes, bytes | None]]", pipe.execute())
+        full: set[int] = set()
+        done: set[int] = set()
+        for step, (outcome, at) in zip(steps, answers, strict=True):
+            if outcome == b"full" or (step.shard in full and outcome == b"moved"):
+                full.add(step.shard)
+                continue
+            done.add(id(step))
+            if outcome != b"written" and not _is_done(step, outcome, at):
+                self.refused.add((step.shard, step.epoch))
+        return done
+
+    def _is_full(self, step: Step) -> bool:
+        """Whether the step cannot be written yet, and need not be sent."""
+        epoch = cast("bytes | None", self._server.hget(EPOCHS_KEY, str(step.shard)))
+        is_owned = epoch is not None and int(epoch) == step.epoch
+        return is_owned and self._server.xlen(blocks_key(step.shard)) >= _most_blocks(step)
 
 
 def _given(step: Step) -> dict[str, Any]:
@@ -139,9 +155,14 @@ def _given(step: Step) -> dict[str, Any]:
         "epoch": step.epoch,
         "before": step.before,
         "after": step.after,
-        "most_blocks": _MOST_BLOCKS,
+        "most_blocks": _most_blocks(step),
         "rows": step.rows,
     }
+
+
+def _most_blocks(step: Step) -> int:
+    """The blocks of the shard that may wait, as if all had the size of this one."""
+    return min(_MOST_BLOCKS, max(_LEAST_BLOCKS, _MOST_BYTES // max(1, len(step.rows))))
 
 
 def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:

@@ -1,4 +1,5 @@
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -80,6 +81,33 @@ def test_steps_wait_while_the_indexer_is_behind(log, monkeypatch):
     flushing.join(5)
     assert written(log) == ["2-0 3-0", "3-0 4-0"]
     assert writer.refused == set()
+
+
+def test_steps_that_wait_are_not_sent_again_and_again(log, monkeypatch):
+    monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
+    writer, counts = BlockWriter(log), []
+    send = writer._sent
+    monkeypatch.setattr(writer, "_sent", lambda steps: (counts.append(len(steps)), send(steps))[1])
+    for number in range(8):
+        writer.put(step(f"{number}-0", f"{number + 1}-0"))
+    time.sleep(0.3)
+    log.xtrim(blocks_key(0), maxlen=0, approximate=False)
+    time.sleep(0.1)
+    log.hincrby(EPOCHS_KEY, "0", 1)
+    assert writer.flush() == {(0, 3)}
+    assert len(written(log)) == 2
+    assert sum(counts) <= 8 + 8 + 6
+
+
+def test_few_large_blocks_wait(log, monkeypatch):
+    monkeypatch.setattr(blocks, "_MOST_BYTES", 40)
+    writer = BlockWriter(log)
+    for number in range(8):
+        writer.put(step(f"{number}-0", f"{number + 1}-0"))
+    time.sleep(0.1)
+    assert len(written(log)) == 40 // len("0-0 1-0")
+    log.hincrby(EPOCHS_KEY, "0", 1)
+    writer.flush()
 
 
 def test_what_a_write_raises_reaches_the_task(log):
