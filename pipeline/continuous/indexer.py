@@ -28,7 +28,7 @@ from pipeline.sources.log_reader import EventLogReader
 from pipeline.sources.log_reading import START, connect
 from pipeline.sources.options import EventLogOptions
 from shards import OutputRow
-from streams import position_order, read_script
+from streams import ScriptInput, position_order, read_script
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 
@@ -105,7 +105,7 @@ class Indexer:
             return False
         self._batch += 1
         untils = {block.shard: block.position for block in blocks}
-        given = {"range": RANGE_KEY, "run_id": self._run_id, "noted": self._noted(untils)}
+        given: dict[str, ScriptInput] = {"range": RANGE_KEY, "run_id": self._run_id, "noted": self._noted(untils)}
         if not self._note(*self._script.bind(given)):
             self._begin_again()
             return True
@@ -152,7 +152,7 @@ class Indexer:
             self._reader.commit({str(shard): after for shard, after in self._afters.items()})
 
     def _found_run_id(self) -> str:
-        return str(cast("dict[str, Any]", self._server.info("server"))["run_id"])
+        return str(self._server.info("server")["run_id"])
 
     def _begin_again(self) -> None:
         """Continue where a server that was started again is, and let the tasks do so."""

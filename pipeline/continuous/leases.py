@@ -79,7 +79,7 @@ class Beats:
 
 
 def fence(server: redis.Redis, shards: int) -> None:
-    """End all jobs, and let no task of theirs write from now on, even one that has not noticed it yet."""
+    """End all jobs, and refuse the steps of their tasks from now on."""
     server.delete(JOB_KEY)
     raise_epochs(server, shards)
 

@@ -1,17 +1,18 @@
 --! keys: shards*
 --! args: most_entries, most_bytes, afters*
 -- The next entries of each shard after a position: at most ``most_entries`` and, but for the first one, ``most_bytes``.
+-- Shards after those whose entries have ``most_bytes`` together get none, so that the reply stays small.
+local entries, bytes, total = tonumber(most_entries), tonumber(most_bytes), 0
 local found = {}
 for shard, key in ipairs(shards) do
-  local entries = redis.call('XRANGE', key, '(' .. afters[shard], '+', 'COUNT', most_entries)
-  local size = 0
-  for i, entry in ipairs(entries) do
+  local page, size, last = {}, 0, afters[shard]
+  while total < bytes and #page < entries do
+    local entry = redis.call('XRANGE', key, '(' .. last, '+', 'COUNT', 1)[1]
+    if not entry then break end
     for _, field in ipairs(entry[2]) do size = size + #field end
-    if i > 1 and size > tonumber(most_bytes) then
-      for j = #entries, i, -1 do entries[j] = nil end
-      break
-    end
+    if #page > 0 and size > bytes then break end
+    page[#page + 1], last = entry, entry[1]
   end
-  found[shard] = entries
+  found[shard], total = page, total + size
 end
 return found

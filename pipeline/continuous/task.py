@@ -21,7 +21,7 @@ from pipeline.continuous.policy import OldestFirst, Policy
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reading import connect, stored_entry
 from shards import StoredEntry
-from streams import ForestallError, ScriptInput, log_key, read_script
+from streams import ForestallError, ScriptInput, log_key, position_order, read_script
 
 _RENEWED_S = 0.5
 _UNLEASED_S = 0.05
@@ -62,6 +62,7 @@ class ShardTask:
         self._read = self._server.register_script(self._script.text)
         self._held: dict[int, int] = {}  # epochs by shard
         self._at: dict[int, str] = {}  # where the next step of a shard begins
+        self._new: set[int] = set()  # shards whose first step under this lease is to come
         self._renewed = -_RENEWED_S
 
     def run(self) -> None:
@@ -110,6 +111,7 @@ class ShardTask:
             for shard in new:
                 self._shards.load(shard)
                 self._held[shard], self._at[shard] = found[shard], at[shard]
+                self._new.add(shard)
                 self._leases.note_loaded(shard, found[shard])
         return True
 
@@ -118,14 +120,18 @@ class ShardTask:
         self._shards.forget(shard)
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of the shards that have some; waits a moment for the first."""
+        """The next entries of the shards that have some, the oldest first; waits a moment for the first.
+
+        Of a backlog not all shards are read at once: together they have ``max_bytes``, and the last entry.
+        """
         if not self._held:
             time.sleep(_UNLEASED_S)
             return {}
         streams: dict[Any, Any] = {log_key(shard): at for shard, at in self._at.items()}
         woken = cast("list[Any]", self._server.xread(streams, count=1, block=self._options.wait_ms) or [])
-        keys = {key for key, _ in woken}
-        news = [shard for shard in self._at if log_key(shard).encode() in keys]
+        heads = {key: position_order(entries[0][0].decode()) for key, entries in woken}
+        keys = {shard: log_key(shard).encode() for shard in self._at}
+        news = sorted((shard for shard, key in keys.items() if key in heads), key=lambda shard: heads[keys[shard]])
         if not news:
             return {}
         source = self._options.held.log
@@ -143,10 +149,18 @@ class ShardTask:
         }
 
     def _advance(self, shard: int, entries: Sequence[StoredEntry]) -> None:
+        """Make a step of a shard, and pass it to the writer.
+
+        The first one under a lease is written before the shard's next begins, so a process that dies in a later one has
+        moved the position, and the quarantine counts the attempts at the step that ends processes.
+        """
         before, after = self._at[shard], entries[-1].position
         rows = self._shards.advance(shard, before, entries)
         self._at[shard] = after
         self._writer.put(Step(shard=shard, epoch=self._held[shard], before=before, after=after, rows=to_bytes(rows)))
+        if shard in self._new:
+            self._new.discard(shard)
+            self._renewed = -_RENEWED_S  # writes what waits
 
 
 def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[int]]:

@@ -1,9 +1,12 @@
 """Continuous tasks and the indexer, stepped in any order and killed, give the rows of shards in one process."""
 
 import random
+import time
+from typing import Any
 
 import pytest
 
+from pipeline.continuous.blocks import positions
 from pipeline.continuous.indexer import Indexer
 from pipeline.continuous.keys import blocks_key
 from pipeline.continuous.leases import begin_job, remove_unconnected
@@ -144,6 +147,10 @@ def cut(batches, size):
     return [events[start : start + size] for start in range(0, len(events), size)]
 
 
+def limited(settings, **limits):
+    return settings.model_copy(update={"batch": settings.batch.model_copy(update=limits)})
+
+
 def advance(task, times=3):
     for _ in range(times):
         task._renewed = 0.0
@@ -196,14 +203,19 @@ def test_a_refused_step_costs_one_loading(stores, settings, monkeypatch):
     advance(task, 1)
     while job.indexer.write_next(wait_ms=1):
         pass
-    at = job.server.hgetall(POSITIONS_KEY)
+    at: Any = job.server.hgetall(POSITIONS_KEY)
     post(stores, settings, batches[3:6], [], chance)
     advance(task, 1)
     job.server.hset(POSITIONS_KEY, mapping=at)
     job.server.delete(*map(blocks_key, range(3)))
     loads = []
     load = task._shards.load
-    monkeypatch.setattr(task._shards, "load", lambda shard: (loads.append(shard), load(shard)))
+
+    def noted(shard):
+        loads.append(shard)
+        load(shard)
+
+    monkeypatch.setattr(task._shards, "load", noted)
     for batch in batches[6:]:
         post(stores, settings, [batch], [], chance)
         advance(task, 1)
@@ -217,7 +229,7 @@ def test_a_refused_step_costs_one_loading(stores, settings, monkeypatch):
 @pytest.mark.parametrize("is_log_older", [True, False])
 def test_a_server_that_loses_its_last_writes_leaves_no_gap(stores, settings, is_log_older):
     chance, batches = random.Random(4), cut(posted(4), 10)
-    settings = settings.model_copy(update={"batch": settings.batch.model_copy(update={"max_entries": 1})})
+    settings = limited(settings, max_entries=1)
     post(stores, settings, batches[:3], [], chance)
     job = Continuous(settings, stores, kills=0.0)
     settled(job, stores, chance)
@@ -242,3 +254,44 @@ def test_a_server_that_loses_its_last_writes_leaves_no_gap(stores, settings, is_
 
 def all_keys(server):
     return {key: server.dump(key) for key in server.scan_iter()}
+
+
+def test_the_first_step_under_a_lease_is_written_before_the_second_begins(stores, settings, monkeypatch):
+    post(stores, settings, cut(posted(6), 20), [], random.Random(6))
+    job = Continuous(limited(settings, max_entries=1), stores, tasks=1)
+    (task,) = job.tasks
+    write, step = task._writer._write, task._shards.advance
+    begun: dict[int, list[tuple[str, str]]] = {shard: [] for shard in range(3)}
+
+    def noted(shard, after, entries):
+        begun[shard].append((after, positions(job.server, 3)[shard]))
+        return step(shard, after, entries)
+
+    def written(steps):
+        time.sleep(0.05)
+        write(steps)
+
+    monkeypatch.setattr(task._writer, "_write", written)
+    monkeypatch.setattr(task._shards, "advance", noted)
+    while min(map(len, begun.values())) < 2:
+        task.step()
+    job.end()
+    for first, second, *_ in begun.values():
+        assert second[0] == second[1] != first[0]
+
+
+def test_a_backlog_is_read_in_parts_the_oldest_first(stores, settings):
+    post(stores, settings, posted(7), [], random.Random(7))
+    whole, parts = (Continuous(chosen, stores, tasks=1) for chosen in (settings, limited(settings, max_bytes=1)))
+    waiting = []
+    for job in (parts, whole):
+        begin_job(job.server, "job")
+        job.tasks[0]._is_leased()
+        waiting.append(job.tasks[0]._waiting())
+        job.tasks[0]._leases.leave()
+    heads = {shard: position_order(entries[0].position) for shard, entries in waiting[1].items()}
+    assert sorted(heads) == [0, 1, 2]
+    ((shard, (entry,)),) = waiting[0].items()
+    assert position_order(entry.position) == min(heads.values()) == heads[shard]
+    for job in (whole, parts):
+        job.end()

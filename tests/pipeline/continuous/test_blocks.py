@@ -87,15 +87,20 @@ def test_steps_that_wait_are_not_sent_again_and_again(log, monkeypatch):
     monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
     writer, counts = BlockWriter(log), []
     send = writer._sent
-    monkeypatch.setattr(writer, "_sent", lambda steps: (counts.append(len(steps)), send(steps))[1])
+
+    def counted(steps):
+        counts.append(len(steps))
+        return send(steps)
+
+    monkeypatch.setattr(writer, "_sent", counted)
     for number in range(8):
         writer.put(step(f"{number}-0", f"{number + 1}-0"))
+    until_written(log, 2)
     time.sleep(0.3)
     log.xtrim(blocks_key(0), maxlen=0, approximate=False)
-    time.sleep(0.1)
+    until_written(log, 2)
     log.hincrby(EPOCHS_KEY, "0", 1)
     assert writer.flush() == {(0, 3)}
-    assert len(written(log)) == 2
     assert sum(counts) <= 8 + 8 + 6
 
 
@@ -104,10 +109,17 @@ def test_few_large_blocks_wait(log, monkeypatch):
     writer = BlockWriter(log)
     for number in range(8):
         writer.put(step(f"{number}-0", f"{number + 1}-0"))
-    time.sleep(0.1)
-    assert len(written(log)) == 40 // len("0-0 1-0")
+    until_written(log, 40 // len("0-0 1-0"))
     log.hincrby(EPOCHS_KEY, "0", 1)
-    writer.flush()
+    assert writer.flush() == {(0, 3)}
+    assert len(written(log)) == 40 // len("0-0 1-0")
+
+
+def until_written(log, count):
+    deadline = time.monotonic() + 60
+    while len(written(log)) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_what_a_write_raises_reaches_the_task(log):
