@@ -2,6 +2,7 @@
 
 import sys
 from http.server import BaseHTTPRequestHandler
+from types import SimpleNamespace
 
 import httpx
 import orjson
@@ -115,8 +116,8 @@ class Starting:
 
     def __init__(self, monkeypatch, reasons):
         self.now, self._reasons = 0.0, iter(reasons)
-        monkeypatch.setattr("service.client.time.monotonic", lambda: self.now)
-        monkeypatch.setattr("service.client.time.sleep", lambda _: None)
+        clock = SimpleNamespace(monotonic=lambda: self.now, sleep=lambda _: None)
+        monkeypatch.setattr("service.client.time", clock)
 
     def missing(self):
         self.now += 10.0

@@ -1,6 +1,7 @@
 import io
 import threading
 import time
+from types import SimpleNamespace
 
 from rich.console import Console
 from rich.progress import Progress
@@ -13,7 +14,7 @@ from streams.compiling import CompileProgress
 class Clock:
     def __init__(self, monkeypatch):
         self.now = 100.0
-        monkeypatch.setattr("service.cli.waiting.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("service.cli.waiting.time", SimpleNamespace(monotonic=lambda: self.now))
 
 
 def test_it_says_for_how_long_it_has_waited_and_not_too_often(monkeypatch):
