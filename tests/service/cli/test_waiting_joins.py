@@ -8,12 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from pipeline import BacktestResult
 from service.projects import LocalProject, read_project
-from shards import DeciderState, Decision, RoundPlan, VariantCounts
 from streams import Event, EventBatch, render_plain
-from streams.readers import read_batch
-from tests.shards.rounds import decided_of, rounds_of
 
 PROJECT = """
 {kind: stream, name: orders, lateness: 1}
@@ -96,30 +92,7 @@ def test_a_run_prints_what_it_measured(project: LocalProject, tmp_path: Path, ca
     assert f"waiting  paid  o: {said}" in call(*arguments)[1].splitlines()
 
 
-def in_rounds(histories: Any, plan: RoundPlan, *_: Any) -> BacktestResult:
-    """The job of a backtest without Spark."""
-    counts: list[VariantCounts] = []
-    events = {name: read_batch(one.files[0], one.options) for name, one in histories.items()}
-    rounds_of(plan, events, 2, counts)
-    decided = decided_of(plan, events)
-    return BacktestResult(
-        events=sum(map(len, events.values())),
-        rounds=len(plan.rounds),
-        first_us=0,
-        last_us=0,
-        variants={plan.variants[0].name: sum(counts, VariantCounts())},
-        comparisons={},
-        rows={},
-        read_s=0.0,
-        match_s=0.0,
-        decisions=[one for one in decided if isinstance(one, Decision)],
-        deciders=[one for one in decided if isinstance(one, DeciderState)],
-    )
-
-
-def test_a_backtest_measures_what_a_run_measures(tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.cli.backtest.check_java", lambda: None)
-    monkeypatch.setattr("service.cli.backtest.run_job", in_rounds)
+def test_a_backtest_measures_what_a_run_measures(tmp_path: Path, call: Any) -> None:
     (tmp_path / "p.yaml").write_text(PROJECT.replace("lateness: 1}", "lateness: auto}"))
     words = [str(tmp_path)]
     for stream, some in MADE.items():
