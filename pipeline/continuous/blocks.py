@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -29,6 +30,7 @@ _MOST_BYTES = 32_000_000  # about as many bytes wait
 _LEAST_BLOCKS = 4  # wait in any case: two of them may be read already
 _AHEAD = 16  # steps that a task is ahead of its writes
 _PAUSE_S = 0.01
+_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,7 @@ class BlockWriter:
         self._server = server
         self._script = read_script("pipeline.continuous", "commit")
         self._run = server.register_script(self._script.text)
-        self._steps: queue.Queue[Step] = queue.Queue(_AHEAD)
+        self._steps: queue.Queue[Step | None] = queue.Queue(_AHEAD)  # None: the end
         self._error: Exception | None = None
         self.refused: set[tuple[int, int]] = set()
         threading.Thread(target=self._write_all, name="block-writer", daemon=True).start()
@@ -94,22 +96,29 @@ class BlockWriter:
         refused, self.refused = self.refused, set()
         return refused
 
+    def end(self) -> None:
+        """End the thread; steps that wait are written first, where there is room for them."""
+        with suppress(queue.Full):
+            self._steps.put(None, timeout=_PATIENCE_S)
+
     def _raise(self) -> None:
         if self._error is not None:
             raise self._error
 
     def _write_all(self) -> None:
-        while True:
-            steps = [self._steps.get()]
+        is_over = False
+        while not is_over:
+            taken = [self._steps.get()]
             while not self._steps.empty():
-                steps.append(self._steps.get())
+                taken.append(self._steps.get())
+            is_over = None in taken
             try:
                 if self._error is None:
-                    self._write(steps)
+                    self._write([step for step in taken if step is not None])
             # house: allow broad-except: whatever it is, the task's own thread raises it
             except Exception as error:
                 self._error = error
-            for _ in steps:
+            for _ in taken:
                 self._steps.task_done()
 
     def _write(self, steps: Sequence[Step]) -> None:

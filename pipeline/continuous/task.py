@@ -85,7 +85,8 @@ class ShardTask:
         return True
 
     def end(self) -> None:
-        """End the beats, the membership and the connection; others take the shards."""
+        """End the threads, the membership and the connection; others take the shards."""
+        self._writer.end()
         self._beats.end()
         with suppress(redis.RedisError):
             self._leases.leave()

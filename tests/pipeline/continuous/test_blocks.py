@@ -42,6 +42,19 @@ def test_steps_move_the_position_one_after_the_other(log):
     assert positions(log, 2) == ["5-0", "7-1"]
 
 
+def test_the_thread_ends_after_the_last_step(log):
+    before = threading.active_count()
+    writer = BlockWriter(log)
+    writer.put(step("0-0", "1-0"))
+    writer.end()
+    writer.flush()
+    assert written(log) == ["0-0 1-0"]
+    deadline = time.monotonic() + 60
+    while threading.active_count() > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_former_owner_writes_nothing(log):
     writer = BlockWriter(log)
     writer.put(step("0-0", "1-0", epoch=2))
