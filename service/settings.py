@@ -326,8 +326,8 @@ class Settings(BaseSettings):
         batch: See ``BatchLimits``.
         tracing: See ``TracingSettings``.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
-        runtime: How Spark runs the matcher. ``continuous``: one job of tasks that do not end; an alert takes some ten
-            milliseconds. ``micro-batch``: a job for the events of each moment; an alert takes half a second.
+        runtime: How Spark runs the matcher. ``continuous``: one job of tasks that do not end; an alert takes about
+            a tenth of a second. ``micro-batch``: a job for the events of each moment; an alert takes half a second.
         trigger_interval_s: Interval between micro-batches, if the one before is done and there are new events.
         feed_interval_s: How often a feed polls its input.
         heartbeat_stale_s: The service counts as ready if the pipeline has reported within this time.
