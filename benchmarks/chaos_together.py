@@ -1,13 +1,21 @@
-"""Several cases of random kills on one service: each kill affects all of them."""
+"""Several cases of random kills on one service: each kill affects all of them.
+
+scripts/bench chaos_together --kills=30 --events=20000 --pause=1 --seed=11
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from benchmarks.pipeline_chaos import Case, Outcome, Plan
+from benchmarks.derived_chaos import Chain
+from benchmarks.join_chaos import Joins
+from benchmarks.pipeline_chaos import Case, Orders, Outcome, Plan, main
 from service.processes.temporary import TemporaryService
 from streams import Event
+from tests.builders.service import HandReceiver, receiving
 
 
 class Together:
@@ -59,3 +67,15 @@ class Together:
             outcome.others[f"{name}: alerts"] = own.expected, own.found
             outcome.others[f"{name}: early endings"] = own.expected_endings, own.found_endings
             outcome.dead_letters += own.dead_letters
+
+
+def all_cases(folder: Path, receiver: HandReceiver) -> Together:
+    """Orders, a chain over two other keys, and joins with webhooks; ``folder`` is for the project of the joins."""
+    return Together(
+        {"orders": (Orders(), 12_000), "chain": (Chain(), 4_000), "joins": (Joins(folder, receiver), 4_000)}
+    )
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory(prefix="forestall-together-") as name, receiving() as receiver:
+        main(all_cases(Path(name), receiver), __doc__)

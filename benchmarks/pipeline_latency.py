@@ -39,6 +39,7 @@ from workflows import OrderSettings
 MADE_ORDERS = 5_000
 PREFIX = b"order-"
 GRACE_S = 60.0  # for the last alerts
+_SETTLED_S = 5.0
 FIRST_SHARE = 0.1  # of the time, not counted
 
 
@@ -52,6 +53,8 @@ def main() -> None:
         folder = Path(name)
         with running(folder / "data", lambda text: print(text, flush=True), _settings(wanted)) as service:
             _declare(service)
+            if wanted.idle:
+                _tell_idle(service, wanted.idle)
             before, cpu = service.client.get("/pipeline"), _cpu_s(service)
             words = [sys.executable, "-P", "-m", "benchmarks.pipeline_latency", f"--url={service.url}"]
             words += [f"--redis={service.supervisor.redis_url}", f"--output={folder / 'latencies.json'}"]
@@ -197,6 +200,16 @@ def _tree_s(pid: int) -> float:
     return own + sum(map(_tree_s, children_of(pid)))
 
 
+def _tell_idle(service: TemporaryService, seconds: float) -> None:
+    """Print the share of a core that each process takes while nothing comes."""
+    time.sleep(_SETTLED_S)
+    before = _cpu_s(service)
+    time.sleep(seconds)
+    shares = {part: 100 * (spent - before[part]) / seconds for part, spent in _cpu_s(service).items()}
+    parts = ", ".join(f"{part} {share:.1f}" for part, share in shares.items())
+    print(f"idle for {seconds:.0f} s: {sum(shares.values()):.1f} % of a core ({parts})")
+
+
 def _tell(found: Mapping[str, Any], wanted: Namespace) -> None:
     rate = found["posted"] / found["took"]
     behind = f", {found['late_s']:.1f} s BEHIND at the end" if found["late_s"] > 1 else ""
@@ -234,6 +247,7 @@ def _arguments() -> Namespace:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--runtime", default="continuous", choices=["continuous", "micro-batch"])
     parser.add_argument("--master", default="", help="where Spark runs; as the service has it, if left out")
+    parser.add_argument("--idle", type=float, default=0.0, help="seconds without events before, to measure")
     parser.add_argument("--rate", type=int, default=10_000, help="events per second")
     parser.add_argument("--request", type=int, default=250, help="events of a request")
     for name in ("url", "redis", "output"):

@@ -66,7 +66,7 @@ class Indexer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write all blocks that are there, then end."""
+        """Write all blocks that wait, then end."""
         self._over.set()
         self._thread.join()
         if self.error is None:

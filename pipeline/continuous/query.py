@@ -99,6 +99,8 @@ class ContinuousQuery:
             self._context.cancelAllJobs()  # tasks that wait for a core
         self._thread.join(_ENDING_S)
         self._indexer.stop()
+        if self._indexer.error is not None:
+            log.warning("blocks-left", error=str(self._indexer.error))  # the next start writes them
 
     def _look(self) -> None:
         """Look after the job once: failures, dead tasks, progress."""

@@ -91,7 +91,7 @@ def text_of(fields: Mapping[bytes, bytes], name: bytes) -> str:
 
 def unreachable(error: Exception) -> LogUnreachable:
     """The error for a server that does not answer."""
-    return LogUnreachable(f"the event log does not answer: {error}; the micro-batch is tried again after a restart")
+    return LogUnreachable(f"the event log does not answer: {error}; what was not matched is matched after a restart")
 
 
 def last_position(server: redis.Redis, key: str, position: str) -> str:

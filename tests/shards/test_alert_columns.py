@@ -124,24 +124,24 @@ def test_matches_with_few_and_with_many_bound_events_give_the_same_alerts(monkey
     monkeypatch.setattr("shards.kinds.patterns.results._FEW_EVENTS", bound)
     events = [Event(id=f"e{n}", type="ABC"[n % 3], time_us=n, key="k") for n in range(12)]
     for output in outputs_of(["PATTERN p EVENT SEQ(A a, B+ b, C c) WITHIN 9 s"], events, [5, 9]):
-        teller = PatternResults(stream="s", patterns=output.versions, rules={})
-        found = list(in_columns(teller.of(output, Origin(shard=0, entry=ENTRY, newest=None), None)))
+        results = PatternResults(stream="s", patterns=output.versions, rules={})
+        found = list(in_columns(results.of(output, Origin(shard=0, entry=ENTRY, newest=None), None)))
         assert pairs_of(found, ALERT) == expected_alerts(output, "s", "")
 
 
-@pytest.mark.parametrize("told", [None, 1, 2])
+@pytest.mark.parametrize("newest", [None, 1, 2])
 @pytest.mark.parametrize("prune", [Prune.STATE, Prune.SHADOW])
 @given(traces(), st.lists(st.integers(0, 12), max_size=2), st.sampled_from(["", "é"]))
-def test_guarded_alerts_and_endings_are_those_of_the_values(told, prune, events, cuts, route):
+def test_guarded_alerts_and_endings_are_those_of_the_values(newest, prune, events, cuts, route):
     rules = rules_of(to_document(replace(CONSTRAINTS, settings=replace(CONSTRAINTS.settings, prune=prune))), "log")
     texts = GUARDED
     for output in outputs_of(texts, events, [cut for cut in cuts if cut <= len(events)], rules):
-        teller = PatternResults(stream="s", patterns=output.versions, rules={1: rules}, route=route)
-        expected = [ending_of("s", ending, teller._reason(ending)) for ending in output.endings(told)]
+        results = PatternResults(stream="s", patterns=output.versions, rules={1: rules}, route=route)
+        expected = [ending_of("s", ending, results._reason(ending)) for ending in output.endings(newest)]
         for few in (0, 24):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("shards.kinds.patterns.results._FEW_ROWS", few)
-                columns = list(in_columns(teller.of(output, Origin(shard=0, entry=ENTRY, newest=told), None)))
+                columns = list(in_columns(results.of(output, Origin(shard=0, entry=ENTRY, newest=newest), None)))
             alerts = [one for one in columns if one.kind is ALERT]
             assert pairs_of(alerts, ALERT) == expected_alerts(output, "s", route)
             assert pairs_of([one for one in columns if one.kind is ENDING], ENDING) == [

@@ -13,9 +13,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from benchmarks.chaos_together import Together
-from benchmarks.derived_chaos import Chain
-from benchmarks.join_chaos import DERIVED, WEBHOOKS, Joins
+from benchmarks.chaos_together import all_cases
+from benchmarks.join_chaos import DERIVED, WEBHOOKS
 from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Orders, Plan, disturbed
 from service.processes.temporary import TemporaryService, running
 from tests.builders.service import receiving
@@ -42,13 +41,7 @@ def test_killed_workers_do_not_restart_the_pipeline(service: TemporaryService, k
 def test_random_kills_lose_nothing_and_tell_nothing_twice(service: TemporaryService, tmp_path: Path) -> None:
     """Neither alerts and early endings, nor what crosses two keys, nor what is joined, nor the webhooks of joins."""
     with receiving() as receiver:
-        cases = Together(
-            {
-                "orders": (Orders(), 12_000),
-                "chain": (Chain(), 4_000),
-                "joins": (Joins(tmp_path / "project", receiver), 4_000),
-            }
-        )
+        cases = all_cases(tmp_path / "project", receiver)
         outcome = disturbed(service, Plan(events=20_000, kills=len(VICTIMS), pause_s=1.0), case=cases)
         counted = {one["id"]: one["data"] for one in service.client.pages("/derived-events") if one["into"] == "sold"}
     assert outcome.faults == []
