@@ -32,7 +32,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _default_shards() -> int:
-    return min(MAX_SHARDS, 4 * (os.cpu_count() or 1))
+    return min(MAX_SHARDS, 2 * (os.cpu_count() or 1))
 
 
 def _default_master() -> str:

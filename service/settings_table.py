@@ -22,7 +22,7 @@ from service.settings import PREFIX, Settings
 _HIDDEN = "set, not shown"
 _SECRET_NAMES = re.compile(r"secret|password|token|key", re.IGNORECASE)
 _DEPENDING = {  # defaults that depend on the machine
-    "shards": "4 per core",
+    "shards": "2 per core",
     "spark_master": "`local[N]`, N half of the cores",
     "spark.worker_folder": "`forestall` in the folder for temporary files",
 }
