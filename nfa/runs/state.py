@@ -183,9 +183,8 @@ def used_bytes(state: RunState) -> int:
         (RUN_FIELDS, tables.RUNS),
         (PAIR_FIELDS, tables.PAIRS),
     )
-    return sum(
-        int(state.counters[count]) * sum(getattr(state, name)[:1].nbytes for name in fields) for fields, count in parts
-    )
+    used = [(int(state.counters[count]), fields) for fields, count in parts]
+    return sum(number * sum(getattr(state, name)[:1].nbytes for name in fields) for number, fields in used if number)
 
 
 def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.int32]:
