@@ -103,14 +103,17 @@ class HeldShards:
         self._work: dict[int, Work] = {}  # by shard: since its last report
         self._incomplete: set[int] = set()  # shards whose state has lost a file
 
-    def advance(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
+    def advance(
+        self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None
+    ) -> list[RowBlock]:
         """Rows of a micro-batch's part of one shard as ``step`` gives them, with a ``report`` at the end."""
-        return [*self.step(shard, after, entries), self.report(shard)]
+        return [*self.step(shard, after, entries, stops), self.report(shard)]
 
-    def step(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
+    def step(self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None) -> list[RowBlock]:
         """Rows of a micro-batch's part of one shard; the state at its end is retained.
 
-        The part begins after the position ``after``; its entries are in the order of the log, and not empty.
+        The part begins after the position ``after``; its entries are in the order of the log, and not empty. ``stops``
+        is the number of the shard's stops as the entries were read; None: unknown, so the stops are read.
         ``LogDamaged`` if entries since the newest snapshot are gone.
         """
         begun = time.perf_counter()
@@ -119,7 +122,7 @@ class HeldShards:
             self._held.pop(shard, None)
         self._begun.add(shard)
         is_suspect = self._quarantine.begin(shard, after, continues=continues)
-        self._stops.place(shard, after)
+        self._stops.place(shard, after, stops)
         if (held := self._held.get(shard)) is not None and not self._is_usable(shard, held.state, START, after):
             del self._held[shard]
         try:

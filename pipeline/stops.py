@@ -30,14 +30,20 @@ class PlacedStops:
         self._results = results or _MATCHED_KEY
         self._known: dict[int, tuple[dict[str, str], dict[str, str]]] = {}  # by shard, as last read
 
-    def place(self, shard: int, after: str) -> None:
+    def place(self, shard: int, after: str, number: int | None = None) -> None:
         """Place the shard's pending stops at the start of the next micro-batch.
+
+        If the shard has ``number`` stops, as when they were read last, and all are placed or past, nothing is read: no
+        stop is ever removed. None: the number is not known.
 
         Derived events of a micro-batch are counted as they enter the log. If the log already has some of them, or the
         micro-batch is known to be matched, it must be matched as before, and the stops are placed at the next one.
         """
-        wanted, placed = self._read(shard)
-        unplaced = [until for until in wanted if until not in placed and position_order(until) > position_order(after)]
+        is_known = shard in self._known and len(self._known[shard][0]) == number
+        if is_known and not self._unplaced(shard, after):
+            return
+        self._read(shard)
+        unplaced = self._unplaced(shard, after)
         if unplaced and not self._is_written(shard, after):
             for until in unplaced:
                 self._server.hsetnx(_PLACED_KEY.format(shard=shard), until, after)
@@ -71,14 +77,18 @@ class PlacedStops:
                     f"stop behind {after}"
                 )
 
-    def _read(self, shard: int) -> tuple[dict[str, str], dict[str, str]]:
+    def _unplaced(self, shard: int, after: str) -> list[str]:
+        """The shard's stops after a position that have no place yet, as last read."""
+        wanted, placed = self._known[shard]
+        return [until for until in wanted if until not in placed and _is_before(after, until)]
+
+    def _read(self, shard: int) -> None:
         """Records by position of the pause, and the positions where stops were placed."""
         reading = self._server.pipeline(transaction=False)
         reading.hgetall(stops_key(shard))
         reading.hgetall(_PLACED_KEY.format(shard=shard))
         wanted, placed = cast("list[dict[bytes, bytes]]", reading.execute())
-        found = self._known[shard] = _as_text(wanted), _as_text(placed)
-        return found
+        self._known[shard] = _as_text(wanted), _as_text(placed)
 
     def _is_written(self, shard: int, after: str) -> bool:
         matched = cast("bytes | None", self._server.hget(self._results, f"position:{shard}"))

@@ -21,7 +21,7 @@ from pipeline.continuous.policy import OldestFirst, Policy
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reading import connect, stored_entry
 from shards import StoredEntry
-from streams import ForestallError, ScriptInput, log_key, position_order, read_script
+from streams import ForestallError, ScriptInput, log_key, position_order, read_script, stops_key
 
 _RENEWED_S = 0.5
 _UNLEASED_S = 0.05
@@ -63,6 +63,7 @@ class ShardTask:
         self._held: dict[int, int] = {}  # epochs by shard
         self._at: dict[int, str] = {}  # where the next step of a shard begins
         self._new: set[int] = set()  # shards whose first step under this lease is to come
+        self._stops: dict[int, int] = {}  # the number of a shard's stops, as its entries were read
         self._renewed = -_RENEWED_S
 
     def run(self) -> None:
@@ -121,31 +122,35 @@ class ShardTask:
         self._shards.forget(shard)
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of the shards that have some, the oldest first; waits a moment for the first.
-
-        Of a backlog not all shards are read at once: together they have ``max_bytes``, and the last entry.
-        """
+        """The next entries of the shards that have some; waits a moment for the first."""
         if not self._held:
             time.sleep(_UNLEASED_S)
             return {}
+        if found := self._next():
+            return found
         streams: dict[Any, Any] = {log_key(shard): at for shard, at in self._at.items()}
-        woken = cast("list[Any]", self._server.xread(streams, count=1, block=self._options.wait_ms) or [])
-        heads = {key: position_order(entries[0][0].decode()) for key, entries in woken}
-        keys = {shard: log_key(shard).encode() for shard in self._at}
-        news = sorted((shard for shard, key in keys.items() if key in heads), key=lambda shard: heads[keys[shard]])
-        if not news:
-            return {}
+        is_woken = self._server.xread(streams, count=1, block=self._options.wait_ms)
+        return self._next() if is_woken else {}
+
+    def _next(self) -> dict[int, Sequence[StoredEntry]]:
+        """The next entries of the shards that have some.
+
+        Of a backlog not all shards are read at once: together they have ``max_bytes``, and the last entry. Those that
+        have come least far are first.
+        """
         source = self._options.held.log
+        shards = sorted(self._at, key=lambda shard: position_order(self._at[shard]))
         given: dict[str, ScriptInput] = {
-            "shards": [log_key(shard) for shard in news],
+            "places": [place for shard in shards for place in (log_key(shard), stops_key(shard))],
             "most_entries": source.max_entries,
             "most_bytes": source.max_bytes,
-            "afters": [self._at[shard] for shard in news],
+            "afters": [self._at[shard] for shard in shards],
         }
-        pages = cast("list[list[Any]]", self._read(*self._script.bind(given)))
+        found = cast("list[tuple[int, list[Any]]]", self._read(*self._script.bind(given)))
+        self._stops = {shard: stops for shard, (stops, _) in zip(shards, found, strict=True)}
         return {
             shard: [stored_entry(position, _fields(values)) for position, values in page]
-            for shard, page in zip(news, pages, strict=True)
+            for shard, (_, page) in zip(shards, found, strict=True)
             if page
         }
 
@@ -156,7 +161,7 @@ class ShardTask:
         moved the position, and the quarantine counts the attempts at the step that ends processes.
         """
         before, after = self._at[shard], entries[-1].position
-        rows = self._shards.advance(shard, before, entries)
+        rows = self._shards.advance(shard, before, entries, self._stops[shard])
         self._at[shard] = after
         self._writer.put(Step(shard=shard, epoch=self._held[shard], before=before, after=after, rows=to_bytes(rows)))
         if shard in self._new:
