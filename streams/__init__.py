@@ -95,7 +95,7 @@ from streams.log.control import (
 )
 from streams.log.keys_closed import ClosedKeys, KeysClosed
 from streams.log.operators import Definition, Input
-from streams.log.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order, stops_key
+from streams.log.records import LAYOUT_KEY, NOTED_KEY, LogEntry, RecordKind, log_key, position_order, stops_key
 from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
@@ -123,6 +123,7 @@ __all__ = [
     "MOST_WORK",
     "NAMED_UNITS_US",
     "NEVER_US",
+    "NOTED_KEY",
     "UNITS_US",
     "USUAL_BUDGET",
     "Ask",

@@ -2,11 +2,12 @@
 
 Before a batch is written, its number and the range of each shard in it are noted in Redis. After a crash the noted
 batch is written again under the same number, and the sink recognises what it has written already. A batch has at most
-one block of each shard.
+one block of each shard. The sink writes no batch but the noted one, and a batch is noted only after the one before: so
+a driver that was stopped while another took over writes nothing.
 
-A server that was started again may have lost its last writes, and with them results, blocks and positions that the
-indexer and the tasks believe written. It has another run id, which is compared as a batch is noted: then all of them
-begin again where the server is.
+The indexer waits for a server that is away, and then writes the noted batch again. A server that was started again has
+another run id, which is compared as a batch is noted. It may have lost its last writes, and with them results and
+blocks that the indexer believes written, so the indexer begins again where the server is.
 """
 
 from __future__ import annotations
@@ -18,22 +19,25 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import orjson
+import redis
 import structlog
 
 from pipeline.continuous.blocks import Block, positions, read_blocks, read_range
 from pipeline.continuous.keys import RANGE_KEY, blocks_key
-from pipeline.continuous.leases import raise_epochs
+from pipeline.errors import QueryFailed
 from pipeline.progress import BatchMeter, BatchReport, SinkTime, fold, merged
 from pipeline.sources.log_reader import EventLogReader
 from pipeline.sources.log_reading import START, connect
 from pipeline.sources.options import EventLogOptions
 from shards import OutputRow
-from streams import ScriptInput, position_order, read_script
+from streams import NOTED_KEY, ForestallError, ScriptInput, position_order, read_script
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 
 _WAIT_MS = 500
 _SWEPT_S = 1.0
+_ATTEMPTS = 3  # at a batch that the sink or the server rejects for now
+_PAUSE_S = 0.2
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +56,7 @@ class Indexer:
         self._kept: dict[int, str] = {}
         self._reader = EventLogReader(options)
         self._script = read_script("pipeline.continuous", "note")
-        self._note = self._server.register_script(self._script.text)
+        self._run_note = self._server.register_script(self._script.text)
         self._run_id = ""
         self._batch = 0
         self._swept = time.monotonic()
@@ -69,8 +73,6 @@ class Indexer:
         """Write all blocks that wait, then end."""
         self._over.set()
         self._thread.join()
-        if self.error is None:
-            self._server.set(RANGE_KEY, self._noted({}))
 
     @property
     def afters(self) -> Mapping[int, str]:
@@ -93,7 +95,7 @@ class Indexer:
             self._afters[shard] = until or after
         if blocks:
             self._write(blocks)
-            self._server.set(RANGE_KEY, self._noted({}))
+            self._note({}, after=self._batch)
         for shard, after in self._afters.items():
             if not self._server.xrange(blocks_key(shard), min=f"({after}", count=1):
                 self._afters[shard] = max(after, at[shard], key=position_order)
@@ -105,8 +107,7 @@ class Indexer:
             return False
         self._batch += 1
         untils = {block.shard: block.position for block in blocks}
-        given: dict[str, ScriptInput] = {"range": RANGE_KEY, "run_id": self._run_id, "noted": self._noted(untils)}
-        if not self._note(*self._script.bind(given)):
+        if not self._note(untils, after=self._batch - 1):
             self._begin_again()
             return True
         trimming = self._server.pipeline(transaction=False)
@@ -117,27 +118,53 @@ class Indexer:
         self._afters.update(untils)
         return True
 
-    def _noted(self, untils: Mapping[int, str]) -> bytes:
-        return orjson.dumps(
-            {
-                "number": self._batch,
-                "afters": {str(shard): after for shard, after in self._afters.items()},
-                "untils": {str(shard): until for shard, until in untils.items()},
-            }
-        )
+    def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
+        """Note the batch, after the batch of another number; False if the server was started again.
+
+        ``QueryFailed`` if another driver has noted a batch since.
+        """
+        batch = {
+            "number": self._batch,
+            "afters": {str(shard): position for shard, position in self._afters.items()},
+            "untils": {str(shard): until for shard, until in untils.items()},
+        }
+        given: dict[str, ScriptInput] = {
+            "range": RANGE_KEY,
+            "noted": NOTED_KEY,
+            "run_id": self._run_id,
+            "before": after,
+            "number": self._batch,
+            "batch": orjson.dumps(batch),
+        }
+        answer = self._run_note(*self._script.bind(given))
+        if answer < 0:
+            raise QueryFailed("another driver has begun to write the results; this one was stopped, or cut off")
+        return bool(answer)
 
     def _run(self) -> None:
-        try:
-            while True:
-                is_over = self._over.is_set()
-                is_written = self.write_next(wait_ms=1 if is_over else _WAIT_MS)
-                if is_over and not is_written:
-                    break
-                if time.monotonic() > self._swept + _SWEPT_S:
-                    self.sweep()
-        # house: allow broad-except: whatever it is, the query's own thread raises it
-        except Exception as error:
-            self.error = error
+        failures = 0
+        while self.error is None:
+            try:
+                if failures:
+                    self._over.wait(_PAUSE_S)
+                    self._begin_again()
+                if not self._turn():
+                    self._note({}, after=self._batch)
+                    return
+                failures = 0
+            # house: allow broad-except: whatever it is, the query's own thread raises it
+            except Exception as error:
+                failures += 1
+                if failures == _ATTEMPTS or self._over.is_set() or not is_passing(error):
+                    self.error = error
+
+    def _turn(self) -> bool:
+        """Write the next batch, and sweep now and then; False once all is written at the end."""
+        is_over = self._over.is_set()
+        is_written = self.write_next(wait_ms=1 if is_over else _WAIT_MS)
+        if time.monotonic() > self._swept + _SWEPT_S:
+            self.sweep()
+        return is_written or not is_over
 
     def sweep(self) -> None:
         """Report the progress, and remove the log's entries that no recovery needs; notice a server that restarted."""
@@ -155,9 +182,8 @@ class Indexer:
         return str(self._server.info("server")["run_id"])
 
     def _begin_again(self) -> None:
-        """Continue where a server that was started again is, and let the tasks do so."""
-        log.warning("server-started-again")
-        raise_epochs(self._server, self._options.shards)
+        """Continue where the server is, after it was away; it may have lost its last writes."""
+        log.warning("indexer-begins-again")
         self.recover()
 
     def _write(self, blocks: Sequence[Block]) -> None:
@@ -172,3 +198,10 @@ class Indexer:
         whole_ms = seen.sink_ms + 1_000 * spent_s
         durations = {"triggerExecution": whole_ms, "addBatch": whole_ms}
         return {"batchId": self._batch, "timestamp": self._since.isoformat(), "durationMs": durations}
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether an error is that of a server that does not answer now."""
+    if isinstance(error, ForestallError):
+        return error.is_retryable and error.fault == "external"
+    return isinstance(error, redis.ConnectionError | redis.TimeoutError)

@@ -106,15 +106,19 @@ def end_job(server: redis.Redis, job: str) -> None:
         server.delete(JOB_KEY)
 
 
-def remove_unconnected(server: redis.Redis) -> list[str]:
-    """Remove the members without a connection to Redis, and return them; their shards are free."""
+def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list[str]:
+    """Remove the members without a connection to Redis, and return them; their shards are free.
+
+    None while the server is younger than ``least_uptime_s``: after a restart of the server members connect again.
+    """
     members = {name.decode() for name in cast("list[bytes]", server.zrange(MEMBERS_KEY, 0, -1))}
     if not members:
         return []
     clients = cast("list[dict[str, Any]]", server.client_list(_type="normal"))
     gone = sorted(members - {client["name"] for client in clients})
-    if gone:
-        server.zrem(MEMBERS_KEY, *gone)
+    if not gone or server.info("server")["uptime_in_seconds"] < least_uptime_s:
+        return []
+    server.zrem(MEMBERS_KEY, *gone)
     return gone
 
 

@@ -1,6 +1,10 @@
---! keys: range
---! args: run_id, noted
--- Notes the range of a batch, unless the server has been started again since it had ``run_id``. Returns 1; 0.
+--! keys: range, noted
+--! args: run_id, before, number, batch
+-- Notes the range of a batch (``number``) after the batch ``before``. Returns 1; 0: the server has been started again
+-- since it had ``run_id``; -1: another driver has noted a batch.
 if not string.find(redis.call('INFO', 'server'), 'run_id:' .. run_id, 1, true) then return 0 end
-redis.call('SET', range, noted)
+local latest = redis.call('GET', noted)
+if latest and latest ~= before and redis.call('GET', range) ~= batch then return -1 end
+redis.call('SET', range, batch)
+redis.call('SET', noted, number)
 return 1

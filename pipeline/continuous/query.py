@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from pipeline.continuous.blocks import begin_at, positions
-from pipeline.continuous.indexer import Indexer
+from pipeline.continuous.indexer import Indexer, is_passing
 from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
 from pipeline.continuous.leases import are_all_loaded, await_end, begin_job, end_job, fence, remove_unconnected
 from pipeline.continuous.task import TaskOptions, run_tasks
@@ -28,12 +28,13 @@ from pipeline.sources.log_reader import EventLogReader, log_ends
 from pipeline.sources.log_reading import POSITIONS_KEY, beginnings, connect, unreachable, written_up_to
 from pipeline.spark.pulse import Heartbeat
 from pipeline.spark.workers import matcher_workers
-from streams import position_order
+from streams import NOTED_KEY, ForestallError, position_order
 
 _LOOKED_S = 0.2
 _BEAT_S = 1.0
 _STALLED_S = 3.0  # a shard with news that has made no step for so long
 _ENDING_S = 10.0
+_CONNECTED_S = 4.0  # within which tasks connect again to a server that was started again
 
 log = structlog.get_logger(__name__)
 
@@ -77,6 +78,10 @@ class ContinuousQuery:
                 self._look()
             except (redis.ConnectionError, redis.TimeoutError) as error:
                 raise unreachable(error) from error
+            except ForestallError as error:  # from the heartbeat
+                if not is_passing(error):
+                    raise
+                log.warning("heartbeat-not-stored", error=error.message)
             look()
             time.sleep(_LOOKED_S)
         return False
@@ -114,7 +119,7 @@ class ContinuousQuery:
             raise QueryFailed(f"the sink failed: {self._indexer.error}") from self._indexer.error
         if not self._thread.is_alive():
             raise QueryFailed("the job of continuous tasks ended by itself")
-        for member in remove_unconnected(self._server):
+        for member in remove_unconnected(self._server, _CONNECTED_S):
             log.warning("task-gone", member=member)
         if time.monotonic() > self._beaten + _BEAT_S:
             self._beaten = time.monotonic()
@@ -201,4 +206,4 @@ def finish_blocks(options: JobOptions, sink: Sink) -> None:
     indexer.recover()
     while indexer.write_next(wait_ms=1):
         pass
-    server.delete(RANGE_KEY, *map(blocks_key, range(options.log.shards)))
+    server.delete(RANGE_KEY, NOTED_KEY, *map(blocks_key, range(options.log.shards)))

@@ -105,16 +105,15 @@ class ShardTask:
         found = self._leases.renew()
         if found is None:
             return False
-        for shard in [shard for shard in self._held if self._held[shard] != found.get(shard)]:
-            self._lose(shard)
-        new = [shard for shard in found if shard not in self._held]
-        if new:
-            at = positions(self._server, self._options.held.log.shards)
-            for shard in new:
-                self._shards.load(shard)
-                self._held[shard], self._at[shard] = found[shard], at[shard]
-                self._new.add(shard)
-                self._leases.note_loaded(shard, found[shard])
+        at = positions(self._server, self._options.held.log.shards)
+        for shard, epoch in list(self._held.items()):
+            if epoch != found.get(shard) or self._at[shard] != at[shard]:  # a server that restarted may be behind
+                self._lose(shard)
+        for shard in found.keys() - self._held.keys():
+            self._shards.load(shard)
+            self._held[shard], self._at[shard] = found[shard], at[shard]
+            self._new.add(shard)
+            self._leases.note_loaded(shard, found[shard])
         return True
 
     def _lose(self, shard: int) -> None:

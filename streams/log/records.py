@@ -8,6 +8,9 @@ from enum import StrEnum
 LAYOUT_KEY = "forestall:layout"
 """The Redis hash with the number of shards of the log, and where each begins."""
 
+NOTED_KEY = "forestall:log:noted"
+"""The number of the indexer's latest batch: the sink writes no other. Absent: Spark's micro-batches are written."""
+
 
 class RecordKind(StrEnum):
     """Kind of a log entry; the value is stored."""

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+import redis
 
 from pipeline.continuous.blocks import positions
 from pipeline.continuous.indexer import Indexer
@@ -12,9 +13,11 @@ from pipeline.continuous.keys import blocks_key
 from pipeline.continuous.leases import begin_job, remove_unconnected
 from pipeline.continuous.query import finish_blocks, take_over
 from pipeline.continuous.task import ShardTask, TaskOptions
+from pipeline.errors import QueryFailed
 from pipeline.sources.log_reader import log_ends
 from pipeline.sources.log_reading import POSITIONS_KEY, connect
 from service import AlertSink, Registration, build_stores
+from service.errors import StoreUnavailable
 from service.intake.posting import Intake
 from service.processes import timekeeper
 from service.processes.cluster import job_options
@@ -142,6 +145,76 @@ def test_micro_batches_and_continuous_tasks_take_turns(stores, settings):
     assert found(stores) == expected(batches)
 
 
+@pytest.mark.parametrize("settles", [True, False], ids=["later batches written", "the same batch written"])
+def test_a_driver_that_was_stopped_in_a_batch_writes_nothing_again(stores, settings, settles):
+    chance, batches = random.Random(8), cut(posted(8), 20)
+    post(stores, settings, batches[:4], [], chance)
+    job = Continuous(settings, stores, tasks=1, kills=0.0)
+
+    def stopped(rows, number):
+        """The sink of a driver that is stopped before it writes, while the next driver takes over."""
+        job.indexer = job.recovered()
+        if settles:
+            settled(job, stores, chance)
+        job.sink(rows, number)
+
+    former = Indexer(job.options.log, stopped, lambda _: None)
+    former.recover()
+    advance(job.tasks[0])
+    if settles:
+        with pytest.raises(redis.ResponseError, match="SUPERSEDED"):
+            former.write_next(wait_ms=1)
+    else:
+        former.write_next(wait_ms=1)
+    close(former)
+    post(stores, settings, batches[4:], [], chance)
+    come_to_rest(job, stores, chance)
+    job.end()
+    require_each_once(stores, batches)
+
+
+def test_a_driver_that_was_stopped_between_batches_notes_no_other(stores, settings):
+    chance, batches = random.Random(9), cut(posted(9), 20)
+    job = Continuous(settings, stores, tasks=1, kills=0.0)
+    former = job.recovered()
+
+    def interrupted(rows, number):
+        """The sink of a driver that dies after writing, once a former driver has tried to go on."""
+        job.sink(rows, number)
+        with pytest.raises(QueryFailed, match="another driver"):
+            former.write_next(wait_ms=1)
+        raise Interrupted
+
+    for part in (batches[:4], batches[4:]):
+        post(stores, settings, part, [], chance)
+        advance(job.tasks[0])
+        job.indexer.write_next(wait_ms=1)
+    job.indexer = Indexer(job.options.log, interrupted, lambda _: None)
+    with pytest.raises(Interrupted):
+        job.indexer.recover()
+    close(former)
+    close(job.indexer)
+    job.indexer = job.recovered()
+    come_to_rest(job, stores, chance)
+    job.end()
+    require_each_once(stores, batches)
+
+
+def close(indexer):
+    indexer._server.close()
+    indexer._reader.stop()
+
+
+class Interrupted(BaseException):
+    """The end of a driver."""
+
+
+def require_each_once(stores, batches):
+    assert found(stores) == expected(batches)
+    counted = sum(one["count"] for one in stores.results["derived"].counts())
+    assert counted == len(stores.results["derived"].recent(10_000))
+
+
 def cut(batches, size):
     events = [event for batch in batches for event in batch]
     return [events[start : start + size] for start in range(0, len(events), size)]
@@ -250,6 +323,54 @@ def test_a_server_that_loses_its_last_writes_leaves_no_gap(stores, settings, is_
     come_to_rest(job, stores, chance)
     job.end()
     assert found(stores) == expected(batches)
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_a_batch_that_the_server_rejects_for_now_is_written_again_under_its_number(stores, settings, failures):
+    chance, batches = random.Random(10), cut(posted(10), 20)
+    post(stores, settings, batches[:4], [], chance)
+    job = Continuous(settings, stores, tasks=1, kills=0.0)
+    advance(job.tasks[0])
+    numbers = []
+
+    def failing(rows, number):
+        """The sink while the server is away: it has written a part."""
+        numbers.append(number)
+        job.sink([row for row in rows if row.kind not in ("stats", "rekeyed")], number)
+        if len(numbers) <= failures:
+            raise StoreUnavailable("Redis does not answer")
+        job.sink(rows, number)
+
+    indexer = Indexer(job.options.log, failing, lambda _: None)
+    indexer.start()
+    deadline = time.monotonic() + 60
+    while indexer.error is None and (len(numbers) < 3 or failures == 3):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    indexer.stop()
+    assert (set(numbers), isinstance(indexer.error, StoreUnavailable)) == ({1}, failures == 3)
+    close(indexer)
+    job.indexer = job.recovered()
+    post(stores, settings, batches[4:], [], chance)
+    come_to_rest(job, stores, chance)
+    job.end()
+    require_each_once(stores, batches)
+
+
+def test_tasks_keep_their_states_when_the_server_is_started_again(stores, settings, monkeypatch):
+    chance, batches = random.Random(11), cut(posted(11), 20)
+    job = Continuous(settings, stores, tasks=1, kills=0.0)
+    post(stores, settings, batches[:4], [], chance)
+    settled(job, stores, chance)
+    loads: list[int] = []
+    monkeypatch.setattr(job.tasks[0]._shards, "load", loads.append)
+    job.indexer._run_id = "of the server before"
+    job.indexer.sweep()
+    post(stores, settings, batches[4:], [], chance)
+    come_to_rest(job, stores, chance)
+    job.end()
+    assert loads == []
+    require_each_once(stores, batches)
 
 
 def all_keys(server):

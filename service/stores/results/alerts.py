@@ -24,7 +24,7 @@ from service.stores.results.marks import ACKNOWLEDGED_KEY, NOTES_KEY, AlertMarks
 from service.stores.results.recent import graded_body
 from service.stores.severities import USUAL_SEVERITY
 from shards import ALERT, OutputRow
-from streams import parse_time
+from streams import NOTED_KEY, parse_time
 
 BODIES_KEY = PREFIX + "alerts:bodies"
 NUMBER_KEY = PREFIX + "alerts:number"
@@ -122,6 +122,7 @@ class AlertStore:
                 _packed(row, webhooks, now_us, traceparents.get(row.id)) for row in rows[start : start + _CHUNK_ALERTS]
             ]
             new = self._append(
+                noted=NOTED_KEY,
                 bodies=BODIES_KEY,
                 number=NUMBER_KEY,
                 due=DUE_KEY,

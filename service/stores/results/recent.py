@@ -19,6 +19,7 @@ from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import decode, encode_object
 from service.stores.severities import USUAL_SEVERITY
 from shards import OutputRow, ResultKind
+from streams import NOTED_KEY
 
 COUNTS_SUFFIX = ":counts"  # appended to the key of a list: the key of its counters
 
@@ -120,6 +121,7 @@ class RecentStore(RecentList):
         added = 0
         for start in range(0, len(rows), _CHUNK_ROWS):
             new = self._append(
+                noted=NOTED_KEY,
                 entries=self.key,
                 counts=self.key + COUNTS_SUFFIX,
                 seen=self.key + ":seen",

@@ -63,6 +63,7 @@ def test_a_member_without_a_connection_is_removed(leases, server):
         leases(name).renew()
     assert remove_unconnected(server.client) == []
     dead.close()
+    assert remove_unconnected(server.client, least_uptime_s=1e9) == []  # a server that has just been started
     assert remove_unconnected(server.client) == ["dead"]
     assert len(leases("living").renew()) == SHARDS
     living.close()

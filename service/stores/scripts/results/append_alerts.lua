@@ -1,8 +1,11 @@
---! keys: bodies, number, due, deliveries, counts, trimmed, trimmed_counts, acknowledged, lost_counts
+--! uses: noting
+--! keys: noted, bodies, number, due, deliveries, counts, trimmed, trimmed_counts, acknowledged, lost_counts
 --! args: now_us, alerts, epoch, kept, most_trimmed, index_key, notes_key
 -- Appends alerts, a JSON list of them with their indexes, deliveries and counters. An alert that is stored already, or
 -- was trimmed in this micro-batch (``epoch``), is skipped with everything that belongs to it. ``kept`` alerts of a
 -- stream are kept (0: all); at most ``most_trimmed`` are removed at once. Returns the number of new alerts.
+local unwanted = superseded(noted, epoch)
+if unwanted then return unwanted end
 local function trim(stream)
   local index = index_key .. ':stream:' .. stream
   local beyond = math.min(redis.call('XLEN', index) - tonumber(kept), tonumber(most_trimmed))

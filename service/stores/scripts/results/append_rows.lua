@@ -1,8 +1,11 @@
---! keys: entries, counts, seen, due, deliveries
+--! uses: noting
+--! keys: noted, entries, counts, seen, due, deliveries
 --! args: epoch, kept, now_us, rows*
 -- Lists and counts the rows of a micro-batch (``epoch``), each once. ``rows``: of each its id, its record ('': not
 -- listed), its counter, the amount to add to it, and a JSON list of its deliveries (''). Returns the number of new
 -- rows.
+local unwanted = superseded(noted, epoch)
+if unwanted then return unwanted end
 if redis.call('SISMEMBER', seen, epoch) == 0 then
   redis.call('DEL', seen)
   redis.call('SADD', seen, epoch)
