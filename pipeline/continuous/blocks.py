@@ -63,7 +63,8 @@ def to_bytes(rows: Iterable[RowBlock]) -> bytes:
     batch = to_batch(rows)
     compression = "lz4" if batch.nbytes >= _COMPRESSED_FROM else None
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)  # threads cost more than they save
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return cast(bytes, sink.getvalue().to_pybytes())
 

@@ -126,7 +126,7 @@ class Rules:
 
 def _named(event: EventClass, event_type: str) -> EventClass:
     """The event with its own type; the matcher gives unnamed types no type of their own."""
-    return replace(event, type=event_type)
+    return event if event.type == event_type else replace(event, type=event_type)
 
 
 def _make_room(kept: dict[Any, Any]) -> None:
