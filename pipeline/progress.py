@@ -92,7 +92,8 @@ class BatchMeter:
         self._sink(rows, epoch_id)
         sink_ms = 1_000 * (time.perf_counter() - begun)
         seen = seen_by_driver(rows, sink_ms)
-        self._seen[epoch_id] = replace(seen, events=self._new_events(seen))
+        events = self._new_events(seen)
+        self._seen[epoch_id] = replace(seen, reports=_by_shard(seen.reports), events=events)
         while len(self._seen) > _REMEMBERED:
             del self._seen[next(iter(self._seen))]
 
@@ -132,18 +133,23 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
 
 
 def merged(first: SinkTime, second: SinkTime) -> SinkTime:
-    """The statistics of two batches as those of one; a shard's contents are those of its later report."""
-    reports = {report["shard"]: report for report in first.reports}
-    for report in second.reports:
-        before = reports.get(report["shard"], {})
-        reports[report["shard"]] = {**report, **{name: before.get(name, 0) + report[name] for name in _SUMMED}}
+    """The statistics of two batches as those of one."""
     known = first.events is not None and second.events is not None
     return SinkTime(
-        reports=list(reports.values()),
+        reports=_by_shard([*first.reports, *second.reports]),
         rows=Counter(first.rows) + Counter(second.rows),
         sink_ms=first.sink_ms + second.sink_ms,
         events=(first.events or 0) + (second.events or 0) if known else None,
     )
+
+
+def _by_shard(reports: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """One report for each shard: its work is that of all its reports, its contents are those of the last one."""
+    found: dict[int, Mapping[str, Any]] = {}
+    for report in reports:
+        before = found.get(report["shard"], {})
+        found[report["shard"]] = {**report, **{name: before.get(name, 0) + report[name] for name in _SUMMED}}
+    return list(found.values())
 
 
 def fold(spark: Mapping[str, Any], seen: SinkTime) -> BatchProgress:

@@ -1,9 +1,10 @@
 """The indexer: passes blocks on to the sink, in batches that are the same after a crash.
 
 Before a batch is written, its number and the range of each shard in it are noted in Redis. After a crash the noted
-batch is written again under the same number, and the sink recognises what it has written already. A batch has at most
-one block of each shard. The sink writes no batch but the noted one, and a batch is noted only after the one before: so
-a driver that was stopped while another took over writes nothing.
+batch is written again under the same number, and the sink recognises what it has written already. A batch has all
+blocks that the router has passed on meanwhile: under load several of each shard. The sink writes no batch but the
+noted one, and a batch is noted only after the one before. So a driver that was stopped while another took over writes
+nothing.
 
 The indexer waits for a server that is away, and then writes the noted batch again. A server that was started again has
 another run id, which is compared as a batch is noted. It may have lost its last writes, and with them results and
@@ -22,8 +23,9 @@ import orjson
 import redis
 import structlog
 
-from pipeline.continuous.blocks import Block, positions, read_blocks, read_range
+from pipeline.continuous.blocks import positions, read_range
 from pipeline.continuous.keys import RANGE_KEY, blocks_key
+from pipeline.continuous.router import Route, Routed, Router
 from pipeline.errors import QueryFailed
 from pipeline.progress import BatchMeter, BatchReport, SinkTime, fold, merged
 from pipeline.sources.log_reader import EventLogReader
@@ -34,7 +36,7 @@ from streams import NOTED_KEY, ForestallError, ScriptInput, position_order, read
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 
-_WAIT_MS = 500
+_WAIT_S = 0.5
 _SWEPT_S = 1.0
 _ATTEMPTS = 3  # at a batch that the sink or the server rejects for now
 _PAUSE_S = 0.2
@@ -43,9 +45,14 @@ log = structlog.get_logger(__name__)
 
 
 class Indexer:
-    """Writes the blocks of all shards through the sink, from its own thread. ``error`` is what ended the thread."""
+    """Writes the blocks of all shards through the sink, from its own thread. ``error`` is what ended the thread.
 
-    def __init__(self, options: EventLogOptions, sink: _Sink, report: BatchReport) -> None:
+    ``route`` receives the rows of a block before the sink does, and appends the derived events among them to the log.
+    """
+
+    def __init__(
+        self, options: EventLogOptions, sink: _Sink, report: BatchReport, route: Route = lambda _: None
+    ) -> None:
         self._options = options
         self._server = connect(options)
         self._meter = BatchMeter(sink, report)
@@ -60,6 +67,7 @@ class Indexer:
         self._run_id = ""
         self._batch = 0
         self._swept = time.monotonic()
+        self._router = Router(options, route)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
         self.error: Exception | None = None
@@ -67,12 +75,15 @@ class Indexer:
     def start(self) -> None:
         """Write the batch that a crash interrupted, then whatever comes."""
         self.recover()
+        self._router.start()
         self._thread.start()
 
     def stop(self) -> None:
         """Write all blocks that wait, then end."""
         self._over.set()
+        self._router.finish()
         self._thread.join()
+        self._router.close()
 
     @property
     def afters(self) -> Mapping[int, str]:
@@ -86,37 +97,40 @@ class Indexer:
         at = dict(enumerate(positions(self._server, self._options.shards)))
         batch: Any = {"number": 0, "afters": {}, "untils": {}} if noted is None else orjson.loads(noted)
         self._batch = batch["number"]
-        blocks: list[Block] = []
+        self._router.begin_at({}, self._run_id)
+        rows: list[OutputRow] = []
         for shard in at:
             after = batch["afters"].get(str(shard), START)
             until = batch["untils"].get(str(shard))
-            if until is not None:
-                blocks += read_range(self._server, shard, after, until)
+            for block in [] if until is None else read_range(self._server, shard, after, until):
+                found = block.to_rows()
+                self._router.route(found)
+                rows += found
             self._afters[shard] = until or after
-        if blocks:
-            self._write(blocks)
+        if rows:
+            self._write(rows)
             self._note({}, after=self._batch)
         for shard, after in self._afters.items():
             if not self._server.xrange(blocks_key(shard), min=f"({after}", count=1):
                 self._afters[shard] = max(after, at[shard], key=position_order)
+        self._router.begin_at(self._afters, self._run_id)
 
-    def write_next(self, wait_ms: int = _WAIT_MS) -> bool:
-        """Write the next batch; False if no block came."""
-        blocks = read_blocks(self._server, self._afters, wait_ms)
-        if not blocks:
-            return False
+    def write_next(self, wait_ms: int) -> bool:
+        """Route and write the next block of each shard in this thread; False if no block came."""
+        found = self._router.next(wait_ms)
+        if found is not None:
+            self.write([found])
+        return found is not None
+
+    def write(self, routed: Sequence[Routed]) -> None:
+        """Write routed blocks as one batch."""
         self._batch += 1
-        untils = {block.shard: block.position for block in blocks}
+        untils = {shard: until for found in routed for shard, until in found.untils.items()}
         if not self._note(untils, after=self._batch - 1):
             self._begin_again()
-            return True
-        trimming = self._server.pipeline(transaction=False)
-        for shard in untils:
-            trimming.xtrim(blocks_key(shard), minid=self._afters[shard], approximate=False)
-        trimming.execute()
-        self._write(blocks)
+            return
+        self._write([row for found in routed for row in found.rows])
         self._afters.update(untils)
-        return True
 
     def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
         """Note the batch, after the batch of another number; False if the server was started again.
@@ -131,10 +145,12 @@ class Indexer:
         given: dict[str, ScriptInput] = {
             "range": RANGE_KEY,
             "noted": NOTED_KEY,
+            "blocks": [blocks_key(shard) for shard in untils],
             "run_id": self._run_id,
             "before": after,
             "number": self._batch,
             "batch": orjson.dumps(batch),
+            "afters": [self._afters[shard] for shard in untils],
         }
         answer = self._run_note(*self._script.bind(given))
         if answer < 0:
@@ -159,12 +175,13 @@ class Indexer:
                     self.error = error
 
     def _turn(self) -> bool:
-        """Write the next batch, and sweep now and then; False once all is written at the end."""
-        is_over = self._over.is_set()
-        is_written = self.write_next(wait_ms=1 if is_over else _WAIT_MS)
+        """Write what is routed as the next batch, and sweep now and then; False once all is written at the end."""
+        routed = self._router.take(_WAIT_S)
+        if routed:
+            self.write(routed)
         if time.monotonic() > self._swept + _SWEPT_S:
             self.sweep()
-        return is_written or not is_over
+        return routed is not None
 
     def sweep(self) -> None:
         """Report the progress, and remove the log's entries that no recovery needs; notice a server that restarted."""
@@ -186,8 +203,7 @@ class Indexer:
         log.warning("indexer-begins-again")
         self.recover()
 
-    def _write(self, blocks: Sequence[Block]) -> None:
-        rows = [row for block in sorted(blocks, key=lambda block: block.shard) for row in block.to_rows()]
+    def _write(self, rows: Sequence[OutputRow]) -> None:
         self._meter(rows, self._batch)
         seen = self._meter.take(self._batch)
         self._seen = seen if self._seen is None else merged(self._seen, seen)

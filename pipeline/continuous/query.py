@@ -20,6 +20,7 @@ from pipeline.continuous.blocks import begin_at, positions
 from pipeline.continuous.indexer import Indexer, is_passing
 from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
 from pipeline.continuous.leases import are_all_loaded, await_end, begin_job, end_job, fence, remove_unconnected
+from pipeline.continuous.router import Route, RoutingSink
 from pipeline.continuous.task import TaskOptions, run_tasks
 from pipeline.errors import QueryFailed
 from pipeline.job import JobOptions, Sink
@@ -164,14 +165,16 @@ def start_continuous(
     sink: Sink,
     heartbeat: Heartbeat = lambda: None,
     report: BatchReport = lambda _: None,
+    route: Route = lambda _: None,
 ) -> ContinuousQuery:
     """Start matching in long-running tasks; returns at once.
 
-    The sink is called on the driver, as in ``pipeline.job.start_query``, with the rows of at most one step per shard.
+    The sink is called on the driver, as in ``pipeline.job.start_query``; ``route`` before it, with the rows of at most
+    one step per shard.
     ``LogDamaged`` if the log ends before the results, or entries that no snapshot covers are gone.
     """
     options = take_over(options)
-    query = ContinuousQuery(context, options, Indexer(options.log, sink, report), heartbeat)
+    query = ContinuousQuery(context, options, Indexer(options.log, sink, report, route), heartbeat)
     query.start()
     return query
 
@@ -198,11 +201,11 @@ def take_over(options: JobOptions) -> JobOptions:
     return stepped
 
 
-def finish_blocks(options: JobOptions, sink: Sink) -> None:
+def finish_blocks(options: JobOptions, sink: RoutingSink) -> None:
     """Write the blocks that continuous tasks left, before micro-batches begin."""
     server = connect(options.log)
     fence(server, options.log.shards)
-    indexer = Indexer(options.log, sink, lambda _: None)
+    indexer = Indexer(options.log, sink.index, lambda _: None, sink.route)
     indexer.recover()
     while indexer.write_next(wait_ms=1):
         pass

@@ -9,7 +9,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pipeline.continuous.query import ContinuousQuery, finish_blocks, start_continuous
-from pipeline.job import JobOptions, LogQuery, Sink, start_query
+from pipeline.continuous.router import RoutingSink
+from pipeline.job import JobOptions, LogQuery, start_query
 from pipeline.loading import load_states
 from pipeline.progress import BatchReport
 from pipeline.spark.pulse import Heartbeat
@@ -18,7 +19,12 @@ _Phase = Callable[[str], None]
 
 
 def begin_micro_batches(
-    session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat, report: BatchReport, phase: _Phase
+    session: SparkSession,
+    options: JobOptions,
+    sink: RoutingSink,
+    heartbeat: Heartbeat,
+    report: BatchReport,
+    phase: _Phase,
 ) -> LogQuery:
     """Write what continuous tasks have left, and start the streaming query.
 
@@ -32,14 +38,19 @@ def begin_micro_batches(
 
 
 def begin_continuous(
-    session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat, report: BatchReport, phase: _Phase
+    session: SparkSession,
+    options: JobOptions,
+    sink: RoutingSink,
+    heartbeat: Heartbeat,
+    report: BatchReport,
+    phase: _Phase,
 ) -> ContinuousQuery:
     """Finish an interrupted micro-batch, and start the job of continuous tasks; as ``begin_micro_batches``."""
     if _is_interrupted(options.checkpoint):
         phase("finishing the last micro-batch")
         start_query(session, replace(options, is_bounded=True), sink, report=report).wait()
     phase("loading the states of the shards")
-    return start_continuous(session.sparkContext, options, sink, heartbeat, report)
+    return start_continuous(session.sparkContext, options, sink.index, heartbeat, report, sink.route)
 
 
 def _is_interrupted(checkpoint: Path) -> bool:

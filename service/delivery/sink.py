@@ -1,8 +1,8 @@
 """The sink of the pipeline's rows: each kind is stored, its deliveries are queued, and derived events are appended.
 
-A micro-batch that was written in part is written again. Therefore the order is: its results, its derived events, the
-time that follows from them, the decisions by its shards' observations, and last the shards' reports, which mark
-its entries as matched.
+A micro-batch that was written in part is written again. Therefore the order is: its derived events, the time that
+follows from them, its results, the decisions by its shards' observations, and last the shards' reports, which mark its
+entries as matched.
 """
 
 from __future__ import annotations
@@ -41,16 +41,30 @@ class AlertSink:
         self._decisions = Decisions(stores.deciders, clock)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write the rows of micro-batch ``epoch_id``, or a part of them.
+        """Write the rows of micro-batch ``epoch_id``, or a part of them: ``route``, then ``index``.
 
-        If Redis does not answer, the same call may be made again. Derived events raise ``LogResharding`` while the log
-        is being resharded.
+        If Redis does not answer, the same call may be made again.
+        """
+        self.route(rows)
+        self.index(rows, epoch_id)
+
+    def route(self, rows: Sequence[OutputRow]) -> None:
+        """Append the derived events among the rows, of at most one range of each shard, and the time that follows.
+
+        ``LogResharding`` while the log is being resharded.
         """
         reports = [row for row in rows if row.kind == STATS.name]
-        self._store([row for row in rows if row.kind not in (STATS.name, REKEYED.name)], epoch_id)
         self._derived([row for row in rows if row.kind == REKEYED.name], reports)
+
+    def index(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
+        """Write the other rows; those of a shard may be of several ranges, one after the other."""
+        reports = [row for row in rows if row.kind == STATS.name]
+        self._store([row for row in rows if row.kind not in (STATS.name, REKEYED.name)], epoch_id)
         self._decisions(reports)
-        self._stores.pipeline_status.note(reports)  # last: the alerts of everything that counts as matched are written
+        newest = {row.shard: row for row in reports}
+        self._stores.pipeline_status.note(
+            list(newest.values())
+        )  # last: the alerts of what counts as matched are written
 
     def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         if not rows:

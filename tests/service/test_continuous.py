@@ -2,6 +2,7 @@
 
 import random
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -39,13 +40,13 @@ class Continuous:
         self.kills = kills
         begin_job(self.server, "job")
         self.tasks = [self.task() for _ in range(tasks)]
-        self.indexer = self.recovered()
+        self.indexer, self.routed = self.recovered(), []
 
     def task(self):
         return ShardTask(TaskOptions(held=self.options.held, job="job", wait_ms=1))
 
     def recovered(self):
-        indexer = Indexer(self.options.log, self.sink, lambda _: None)
+        indexer = Indexer(self.options.log, self.sink.index, lambda _: None, self.sink.route)
         indexer.recover()
         return indexer
 
@@ -55,8 +56,11 @@ class Continuous:
         is_killed = chance.random() < self.kills
         if number == len(self.tasks):
             if is_killed:
-                self.indexer = self.recovered()
-            self.indexer.write_next(wait_ms=1)
+                self.indexer, self.routed = self.recovered(), []
+            self.routed += filter(None, [self.indexer._router.next(wait_ms=1)])
+            if self.routed and chance.random() < 0.5:
+                self.indexer.write(self.routed)
+                self.routed = []
         else:
             if is_killed:
                 self.tasks[number].end()
@@ -127,8 +131,8 @@ def test_any_schedule_gives_the_rows_of_one_process(stores, settings, seed):
 
 def test_micro_batches_and_continuous_tasks_take_turns(stores, settings):
     chance, batches = random.Random(5), posted(5)
-    parts = [batches[start::4] for start in range(4)]
-    batches = [batch for part in parts for batch in part]
+    borders = [len(batches) * turn // 4 for turn in range(5)]
+    parts = [batches[start:end] for start, end in pairwise(borders)]
     for turn, part in enumerate(parts):
         if turn % 2:
             job = Continuous(settings, stores)
