@@ -33,6 +33,7 @@ import structlog
 
 from pipeline.measures import Spent, Work, stats_row
 from pipeline.quarantine import Quarantine
+from pipeline.records import ShardRecords
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex, missing_snapshot, open_snapshots
 from pipeline.sources.log_reading import (
     START,
@@ -92,8 +93,9 @@ class HeldShards:
         self._options = options.log
         self._spilled = SpilledStates(options.log, options.kinds)
         self._server = connect(options.log)
-        self._quarantine = Quarantine(self._server)
-        self._stops = PlacedStops(self._server, options.log.results)
+        self._records = ShardRecords(self._server, options.log.results)
+        self._quarantine = Quarantine(self._server, self._records)
+        self._stops = PlacedStops(self._server, self._records)
         self._snapshots = open_snapshots(options.log.snapshots, self._server, options.log.generation)
         self._index = SnapshotIndex(self._server, options.log.generation)
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
@@ -155,8 +157,12 @@ class HeldShards:
         held = self._held[shard]
         return stats_row(held.state, self._work.pop(shard), held.size_bytes)
 
-    def load(self, shard: int) -> None:
-        """Find a shard's state at the end of its results, as its next micro-batch will; else ``LogDamaged``."""
+    def load(self, shard: int, epoch: int | None = None) -> None:
+        """Find a shard's state at the end of its results, as its next micro-batch will; else ``LogDamaged``.
+
+        ``epoch``: that of the lease under which this process advances the shard; None: there are no leases.
+        """
+        self._records.lease(shard, epoch)
         written = written_up_to(self._server, self._options, shard)
         position = max(written, beginnings(self._server, self._options)[shard], key=position_order)
         if last_position(self._server, log_key(shard), position) != position:
@@ -175,6 +181,7 @@ class HeldShards:
         for known in (self._held, self._finished, self._work):
             known.pop(shard, None)
         self._begun.discard(shard)
+        self._quarantine.forget(shard)
 
     def state_at(self, shard: int, position: str) -> ShardState:
         """The state of a shard at a position; this object does not retain it."""
@@ -208,7 +215,7 @@ class HeldShards:
         rows: list[RowBlock] = []
         for entry in entries:
             if is_watched and self._quarantine.watch(shard, entry):
-                self._quarantine.set_aside(shard, entry, "the process that matched it died, again and again")
+                self._quarantine.set_aside(shard, after, entry, "the process that matched it died, again and again")
             rows += self._one(shard, after, done, entry)
             done += self._screened(shard, [entry])
             self._quarantine.unwatch(shard, entry)
@@ -224,7 +231,7 @@ class HeldShards:
             raise
         # house: allow broad-except: whatever it is, the entry is set aside, and its dead letter has the reason
         except Exception as error:
-            self._quarantine.set_aside(shard, entry, f"matching it raised {type(error).__name__}: {error}")
+            self._quarantine.set_aside(shard, after, entry, f"matching it raised {type(error).__name__}: {error}")
             del self._held[shard]
             again = self._held_at(shard, after).state
             again.advance(done)
@@ -244,8 +251,7 @@ class HeldShards:
 
     def _rebuilt(self, shard: int, position: str) -> _Held:
         """Rebuild a state from the nearest retained, handed over or saved one, and the log from there."""
-        self._quarantine.reread(shard)
-        self._stops.reread(shard)
+        self._records.read(shard)
         saved = self._index.latest(shard, position)
         held = self._held.pop(shard, None)
         if held is not None and not self._is_usable(shard, held.state, saved or START, position):

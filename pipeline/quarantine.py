@@ -8,19 +8,19 @@ crash or from an older snapshot, skips the same ones.
 
 A process that continues from its own last micro-batch neither counts nor reads the record again, so a step that
 succeeds needs no call. If an entry ends such a process, the process that takes over has not matched the micro-batch
-before, counts its attempts, and so finds the entry one attempt later.
+before, counts its attempts, and so finds the entry one attempt later. The record is read with the stops of the shard
+(``pipeline.records``), and an entry is only added to it while the results of its micro-batch are not written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import redis
 
+from pipeline.records import QUARANTINE_KEY, ShardRecords
 from shards import StoredEntry, quarantine_note
 
-_QUARANTINE_KEY = "forestall:quarantine:{shard}"
 _TRIES_KEY = "forestall:tries"
 _TRIES = 3
 
@@ -28,9 +28,10 @@ _TRIES = 3
 class Quarantine:
     """The record of one log's quarantined entries."""
 
-    def __init__(self, server: redis.Redis) -> None:
+    def __init__(self, server: redis.Redis, records: ShardRecords) -> None:
         self._server = server
-        self._reasons: dict[int, dict[str, str]] = {}  # by shard and position, as last read
+        self._records = records
+        self._unwritten: dict[tuple[int, str], str] = {}  # reasons by shard and position, after the lease was lost
         self._counted: dict[int, str] = {}  # by shard: the start of the micro-batch whose attempt is counted
 
     def begin(self, shard: int, after: str, *, continues: bool) -> bool:
@@ -43,14 +44,15 @@ class Quarantine:
         self._counted[shard] = after
         return self._count(_field(shard, after)) > _TRIES
 
+    def forget(self, shard: int) -> None:
+        """Drop what is known of a shard, which another process advances from now on."""
+        self._counted.pop(shard, None)
+        self._unwritten = {one: reason for one, reason in self._unwritten.items() if one[0] != shard}
+
     def done(self, shard: int) -> None:
         """Note that the micro-batch is finished."""
         if (after := self._counted.pop(shard, None)) is not None:
             self._server.hdel(_TRIES_KEY, _field(shard, after))
-
-    def reread(self, shard: int) -> None:
-        """Read a shard's record again at its next use: other processes may have added to it."""
-        self._reasons.pop(shard, None)
 
     def watch(self, shard: int, entry: StoredEntry) -> bool:
         """Count an attempt at one entry; true if it must be set aside, because earlier attempts ended the process."""
@@ -60,19 +62,23 @@ class Quarantine:
         """Note that the entry is finished."""
         self._server.hdel(_TRIES_KEY, _field(shard, "", entry.position))
 
-    def set_aside(self, shard: int, entry: StoredEntry, reason: str) -> None:
-        """Record an entry as quarantined; the first reason stays."""
-        self._server.hsetnx(_QUARANTINE_KEY.format(shard=shard), entry.position, reason)
-        self.reread(shard)
+    def set_aside(self, shard: int, after: str, entry: StoredEntry, reason: str) -> None:
+        """Record an entry of the micro-batch after a position as quarantined; the first reason stays.
+
+        If another process has the shard, or the results are written, only this process skips the entry: its results
+        are not used.
+        """
+        known = self._records.add(QUARANTINE_KEY, shard, after, {entry.position: reason})
+        if entry.position not in known.quarantined:
+            self._unwritten[shard, entry.position] = reason
 
     def screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
         """The entries, with quarantined ones replaced by notes."""
-        if (reasons := self._reasons.get(shard)) is None:
-            found = cast("dict[bytes, bytes]", self._server.hgetall(_QUARANTINE_KEY.format(shard=shard)))
-            reasons = {position.decode(): reason.decode() for position, reason in found.items()}
-            self._reasons[shard] = reasons
-        if not reasons:
+        quarantined = self._records.of(shard).quarantined
+        if not quarantined and not self._unwritten:
             return list(entries)
+        own = {position: reason for (of, position), reason in self._unwritten.items() if of == shard}
+        reasons = {**own, **quarantined}
         return [
             entry if entry.position not in reasons else quarantine_note(entry, reasons[entry.position])
             for entry in entries

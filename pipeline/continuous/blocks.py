@@ -18,7 +18,8 @@ from typing import Any, cast
 import pyarrow as pa
 import redis
 
-from pipeline.continuous.keys import EPOCHS_KEY, blocks_key
+from pipeline.continuous.keys import blocks_key
+from pipeline.records import EPOCHS_KEY
 from pipeline.sources.log_reading import POSITIONS_KEY, START
 from pipeline.step import from_table, to_batch
 from shards import OutputRow, RowBlock

@@ -5,9 +5,6 @@ from __future__ import annotations
 JOB_KEY = "forestall:tasks:job"
 """The identity of the job whose tasks may hold shards; deleted: they stop."""
 
-EPOCHS_KEY = "forestall:tasks:epochs"
-"""By shard, a number that rises with each change of its owner (a fencing token)."""
-
 OWNERS_KEY = "forestall:tasks:owners"
 MEMBERS_KEY = "forestall:tasks:members"
 """Living tasks, by the time of their last beat: milliseconds of the server's clock."""

@@ -14,7 +14,8 @@ from typing import Any, cast
 
 import redis
 
-from pipeline.continuous.keys import EPOCHS_KEY, JOB_KEY, LOADED_KEY, MEMBERS_KEY, OWNERS_KEY
+from pipeline.continuous.keys import JOB_KEY, LOADED_KEY, MEMBERS_KEY, OWNERS_KEY
+from pipeline.records import EPOCHS_KEY
 from streams import ScriptInput, read_script
 
 LIFE_S = 5.0

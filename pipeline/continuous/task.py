@@ -110,7 +110,7 @@ class ShardTask:
             if epoch != found.get(shard) or self._at[shard] != at[shard]:  # a server that restarted may be behind
                 self._lose(shard)
         for shard in found.keys() - self._held.keys():
-            self._shards.load(shard)
+            self._shards.load(shard, found[shard])
             self._held[shard], self._at[shard] = found[shard], at[shard]
             self._new.add(shard)
             self._leases.note_loaded(shard, found[shard])

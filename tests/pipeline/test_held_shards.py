@@ -6,6 +6,7 @@ import redis
 
 from pipeline.errors import LogDamaged
 from pipeline.held_shards import HeldOptions, HeldShards, held_shards
+from pipeline.records import EPOCHS_KEY
 from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
 from shards.inline import run_inline
@@ -230,6 +231,32 @@ def test_who_matches_these_entries_again_passes_over_the_same_ones(log, options,
     assert without_stats(first + advance(later, log, 9, ENTRIES))[-1] == without(log[6].position)[-1]
 
 
+def test_a_process_that_continues_passes_over_what_another_has_set_aside_since(log, options, breaking):
+    breaking.add(log[6].position)
+    held, other = HeldShards(options), HeldShards(replace(options, handover=None))
+    advance(held, log, 0, 5)
+    set_aside = advance(other, log, 5, 9)  # its rows were lost
+    breaking.clear()
+    assert without_stats(advance(held, log, 5, 9)) == without_stats(set_aside)
+
+
+@pytest.mark.parametrize("loses", ["the lease", "the race"])
+def test_a_process_that_has_lost_the_shard_sets_nothing_aside(server, log, options, breaking, loses):
+    server.client.hset(EPOCHS_KEY, "0", 3)
+    former = HeldShards(replace(options, handover=None))
+    former.load(0, epoch=3)
+    if loses == "the lease":
+        server.client.hset(EPOCHS_KEY, "0", 4)
+    else:
+        server.client.hset("forestall:log:matched", "position:0", log[8].position)
+    breaking.add(log[6].position)
+    assert [letter["code"] for letter in bodies(advance(former, log, 0, 9), "dead-letter")] == ["quarantined"]
+    assert server.client.hgetall("forestall:quarantine:0") == {}
+    former.forget(0)
+    breaking.clear()
+    assert bodies(advance(former, log, 0, 9), "dead-letter") == []
+
+
 def test_an_entry_that_ends_the_process_again_and_again_is_set_aside(log, options, monkeypatch):
     class Killed(BaseException):
         """Stands for a process that is gone: nothing catches it."""
@@ -269,8 +296,8 @@ def test_a_step_that_succeeds_makes_no_calls_for_the_quarantine(log, options, mo
     advance(held, log, 0, 5)
     first, calls[:] = [call for call in calls if "quarantine" in call or "tries" in call], []
     advance(held, log, 5, 7)
-    assert first == ["HINCRBY forestall:tries", "HGETALL forestall:quarantine:0", "HDEL forestall:tries"]
-    assert calls == []  # the stops are read in a pipeline
+    assert first == ["HINCRBY forestall:tries", "HDEL forestall:tries"]
+    assert calls == []  # stops and quarantine are read in one pipeline
 
 
 def test_an_entry_that_ends_a_process_that_continued_is_found_by_the_next_ones(log, options, monkeypatch):

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from pipeline.held_shards import HeldOptions, HeldShards
+from pipeline.records import EPOCHS_KEY
 from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
 from shards.rows import rows_of
@@ -91,6 +92,22 @@ def test_what_is_in_the_log_of_a_micro_batch_stays_and_the_next_one_is_where_it_
     again = advance(HeldShards(options), log, 8, 11)
     assert len(alerts(again)) > 0
     assert alerts(advance(HeldShards(options), log, 11, 20)) == []
+
+
+def test_a_process_that_has_lost_the_lease_places_no_stop(server, log, options):
+    server.client.hset(EPOCHS_KEY, "0", 3)
+    former, owner = HeldShards(replace(options, handover=None)), HeldShards(options)
+    former.load(0, epoch=3)
+    first = advance(former, log, 0, 8)
+    server.client.hset(EPOCHS_KEY, "0", 4)
+    owner.load(0, epoch=4)
+    advance(owner, log, 0, 8)
+    late = len(alerts(advance(owner, log, 8, 11)))  # a step that has begun before the stop
+    stop(server, log)
+    advance(former, log, 8, 11)
+    assert server.client.hgetall(f"{stops_key(0)}:places") == {}
+    assert (len(alerts(first)), late > 0, alerts(advance(owner, log, 11, 20))) == (3, True, [])
+    assert server.client.hvals(f"{stops_key(0)}:places") == [log[10].position.encode()]
 
 
 def test_a_pause_that_was_matched_stops_nothing_any_more(server, log, options):

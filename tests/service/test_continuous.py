@@ -288,9 +288,9 @@ def test_a_refused_step_costs_one_loading(stores, settings, monkeypatch):
     loads = []
     load = task._shards.load
 
-    def noted(shard):
+    def noted(shard, epoch):
         loads.append(shard)
-        load(shard)
+        load(shard, epoch)
 
     monkeypatch.setattr(task._shards, "load", noted)
     for batch in batches[6:]:
@@ -367,7 +367,7 @@ def test_tasks_keep_their_states_when_the_server_is_started_again(stores, settin
     post(stores, settings, batches[:4], [], chance)
     settled(job, stores, chance)
     loads: list[int] = []
-    monkeypatch.setattr(job.tasks[0]._shards, "load", loads.append)
+    monkeypatch.setattr(job.tasks[0]._shards, "load", lambda shard, epoch: loads.append(shard))
     job.indexer._run_id = "of the server before"
     job.indexer.sweep()
     post(stores, settings, batches[4:], [], chance)

@@ -6,7 +6,8 @@ import pytest
 
 from pipeline.continuous import blocks
 from pipeline.continuous.blocks import BlockWriter, Step, begin_at, positions, read_blocks, read_range, to_bytes
-from pipeline.continuous.keys import EPOCHS_KEY, blocks_key
+from pipeline.continuous.keys import blocks_key
+from pipeline.records import EPOCHS_KEY
 from pipeline.sources.log_reading import POSITIONS_KEY
 from shards.rows import rows_of
 from shards.state import ShardState

@@ -3,8 +3,9 @@ import time
 
 import pytest
 
-from pipeline.continuous.keys import EPOCHS_KEY, MEMBERS_KEY, OWNERS_KEY
+from pipeline.continuous.keys import MEMBERS_KEY, OWNERS_KEY
 from pipeline.continuous.leases import Beats, Leases, are_all_loaded, await_end, begin_job, end_job, remove_unconnected
+from pipeline.records import EPOCHS_KEY
 from pipeline.sources import EventLogOptions
 from pipeline.sources.log_reading import connect
 

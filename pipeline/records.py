@@ -1,0 +1,94 @@
+"""Records about a shard beside its log: its stops, their places, and its quarantined entries.
+
+They hold for every process that matches the shard's entries again, so one is only added while the results that it
+concerns are not written, by the process that holds the shard's lease (continuous tasks), or by any (micro-batches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import redis
+
+from streams import ScriptInput, read_script, stops_key
+
+EPOCHS_KEY = "forestall:tasks:epochs"
+"""By shard, a number that rises with each change of its owner (a fencing token)."""
+
+PLACES_KEY = "forestall:stops:{shard}:places"
+QUARANTINE_KEY = "forestall:quarantine:{shard}"
+_MATCHED_KEY = "forestall:log:matched"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The records of a shard, as last read.
+
+    Attributes:
+        wanted: Records of stops, by the position of the pause.
+        placed: Positions after which operators stop, by the position of the pause.
+        quarantined: Reasons, by the position of the entry.
+    """
+
+    wanted: Mapping[str, str]
+    placed: Mapping[str, str]
+    quarantined: Mapping[str, str]
+
+
+class ShardRecords:
+    """The records of one log; ``results`` is the hash with the positions up to which results are written."""
+
+    def __init__(self, server: redis.Redis, results: str = "") -> None:
+        self._server = server
+        self._results = results or _MATCHED_KEY
+        self._script = read_script("pipeline", "record")
+        self._run = server.register_script(self._script.text)
+        self._known: dict[int, Known] = {}
+        self._epochs: dict[int, int] = {}
+
+    def of(self, shard: int) -> Known:
+        """The records of a shard, as last read."""
+        return self._known[shard]
+
+    def is_read(self, shard: int) -> bool:
+        """Whether the records of a shard were read."""
+        return shard in self._known
+
+    def read(self, shard: int) -> Known:
+        """Read the records of a shard."""
+        reading = self._server.pipeline(transaction=False)
+        for key in (stops_key(shard), PLACES_KEY.format(shard=shard), QUARANTINE_KEY.format(shard=shard)):
+            reading.hgetall(key)
+        wanted, placed, quarantined = map(_as_text, cast("list[dict[bytes, bytes]]", reading.execute()))
+        known = self._known[shard] = Known(wanted=wanted, placed=placed, quarantined=quarantined)
+        return known
+
+    def lease(self, shard: int, epoch: int | None) -> None:
+        """Add records of a shard under the epoch of a lease only; None: under none."""
+        if epoch is None:
+            self._epochs.pop(shard, None)
+        else:
+            self._epochs[shard] = epoch
+
+    def add(self, key: str, shard: int, after: str, facts: Mapping[str, str]) -> Known:
+        """Add records, each once, unless results of entries after a position are written, or the lease is lost.
+
+        Returns the records then.
+        """
+        given: dict[str, ScriptInput] = {
+            "records": key.format(shard=shard),
+            "epochs": EPOCHS_KEY,
+            "results": self._results,
+            "shard": shard,
+            "epoch": self._epochs.get(shard, ""),
+            "after": after,
+            "facts": [part for fact in facts.items() for part in fact],
+        }
+        self._run(*self._script.bind(given))
+        return self.read(shard)
+
+
+def _as_text(found: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in found.items()}
