@@ -1,6 +1,8 @@
 """Several cases of random kills on one service: each kill affects all of them.
 
 scripts/bench chaos_together --kills=30 --events=20000 --pause=1 --seed=11
+scripts/bench chaos_together --kills=50 --events=60000 --request=20 --every=0.2 --patient --master='local[2]'
+scripts/bench chaos_together --kills=3 --events=10000 --only=paused --patient --master='local[2]'
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ class Together:
     """Cases whose streams, patterns and joins have different names; their requests are posted in turn.
 
     Args:
-        cases: Cases by name, each with its least number of events.
+        cases: Cases by name, each with its share of the events.
 
     Attributes:
         outcomes: The expected and found results of each case, by name; kills are only in the outcome of the whole.
     """
 
-    def __init__(self, cases: Mapping[str, tuple[Case, int]]) -> None:
+    def __init__(self, cases: Mapping[str, tuple[Case, float]]) -> None:
         self._cases = cases
         self._events: dict[str, list[Event]] = {}
         self._streams: dict[int, str] = {}  # by object identity, as events of different cases may have the same id
@@ -37,8 +39,8 @@ class Together:
     def events(self, plan: Plan) -> list[Event]:
         """The events of all cases, with their requests interleaved so that all cases end at the same time."""
         turns: list[tuple[float, list[Event]]] = []
-        for name, (case, count) in self._cases.items():
-            events = self._events[name] = case.events(replace(plan, events=count))
+        for name, (case, share) in self._cases.items():
+            events = self._events[name] = case.events(replace(plan, events=round(share * plan.events)))
             self._streams |= {id(event): case.stream_of(event) for event in events}
             starts = range(0, len(events), plan.request)
             turns += [((start + 1) / len(events), events[start : start + plan.request]) for start in starts]
@@ -71,9 +73,7 @@ class Together:
 
 def all_cases(folder: Path, receiver: HandReceiver) -> Together:
     """Orders, a chain over two other keys, and joins with webhooks; ``folder`` is for the project of the joins."""
-    return Together(
-        {"orders": (Orders(), 12_000), "chain": (Chain(), 4_000), "joins": (Joins(folder, receiver), 4_000)}
-    )
+    return Together({"orders": (Orders(), 0.6), "chain": (Chain(), 0.2), "joins": (Joins(folder, receiver), 0.2)})
 
 
 if __name__ == "__main__":

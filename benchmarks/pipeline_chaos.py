@@ -31,6 +31,7 @@ from typing import Protocol
 
 import orjson
 
+from benchmarks.shard_gaps import ShardGaps
 from benchmarks.workload import EP1, Q1, order_constraints, orders
 from constraints import to_document
 from service.processes.temporary import TemporaryService, require_ready, running
@@ -51,6 +52,7 @@ VICTIMS = ("api", "driver", "redis", "jvm", "worker", "deliverer")
 PAUSED = "paused"
 """A worker that is stopped for longer than its lease, and then continues."""
 PAUSE_S = 8.0
+_SETTLED_S = 1.0
 SETTINGS = {"LIMITS__RECENT_KEPT": "1000000"}  # so that every early termination is still listed at the end
 
 
@@ -66,6 +68,8 @@ class Plan:
         patience_s: Longest time for the rest after the last request and kill.
         seed: Seed of events, victims and moments.
         kinds: Kinds of processes that are killed.
+        is_patient: Whether each kill waits until the service is ready again, with every kind of process running.
+        every_s: Pause between two requests.
     """
 
     events: int
@@ -75,6 +79,8 @@ class Plan:
     patience_s: float = 240.0
     seed: int = 7
     kinds: Sequence[str] = VICTIMS
+    is_patient: bool = False
+    every_s: float = 0.0
 
     def victims(self) -> list[str]:
         """The victim of each kill: all kinds in random order, as far as the kills suffice, then any."""
@@ -98,6 +104,7 @@ class Outcome:
         spared: Kinds of processes that were to be killed but did not run within the time.
         starts: Number of starts of each process, including the start before the run.
         seconds: From the first request to the last alert.
+        gaps_s: The worst gap of a shard after kills of each kind; continuous tasks only.
     """
 
     expected: list[str] = field(default_factory=list)
@@ -110,6 +117,7 @@ class Outcome:
     spared: list[str] = field(default_factory=list)
     starts: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    gaps_s: dict[str, float] = field(default_factory=dict)
 
     @property
     def faults(self) -> list[str]:
@@ -243,7 +251,9 @@ def disturbed(
     case.declare(service)
     starts, before = _starts(service), service.client.get("/pipeline")["backlog"]["appended"]["events"]
     begun, posted = time.monotonic(), Flag()
-    killer = Killer(service, plan, outcome, say)
+    gaps = ShardGaps(lambda: service.supervisor.redis_url)
+    killer = Killer(service, plan, outcome, say, gaps)
+    gaps.start()
     thread = Thread(target=killer.run, args=(posted,), name="killer")
     thread.start()
     try:
@@ -256,9 +266,12 @@ def disturbed(
             for stream, part in parts.items():
                 answer = service.client.send_events(stream, part, f"batch-{stream}-{start}")
                 outcome.dead_letters += [f"rejected: {one}" for one in answer["rejected"]]
+            Flag().wait(plan.every_s)
     finally:
         posted.set()
         thread.join()
+        gaps.stop()
+    outcome.gaps_s = dict(gaps.worst_s)
     require_ready(service.client, service.supervisor)
     await_drained(service, before + len(events), plan.patience_s)
     case.look(service, outcome, plan.patience_s)
@@ -278,11 +291,14 @@ class Killer:
         strikes: Number of finished kills, including kills that found no process.
     """
 
-    def __init__(self, service: TemporaryService, plan: Plan, outcome: Outcome, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, service: TemporaryService, plan: Plan, outcome: Outcome, say: Callable[[str], None], gaps: ShardGaps
+    ) -> None:
         self._service = service
         self._plan = plan
         self._outcome = outcome
         self._say = say
+        self._gaps = gaps
         self._random = random.Random(plan.seed)
         self._matched = service.client.get("/pipeline")["backlog"]["matched"]["events"]
         self.strikes = 0
@@ -295,7 +311,9 @@ class Killer:
         """
         begun = time.monotonic()
         for victim in self._plan.victims():
-            if self._random.random() < 0.8:
+            if self._plan.is_patient:
+                self._await_ready()
+            if self._plan.is_patient or self._random.random() < 0.8:
                 self._await_progress(posted)
             Flag().wait(self._random.uniform(0.0, self._plan.pause_s))
             if self._strike(victim):
@@ -311,6 +329,7 @@ class Killer:
         deadline = time.monotonic() + self._plan.patience_s
         while time.monotonic() < deadline:
             if pids := self._pids(victim):
+                self._gaps.cause = victim
                 with suppress(ProcessLookupError):
                     self._strike_one(victim, self._random.choice(pids))
                     return True
@@ -324,6 +343,18 @@ class Killer:
         os.kill(pid, signal.SIGSTOP)
         Flag().wait(PAUSE_S)
         os.kill(pid, signal.SIGCONT)
+
+    def _await_ready(self) -> None:
+        """Wait until every kind of process runs and the service is ready; then progress counts from here."""
+        client, deadline = self._service.client, time.monotonic() + self._plan.patience_s
+        while time.monotonic() < deadline:
+            Flag().wait(_SETTLED_S)
+            try:
+                if all(map(self._pids, VICTIMS)) and client.missing() is None:
+                    self._matched = client.get("/pipeline")["backlog"]["matched"]["events"]
+                    return
+            except ForestallError:
+                pass
 
     def _await_progress(self, posted: Flag) -> None:
         """Wait until more events are matched than at the last call, or all; gives up after ``patience_s``."""
@@ -404,6 +435,8 @@ def main(case: Case = ORDERS, description: str | None = __doc__) -> None:
     parser.add_argument(
         "--only", choices=(*VICTIMS, PAUSED), action="append", help="kill these processes and no others"
     )
+    parser.add_argument("--patient", action="store_true", help="kill only once the service is ready again")
+    parser.add_argument("--every", type=float, default=0.0, help="seconds between two requests")
     parser.add_argument("--runtime", choices=("continuous", "micro-batch"), default="continuous")
     parser.add_argument("--master", default="", help="where Spark runs; as the service has it, if left out")
     wanted = parser.parse_args()
@@ -416,6 +449,8 @@ def main(case: Case = ORDERS, description: str | None = __doc__) -> None:
         patience_s=wanted.patience,
         seed=wanted.seed,
         kinds=wanted.only or VICTIMS,
+        is_patient=wanted.patient,
+        every_s=wanted.every,
     )
     with TemporaryDirectory(prefix="forestall-chaos-") as folder, running(Path(folder), print, settings) as service:
         outcome = disturbed(service, plan, lambda text: print(text, flush=True), case)
@@ -425,6 +460,8 @@ def main(case: Case = ORDERS, description: str | None = __doc__) -> None:
     print(f"  early endings: {len(outcome.expected_endings):,} expected, {len(outcome.found_endings):,} found")
     for what, (expected, found) in outcome.others.items():
         print(f"  {what}: {len(expected):,} expected, {len(found):,} found")
+    gaps = ", ".join(f"{victim} {gap_s:.2f} s" for victim, gap_s in sorted(outcome.gaps_s.items()))
+    print(f"  worst gap of a shard while a task lives, after kills of: {gaps}")
     if outcome.faults:
         raise SystemExit("faults: " + "; ".join(outcome.faults))
     print("  nothing lost, nothing twice, no dead letters")

@@ -123,6 +123,11 @@ def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list
     return gone
 
 
+def has_begun(server: redis.Redis) -> bool:
+    """Whether a task of the job has taken shards."""
+    return bool(server.exists(OWNERS_KEY))
+
+
 def await_end(server: redis.Redis, patience_s: float) -> None:
     """Wait until no task is a member, for a limited time."""
     deadline = time.monotonic() + patience_s
@@ -131,8 +136,8 @@ def await_end(server: redis.Redis, patience_s: float) -> None:
         time.sleep(_ENDED_S)
 
 
-def are_all_loaded(server: redis.Redis, shards: int) -> bool:
-    """Whether each shard has a living owner that has its state."""
+def are_all_owned(server: redis.Redis, shards: int, *, are_loaded: bool) -> bool:
+    """Whether each shard has a living owner, and with ``are_loaded`` one that has its state."""
     reading = server.pipeline(transaction=False)
     reading.hgetall(EPOCHS_KEY)
     reading.hgetall(LOADED_KEY)
@@ -140,6 +145,5 @@ def are_all_loaded(server: redis.Redis, shards: int) -> bool:
     reading.zrange(MEMBERS_KEY, 0, -1)
     epochs, loaded, owners, members = reading.execute()
     names = [str(shard).encode() for shard in range(shards)]
-    return all(loaded.get(name) is not None and loaded[name] == epochs.get(name) for name in names) and all(
-        owners.get(name) in members for name in names
-    )
+    is_loaded = all(loaded.get(name) is not None and loaded[name] == epochs.get(name) for name in names)
+    return (is_loaded or not are_loaded) and all(owners.get(name) in members for name in names)

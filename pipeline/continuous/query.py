@@ -19,7 +19,15 @@ from pyspark import SparkContext
 from pipeline.continuous.blocks import begin_at, positions
 from pipeline.continuous.indexer import Indexer, is_passing
 from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
-from pipeline.continuous.leases import are_all_loaded, await_end, begin_job, end_job, fence, remove_unconnected
+from pipeline.continuous.leases import (
+    are_all_owned,
+    await_end,
+    begin_job,
+    end_job,
+    fence,
+    has_begun,
+    remove_unconnected,
+)
 from pipeline.continuous.router import Route, RoutingSink
 from pipeline.continuous.task import TaskOptions, run_tasks
 from pipeline.errors import QueryFailed
@@ -33,7 +41,8 @@ from streams import NOTED_KEY, ForestallError, position_order
 
 _LOOKED_S = 0.2
 _BEAT_S = 1.0
-_STALLED_S = 3.0  # a shard with news that has made no step for so long
+_BEGUN_S = 180.0  # within which the first task has begun
+_LONGEST_STEP_S = 300.0  # a shard with news that has made no step for longer is stalled
 _ENDING_S = 10.0
 _CONNECTED_S = 4.0  # within which tasks connect again to a server that was started again
 
@@ -54,6 +63,8 @@ class ContinuousQuery:
         self._thread = threading.Thread(target=self._run, name="continuous-job", daemon=True)
         self._progress = _Progress(self._server, options)
         self._beaten = 0.0
+        self._begun = time.monotonic()
+        self._is_ready = False  # whether all states have been loaded
         self._is_stop_requested = False
 
     def start(self) -> None:
@@ -124,8 +135,22 @@ class ContinuousQuery:
             log.warning("task-gone", member=member)
         if time.monotonic() > self._beaten + _BEAT_S:
             self._beaten = time.monotonic()
-            if are_all_loaded(self._server, self._options.log.shards) and not self._progress.is_stalled():
-                self._heartbeat()
+            self._beat()
+
+    def _beat(self) -> None:
+        """Report that all is well: first when all states are loaded, then while all shards have living owners.
+
+        A step, and a state that is loaded again, may take minutes.
+        """
+        is_owned = are_all_owned(self._server, self._options.log.shards, are_loaded=not self._is_ready)
+        if is_owned and not self._progress.is_stalled():
+            self._is_ready = True
+            self._heartbeat()
+        if not self._is_ready and time.monotonic() > self._begun + _BEGUN_S and not has_begun(self._server):
+            raise QueryFailed(
+                f"no continuous task has begun within {_BEGUN_S:.0f} s: Spark's Python processes do not start, or its "
+                "cluster has no free core"
+            )
 
     def _run(self) -> None:
         shards = self._options.log.shards
@@ -155,7 +180,7 @@ class _Progress:
             if position != at or position_order(ends[str(shard)]) <= position_order(at):
                 since = now
             self._moved[shard] = at, since
-            is_stalled |= now > since + _STALLED_S
+            is_stalled |= now > since + _LONGEST_STEP_S
         return is_stalled
 
 

@@ -35,7 +35,7 @@ from service.errors import StoreUnavailable
 from service.observing.tracing import spans_of
 from service.process import run_process, signals_held
 from service.processes.cluster import forget_former, job_options, session_options
-from service.processes.start_report import StartReport
+from service.processes.start_report import STUCK_S, StartReport
 from service.processes.timekeeper import Timekeeper
 from service.runtime import Stores, open_stores
 from service.settings import Settings
@@ -76,13 +76,18 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         needed = EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own
         ends.enter_context(report.repeating())
         with compiling_beside(needed, report.compiling):
-            report.begin("starting Spark")
+            report.begin("starting Spark", STUCK_S)
             with signals_held():  # else a signal could leave Spark's Java process running
                 session = build_session(where)
                 ends.callback(end_session, session)
+            report.begin("waiting for Spark's machines")
             tasks = await_machines(session, where.cluster)
-        report.begin("loading kernels" if needed else "compiling kernels on the machines of the cluster")
+        if needed:
+            report.begin("loading kernels", STUCK_S)
+        else:
+            report.begin("compiling kernels on the machines of the cluster")
         warm_up(session)
+        report.begin("reading the layout of the log")
         layout = stores.log.layout.read()
         stores.log.layout.require_settled()
         forget_former(settings, layout, stores.url)

@@ -1,19 +1,29 @@
-"""The pipeline's reports about itself: its heartbeat, and its current task while it has no heartbeat."""
+"""The pipeline's reports about itself: its heartbeat, and its current task while it has no heartbeat.
+
+Spark's own waits for its Java process and its Python processes have no end. So the phases that begin with a limit end
+the process when they take longer without progress; the supervisor starts it again.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+import structlog
+
 from service.errors import StoreUnavailable
+from service.process import FAILED
 from service.stores import Heartbeat
 from streams.compiling import CompileProgress
 
 _REPORTED_EVERY_S = 1.0
 _LONG_S = 3.0  # without a heartbeat
+STUCK_S = 180.0
+"""Limit of a phase that takes seconds, or tens of them on a busy machine."""
 
 
 @dataclass(slots=True)
@@ -21,21 +31,25 @@ class StartReport:
     """Reports what a pipeline is busy with while it starts, and while a micro-batch takes long."""
 
     heartbeat: Heartbeat
+    end: Callable[[int], object] = os._exit  # at once: the main thread may be in a call that has no end
     _phase: str = "starting"
+    _limit_s: float | None = None
+    _progress: float = 0.0  # when the phase began, or a kernel was compiled
     _compiling: CompileProgress | None = None
     _beaten: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def begin(self, phase: str) -> None:
-        """Report that a phase begins, in words, such as "starting Spark"."""
+    def begin(self, phase: str, limit_s: float | None = None) -> None:
+        """Report that a phase begins, in words, such as "starting Spark"; after ``limit_s`` it ends the process."""
         with self._lock:
-            self._phase = phase
+            self._phase, self._limit_s, self._progress = phase, limit_s, time.monotonic()
             self._say()
 
     def compiling(self, progress: CompileProgress) -> None:
         """Report that kernels are being compiled; replaces the phase until they are."""
         with self._lock:
             self._compiling = None if progress.is_complete else progress
+            self._progress = time.monotonic()
             self._say()
 
     def beat(self, now_us: int) -> None:
@@ -55,6 +69,7 @@ class StartReport:
             while not over.wait(_REPORTED_EVERY_S):
                 with self._lock:
                     self._say()
+                    self._end_if_stuck()
 
         thread = threading.Thread(target=repeat, name="start-report", daemon=True)
         thread.start()
@@ -73,3 +88,12 @@ class StartReport:
             doing = f"the events that wait have been matched for {silent_s:.0f} s"
         with suppress(StoreUnavailable):  # a lost report is followed by another
             self.heartbeat.busy(doing)
+
+    def _end_if_stuck(self) -> None:
+        if self._limit_s is None or time.monotonic() < self._progress + self._limit_s:
+            return
+        reason = f"{self._phase} has taken more than {self._limit_s:.0f} s"
+        structlog.get_logger(__name__).error("process-stuck", phase=self._phase, limit_s=self._limit_s)
+        with suppress(StoreUnavailable):
+            self.heartbeat.failed(reason)
+        self.end(FAILED)

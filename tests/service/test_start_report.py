@@ -1,3 +1,4 @@
+import threading
 import time
 from types import SimpleNamespace
 from typing import cast
@@ -58,3 +59,29 @@ def test_a_micro_batch_that_takes_long_is_reported(stores, monkeypatch):
     seconds[0] = 195.0
     report.begin("matching")
     assert stores.heartbeat.is_doing() == "the events that wait have been matched for 95 s"
+
+
+def test_a_phase_without_progress_ends_the_process(stores, monkeypatch):
+    seconds, ends = [0.0], []
+    monkeypatch.setattr("service.processes.start_report.time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    monkeypatch.setattr("service.processes.start_report._REPORTED_EVERY_S", 0.01)
+    ended = threading.Event()
+
+    def end(status):
+        ends.append((status, seconds[0], stores.heartbeat.failure()))
+        ended.set()
+
+    report = StartReport(stores.heartbeat, end=end)
+    report.begin("starting Spark", 60.0)
+    seconds[0] = 59.0
+    report.compiling(CompileProgress(1, 2))
+    with report.repeating():
+        seconds[0] = 118.0
+        assert not ended.wait(0.2)
+        report.begin("loading the states of the shards")
+        seconds[0] = 1_000.0
+        assert not ended.wait(0.2)
+        report.begin("loading kernels", 60.0)
+        seconds[0] = 1_061.0
+        assert ended.wait(60)
+    assert ends[0] == (1, 1_061.0, "loading kernels has taken more than 60 s")

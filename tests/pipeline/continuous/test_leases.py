@@ -4,7 +4,7 @@ import time
 import pytest
 
 from pipeline.continuous.keys import MEMBERS_KEY, OWNERS_KEY
-from pipeline.continuous.leases import Beats, Leases, are_all_loaded, await_end, begin_job, end_job, remove_unconnected
+from pipeline.continuous.leases import Beats, Leases, are_all_owned, await_end, begin_job, end_job, remove_unconnected
 from pipeline.records import EPOCHS_KEY
 from pipeline.sources import EventLogOptions
 from pipeline.sources.log_reading import connect
@@ -107,11 +107,12 @@ def test_the_leases_of_a_former_job_end(leases, server):
 def test_a_job_is_ready_when_each_shard_has_an_owner_with_its_state(leases, server):
     member = leases("a")
     epochs = member.renew()
-    assert not are_all_loaded(server.client, SHARDS)
+    assert not are_all_owned(server.client, SHARDS, are_loaded=True)
     for shard, epoch in epochs.items():
         member.note_loaded(shard, epoch)
-    assert are_all_loaded(server.client, SHARDS)
+    assert are_all_owned(server.client, SHARDS, are_loaded=True)
     server.client.zrem(MEMBERS_KEY, "a")
-    assert not are_all_loaded(server.client, SHARDS)
+    assert not are_all_owned(server.client, SHARDS, are_loaded=False)
     leases("b").renew()
-    assert not are_all_loaded(server.client, SHARDS)
+    assert not are_all_owned(server.client, SHARDS, are_loaded=True)
+    assert are_all_owned(server.client, SHARDS, are_loaded=False)

@@ -1,0 +1,83 @@
+"""The worst gap of a shard under continuous tasks: how long one with news makes no step while some task lives."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Event as Flag
+from threading import Thread
+from typing import Any, cast
+
+import redis
+
+from pipeline.continuous.keys import LOADED_KEY, MEMBERS_KEY, OWNERS_KEY
+from pipeline.records import EPOCHS_KEY
+from pipeline.sources.log_reading import POSITIONS_KEY
+from streams import LAYOUT_KEY, log_key, position_order
+
+_EVERY_S = 0.05
+_BLIND_S = 0.5  # without a sample, because the server was away: gaps begin again
+
+
+class ShardGaps:
+    """Samples positions and ends of all shards from a thread of its own.
+
+    A gap counts while at least one task is connected and has the state of a shard that it owns.
+
+    Args:
+        url: The Redis server, which may change its address.
+
+    Attributes:
+        worst_s: The worst gap by the cause that was current when it grew.
+        cause: The present cause, such as the process killed last.
+    """
+
+    def __init__(self, url: Callable[[], str]) -> None:
+        self._url = url
+        self._since: dict[int, tuple[bytes, float]] = {}  # by shard: its position, and since when it has news there
+        self._sampled = 0.0
+        self._over = Flag()
+        self._thread = Thread(target=self._run, name="shard-gaps", daemon=True)
+        self.worst_s: defaultdict[str, float] = defaultdict(float)
+        self.cause = "none"
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            with suppress(redis.RedisError), redis.Redis.from_url(self._url(), socket_timeout=2.0) as server:
+                shards = int(cast("bytes", server.hget(LAYOUT_KEY, "shards")))
+                while not self._over.wait(_EVERY_S):
+                    self._sample(server, range(shards))
+
+    def _sample(self, server: redis.Redis, shards: Sequence[int]) -> None:
+        reading = server.pipeline(transaction=False)
+        for key in (POSITIONS_KEY, EPOCHS_KEY, LOADED_KEY, OWNERS_KEY):
+            reading.hgetall(key)
+        reading.zrange(MEMBERS_KEY, 0, -1)
+        reading.client_list(_type="normal")
+        for shard in shards:
+            reading.xrevrange(log_key(shard), count=1)
+        positions, epochs, loaded, owners, members, clients, *lasts = cast("list[Any]", reading.execute())
+        connected = {client["name"].encode() for client in clients} & set(members)
+        lives = any(loaded.get(one) == epochs.get(one) and owners.get(one) in connected for one in loaded)
+        now = time.monotonic()
+        if now > self._sampled + _BLIND_S or not lives:
+            self._since.clear()
+        self._sampled = now
+        for shard, last in zip(shards, lasts, strict=True):
+            at = positions.get(b"position:%d" % shard, b"0-0")
+            known, since = self._since.get(shard, (at, now))
+            has_news = bool(last) and position_order(last[0][0].decode()) > position_order(at.decode())
+            since = since if has_news and known == at else now
+            self._since[shard] = at, since
+            self.worst_s[self.cause] = max(self.worst_s[self.cause], now - since)
