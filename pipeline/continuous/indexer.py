@@ -36,7 +36,7 @@ from streams import NOTED_KEY, ForestallError, ScriptInput, position_order, read
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 
-_WAIT_S = 0.5
+_WAIT_S = 1.0
 _SWEPT_S = 1.0
 _ATTEMPTS = 3  # at a batch that the sink or the server rejects for now
 _PAUSE_S = 0.2

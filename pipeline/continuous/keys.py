@@ -9,6 +9,9 @@ OWNERS_KEY = "forestall:tasks:owners"
 MEMBERS_KEY = "forestall:tasks:members"
 """Living tasks, by the time of their last beat: milliseconds of the server's clock."""
 
+WAKE_KEY = "forestall:tasks:wake"
+"""A stream of one entry, replaced when tasks should renew their leases at once: shards or members come or go."""
+
 LOADED_KEY = "forestall:tasks:loaded"
 """By shard, the epoch whose owner has the state in memory."""
 

@@ -14,14 +14,14 @@ from typing import Any, cast
 
 import redis
 
-from pipeline.continuous.keys import JOB_KEY, LOADED_KEY, MEMBERS_KEY, OWNERS_KEY
+from pipeline.continuous.keys import JOB_KEY, LOADED_KEY, MEMBERS_KEY, OWNERS_KEY, WAKE_KEY
 from pipeline.records import EPOCHS_KEY
 from streams import ScriptInput, read_script
 
 LIFE_S = 5.0
 """Age of a beat after which a task counts as dead."""
 
-_BEAT_S = 1.0
+_BEAT_S = 2.0
 _ENDED_S = 0.02
 
 
@@ -43,7 +43,14 @@ class Leases:
     def renew(self) -> dict[int, int] | None:
         """Epochs of the shards that the task now holds; None: another job has begun, or this one is to stop."""
         keys, args = self._script.bind(
-            {"job": JOB_KEY, "epochs": EPOCHS_KEY, "owners": OWNERS_KEY, "members": MEMBERS_KEY, **self._given}
+            {
+                "job": JOB_KEY,
+                "epochs": EPOCHS_KEY,
+                "owners": OWNERS_KEY,
+                "members": MEMBERS_KEY,
+                "wake": WAKE_KEY,
+                **self._given,
+            }
         )
         found = cast("list[int] | None", self._run(keys, args))
         return None if found is None else dict(zip(found[::2], found[1::2], strict=True))
@@ -51,6 +58,7 @@ class Leases:
     def leave(self) -> None:
         """Be no member any more; the task's shards are free."""
         self._server.zrem(MEMBERS_KEY, self.member)
+        wake(self._server)
 
     def note_loaded(self, shard: int, epoch: int) -> None:
         """Note that the task has the shard's state."""
@@ -105,6 +113,12 @@ def end_job(server: redis.Redis, job: str) -> None:
     """Ask the tasks of a job to finish their steps and to end."""
     if server.get(JOB_KEY) == job.encode():
         server.delete(JOB_KEY)
+        wake(server)
+
+
+def wake(server: redis.Redis) -> None:
+    """Let idle tasks renew their leases now."""
+    server.xadd(WAKE_KEY, {"member": ""}, maxlen=1, approximate=False)
 
 
 def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list[str]:
@@ -112,14 +126,15 @@ def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list
 
     None while the server is younger than ``least_uptime_s``: after a restart of the server members connect again.
     """
-    members = {name.decode() for name in cast("list[bytes]", server.zrange(MEMBERS_KEY, 0, -1))}
-    if not members:
-        return []
-    clients = cast("list[dict[str, Any]]", server.client_list(_type="normal"))
-    gone = sorted(members - {client["name"] for client in clients})
+    reading = server.pipeline(transaction=False)
+    reading.zrange(MEMBERS_KEY, 0, -1)
+    reading.client_list(_type="normal")
+    members, clients = cast("tuple[list[bytes], list[dict[str, Any]]]", reading.execute())
+    gone = sorted({name.decode() for name in members} - {client["name"] for client in clients})
     if not gone or server.info("server")["uptime_in_seconds"] < least_uptime_s:
         return []
     server.zrem(MEMBERS_KEY, *gone)
+    wake(server)
     return gone
 
 

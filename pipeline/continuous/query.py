@@ -43,6 +43,7 @@ _LOOKED_S = 0.2
 _BEAT_S = 1.0
 _BEGUN_S = 180.0  # within which the first task has begun
 _LONGEST_STEP_S = 300.0  # a shard with news that has made no step for longer is stalled
+_STALLS_S = 10.0  # between two looks for stalled shards
 _ENDING_S = 10.0
 _CONNECTED_S = 4.0  # within which tasks connect again to a server that was started again
 
@@ -170,9 +171,17 @@ class _Progress:
         self._server = server
         self._options = options
         self._moved: dict[int, tuple[str, float]] = {}
+        self._looked = -_STALLS_S
+        self._is_stalled = False
 
     def is_stalled(self) -> bool:
-        """Whether a shard with news has made no step for a while."""
+        """Whether a shard with news has made no step for a while, as last looked for."""
+        if time.monotonic() > self._looked + _STALLS_S:
+            self._looked = time.monotonic()
+            self._is_stalled = self._found_stalled()
+        return self._is_stalled
+
+    def _found_stalled(self) -> bool:
         now, ends = time.monotonic(), log_ends(self._options.log)
         is_stalled = False
         for shard, at in enumerate(positions(self._server, self._options.log.shards)):

@@ -40,7 +40,7 @@ class RoutingSink(Protocol):
         ...
 
 
-_WAIT_MS = 500
+_WAIT_MS = 1_000
 _PAUSE_S = 0.2
 _AHEAD = 8  # rounds of blocks that the router is ahead of the indexer
 

@@ -15,16 +15,15 @@ import redis
 import structlog
 
 from pipeline.continuous.blocks import BlockWriter, Step, positions, to_bytes
-from pipeline.continuous.keys import FAILURE_KEY
+from pipeline.continuous.keys import FAILURE_KEY, WAKE_KEY
 from pipeline.continuous.leases import LIFE_S, Beats, Leases
 from pipeline.continuous.policy import OldestFirst, Policy
 from pipeline.held_shards import HeldOptions, HeldShards
-from pipeline.sources.log_reading import connect, stored_entry
+from pipeline.sources.log_reading import START, connect, stored_entry
 from shards import StoredEntry
 from streams import ForestallError, ScriptInput, log_key, position_order, read_script, stops_key
 
 _RENEWED_S = 0.5
-_UNLEASED_S = 0.05
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +42,7 @@ class TaskOptions:
     job: str
     policy: Policy = field(default_factory=OldestFirst)
     life_s: float = LIFE_S
-    wait_ms: int = 500
+    wait_ms: int = 1_000
 
 
 class ShardTask:
@@ -65,6 +64,7 @@ class ShardTask:
         self._new: set[int] = set()  # shards whose first step under this lease is to come
         self._stops: dict[int, int] = {}  # the number of a shard's stops, as its entries were read
         self._renewed = -_RENEWED_S
+        self._woken = START  # the last wake that this task has seen
 
     def run(self) -> None:
         """Advance shards until the job is over; every finished step is written then."""
@@ -122,14 +122,14 @@ class ShardTask:
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
         """The next entries of the shards that have some; waits a moment for the first."""
-        if not self._held:
-            time.sleep(_UNLEASED_S)
-            return {}
-        if found := self._next():
+        if self._held and (found := self._next()):
             return found
-        streams: dict[Any, Any] = {log_key(shard): at for shard, at in self._at.items()}
-        is_woken = self._server.xread(streams, count=1, block=self._options.wait_ms)
-        return self._next() if is_woken else {}
+        streams: dict[Any, Any] = {log_key(shard): at for shard, at in self._at.items()} | {WAKE_KEY: self._woken}
+        news = cast("list[Any]", self._server.xread(streams, count=1, block=self._options.wait_ms) or [])
+        for key, entries in news:
+            if key.decode() == WAKE_KEY:
+                self._woken, self._renewed = entries[0][0].decode(), -_RENEWED_S
+        return self._next() if self._held and news else {}
 
     def _next(self) -> dict[int, Sequence[StoredEntry]]:
         """The next entries of the shards that have some.
