@@ -1,6 +1,7 @@
 """Continuous tasks and the indexer, stepped in any order and killed, give the rows of shards in one process."""
 
 import random
+import threading
 import time
 from itertools import pairwise
 from typing import Any
@@ -147,6 +148,32 @@ def test_micro_batches_and_continuous_tasks_take_turns(stores, settings):
     come_to_rest(last, stores, chance)
     last.end()
     assert found(stores) == expected(batches)
+
+
+def test_an_idle_task_takes_the_shards_of_a_dead_one_at_once(stores, settings):
+    job = Continuous(settings, stores, tasks=0)
+    patient = TaskOptions(held=job.options.held, job="job", wait_ms=60_000)
+    dead, idle = ShardTask(patient), ShardTask(patient)
+    dead._is_leased()
+    idle._is_leased()
+    dead._is_leased()  # gives back what is beyond its part
+    taken = threading.Event()
+
+    def wait():
+        while len(idle._held) < 3:
+            idle.step()
+        taken.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert not taken.wait(0.3)
+    dead._beats.end()
+    dead._server.close()
+    assert len(remove_unconnected(job.server)) == 1
+    assert taken.wait(30)
+    thread.join()
+    for task in (dead, idle):
+        task.end()
 
 
 @pytest.mark.parametrize("settles", [True, False], ids=["later batches written", "the same batch written"])
