@@ -138,7 +138,10 @@ class BlockWriter:
         pipe = self._server.pipeline(transaction=False)
         for step in steps:
             self._run(*self._script.bind(_given(step)), client=pipe)
-        answers = cast("list[tuple[bytes, bytes | None]]", pipe.execute())
+        try:
+            answers = cast("list[tuple[bytes, bytes | None]]", pipe.execute())
+        except redis.exceptions.NoScriptError:  # a server that was started again while it was asked
+            return set()
         full: set[int] = set()
         done: set[int] = set()
         for step, (outcome, at) in zip(steps, answers, strict=True):

@@ -3,6 +3,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from redis.client import Pipeline
 
 from pipeline.continuous import blocks
 from pipeline.continuous.blocks import BlockWriter, Step, begin_at, positions, read_blocks, read_range, to_bytes
@@ -77,6 +78,20 @@ def test_a_step_whose_answer_was_lost_counts_as_written(log):
         writer = BlockWriter(log)
         writer.put(step("0-0", "1-0"))
         assert writer.flush() == set()
+    assert written(log) == ["0-0 1-0"]
+
+
+def test_a_server_that_has_forgotten_the_script_is_given_it_again(log, monkeypatch):
+    writer, execute, forgets = BlockWriter(log), Pipeline._execute_pipeline, [True]
+
+    def forgetting(self, *given, **options):
+        if forgets.pop() if forgets else False:
+            log.script_flush()
+        return execute(self, *given, **options)
+
+    monkeypatch.setattr(Pipeline, "_execute_pipeline", forgetting)
+    writer.put(step("0-0", "1-0"))
+    assert writer.flush() == set()
     assert written(log) == ["0-0 1-0"]
 
 
