@@ -5,6 +5,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+import redis
 
 import pipeline
 import service.stores
@@ -19,9 +20,10 @@ SCRIPTS = sorted(
     if path.parent.name != "parts"
 )
 PARTS = sorted((STORES / "scripts/parts").glob("*.lua"))
-OF_THE_PIPELINE = sorted(Path(pipeline.__file__).parent.rglob("*.lua"))  # tested where they are used
+PIPELINE = Path(pipeline.__file__).parent
+OF_THE_PIPELINE = sorted(PIPELINE.rglob("*.lua"))  # tested where they are used
 EVERY = [("service.stores", f"scripts/{name}") for name in SCRIPTS]
-EVERY += [(f"pipeline.{path.parent.name}", path.stem) for path in OF_THE_PIPELINE]
+EVERY += [(".".join(("pipeline", *path.parent.relative_to(PIPELINE).parts)), path.stem) for path in OF_THE_PIPELINE]
 CALL = re.compile(r"\bregister\(\w+, \"([\w/]+)\"\)")
 
 
@@ -402,8 +404,13 @@ def test_locks_begin_answer(run, client):
 
 def test_results_append_alerts(run, client):
     def append_alerts(epoch, *ids):
-        keys = {"bodies": "bodies", "number": "number", "due": "due", "deliveries": "deliveries", "counts": "counts"}
-        keys |= {"trimmed": "trimmed", "trimmed_counts": "trimmed:counts", "acknowledged": "acknowledged"}
+        keys = {name: name for name in ("bodies", "number", "due", "deliveries", "counts", "noted")}
+        keys |= {
+            "trimmed": "trimmed",
+            "trimmed_counts": "trimmed:counts",
+            "acknowledged": "acknowledged",
+            "noted": "noted",
+        }
         alerts = [
             {
                 "id": id_,
@@ -434,11 +441,14 @@ def test_results_append_alerts(run, client):
     assert (client.hgetall("counts"), client.hgetall("lost")) == ({b"c": b"3"}, {b"c": b"1"})
     assert client.hgetall("trimmed:counts") == {b"s": b"1"}
     assert append_alerts("epoch:2", "a") == 1
+    client.set("noted", 3)
+    with pytest.raises(redis.ResponseError, match="SUPERSEDED by the batch 3"):
+        append_alerts("epoch:2", "d")
 
 
 def test_results_append_rows(run, client):
     def append_rows(epoch, *rows):
-        keys = {"entries": "entries", "counts": "counts", "seen": "seen", "due": "due", "deliveries": "deliveries"}
+        keys = {name: name for name in ("entries", "counts", "seen", "due", "deliveries", "noted")}
         parts = [part for row in rows for part in row]
         return run("results/append_rows", **keys, epoch=epoch, kept=10, now_us=7, rows=parts)
 
@@ -449,6 +459,10 @@ def test_results_append_rows(run, client):
     assert client.hgetall("counts") == {b"c": b"6"}
     assert (client.zscore("due", "w:a"), client.hgetall("deliveries")) == (7, {b"w:a": b"r"})
     assert append_rows("epoch:2", *rows) == 2
+    client.set("noted", 3)
+    with pytest.raises(redis.ResponseError, match="SUPERSEDED by the batch 3"):
+        append_rows("epoch:2", *rows)
+    assert append_rows("epoch:3", *rows) == 2
 
 
 def test_results_acknowledge(run, client):
