@@ -14,7 +14,7 @@ from statistics import median
 from benchmarks.workload import Q1, decoded, order_constraints, orders
 from constraints import Monitor
 from nfa import Matcher, parse_pattern
-from nfa.reference import reference_matches
+from tests.references.patterns.outcome import reference_matches
 
 ORDERS = 5_000
 ROUNDS = 5

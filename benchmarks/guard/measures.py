@@ -16,10 +16,10 @@ from benchmarks.rounds import Timed, best_of
 from benchmarks.workload import EP1, Q1, Q2, decoded, order_constraints, orders
 from constraints import ConstraintSet, Monitor
 from nfa import Matcher, parse_pattern
-from nfa.reference import reference_matches
 from service.runs.stream_run import run_patterns
 from streams import EventBatch
 from streams.readers import read_batch, read_events
+from tests.references.patterns.outcome import reference_matches
 from tests.references.runs import match_documents
 from workflows import OrderSettings
 

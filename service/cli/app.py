@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "run": "Match all patterns of a project in event files, without Spark, Redis or HTTP.",
         "test": "Run the tests of a project: documents of the kind test. Exit status 1: one fails.",
         "export": "Write what the running service has as a project: applying it changes nothing.",
-        "demo": "Run generated orders through the whole service. Exit status 1: the alerts differ from the reference.",
+        "demo": "Run generated orders through the whole service. Exit status 1: the alerts are not the expected ones.",
         "streams": "Streams of the running service.",
         "event-types": "Schemas of event types, by stream of the running service.",
         "workflows": "Workflows of the running service.",

@@ -21,9 +21,9 @@ from nfa import (
     Not,
     parse_pattern,
 )
-from nfa.reference.values import takes
 from streams import Event
 from tests.builders.constraints import SIGNS
+from tests.references.patterns.values import takes
 
 NUMBERS = [-1, 0, 0.5, 1, 1.5, 2, 3, 2**53 + 1, float(2**53), float("nan")]
 VALUES: list[object] = [None, True, False, *NUMBERS, "", "a", "aa", "b", "c", {}]

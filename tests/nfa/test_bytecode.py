@@ -18,7 +18,6 @@ from nfa.conditions.texts import TextPool
 from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT
 from nfa.kernels import conditions as kernel
 from nfa.kernels.conditions import NIL, Bindings, evaluate_condition
-from nfa.reference.values import _like
 from nfa.syntax import (
     AGGREGATES,
     OF_EVENT,
@@ -38,6 +37,7 @@ from nfa.syntax import (
 )
 from streams import Event, EventBatch
 from streams.kernels.borrowing import borrowed
+from tests.references.patterns.values import _like
 
 ATOMS = {"o": (2, 63), "b": (0, 3), "c": (1,)}  # of the alias of the event at hand, and of two others; d has none
 REPETITIONS = {"b": 0, "c": 63}

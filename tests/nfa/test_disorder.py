@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa import Matcher, parse_pattern
-from nfa.reference import reference_matches
 from streams import Event, EventBatch
+from tests.references.patterns.outcome import reference_matches
 
 MEANT = (
     "SEQ(A a, B b) WITHIN 4 s",

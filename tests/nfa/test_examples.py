@@ -20,9 +20,9 @@ from nfa import (
     pattern_from_json,
     pattern_to_json,
 )
-from nfa.reference import reference_outcome
 from nfa.worked_examples import Example, examples_in
 from streams import EventBatch
+from tests.references.patterns.outcome import reference_outcome
 
 BLOCKS = list(code_blocks((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")))
 EXAMPLES = [example for block in BLOCKS if block.language == "examples" for example in examples_in(block.text)]

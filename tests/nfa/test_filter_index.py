@@ -18,11 +18,11 @@ from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.conditions.filters import filters_of
 from nfa.conditions.predicates import BatchColumns, PredicateTable
 from nfa.lanes.layout import Layout, compile_pattern, lay_out
-from nfa.reference import reference_matches
 from nfa.registered import registered
 from nfa.syntax import Atom
 from streams import Event, EventBatch
 from tests.builders.patterns import batches, splits
+from tests.references.patterns.outcome import reference_matches
 
 EDGE = 2**53
 NUMBERS = [0, 1, 2, -1, EDGE - 1, EDGE, EDGE + 1, 2**62, 0.0, -0.0, 1.0, 1.5, -1.5, 2.5, float(EDGE), 1e300]

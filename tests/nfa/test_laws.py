@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nfa.reference import reference_outcome
 from nfa.syntax import Atom, Conjunction, Disjunction, Item, Node, Pattern, Repeat, parts_of
 from nfa.syntax import Sequence as Ordered
 from streams import Event, Ties
 from tests.builders.patterns import FEATURES, nodes, patterns, traces
+from tests.references.patterns.outcome import reference_outcome
 
 SETS = FEATURES - {"after", "limit", "timeouts"}  # the matches alone, whatever is told of them
 BOUNDED = settings(max_examples=150, deadline=None)

@@ -22,9 +22,9 @@ from nfa import (
     describe_pattern,
     match_order,
 )
-from nfa.reference import reference_matches
 from streams import Event, EventBatch, Ties
 from tests.builders.patterns import batches, event_lists, nodes, patterns, run, splits
+from tests.references.patterns.outcome import reference_matches
 
 TIES: tuple[Ties, ...] = ("log", "log", "simultaneous")
 

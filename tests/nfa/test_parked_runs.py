@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from nfa import Match, Matcher, match_order
 from nfa.language.parsing import parse_pattern
-from nfa.reference import reference_matches
 from streams import Event, EventBatch
 from tests.builders.patterns import batches, splits
+from tests.references.patterns.outcome import reference_matches
 
 PATTERNS = (
     "SEQ(A a, B b [v = a.v])",

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa import Pattern, Query, Term, build_query, parse_pattern
-from nfa.reference.attempts import Attempt
-from nfa.reference.bindings import bindings_of
-from nfa.reference.traces import Trace
 from nfa.syntax import atoms_of
 from streams import Event
 from tests.builders.patterns import patterns
+from tests.references.patterns.attempts import Attempt
+from tests.references.patterns.bindings import bindings_of
+from tests.references.patterns.traces import Trace
 
 
 def query(event: str) -> Query:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from nfa.language.parsing import parse_pattern
-from nfa.reference import ReferenceResult, reference_matches, reference_outcome, takes
 from nfa.syntax import Atom
 from nfa.worked_examples import examples_in
 from streams import Event
+from tests.references.patterns.outcome import ReferenceResult, reference_matches, reference_outcome
+from tests.references.patterns.values import takes
 
 SECOND = 1_000_000
 

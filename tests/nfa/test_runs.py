@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.language.parsing import parse_pattern
-from nfa.reference import reference_outcome
 from nfa.runs.program import is_ordered
 from nfa.syntax import Pattern
 from streams import Event, Ties
 from tests.builders.patterns import FEATURES, patterns, splits, traces
 from tests.builders.runs import ResultRecord, RunHarness
+from tests.references.patterns.outcome import reference_outcome
 
 BOUNDED = settings(max_examples=150, deadline=None)
 both_ties: st.SearchStrategy[Ties] = st.sampled_from(["log", "simultaneous"])

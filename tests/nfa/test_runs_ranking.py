@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from nfa import Match, Matcher, match_order
 from nfa.language.parsing import parse_pattern
-from nfa.reference import reference_matches, reference_outcome
 from streams import Event, EventBatch, Ties
 from tests.builders.patterns import batches, event_lists, splits
+from tests.references.patterns.outcome import reference_matches, reference_outcome
 
 PARTS = (
     "SEQ(A a, NOT B n)",

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfa import Matcher, parse_pattern
-from nfa.reference import reference_matches
 from streams import Event, EventBatch
+from tests.references.patterns.outcome import reference_matches
 
 SECOND_US = 1_000_000
 NOT = "PATTERN p EVENT SEQ(A a, NOT B) WHERE [key, g] WITHIN 4 s"

@@ -1,6 +1,6 @@
 """Small projects of chained patterns, and what they mean: each stream complete and in order before the next one.
 
-Written from the semantics and from ADR 40; matches are those of ``nfa.reference``.
+Written from the semantics and from ADR 40; matches are those of ``tests.references.patterns``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 from hypothesis import strategies as st
 
 from nfa import Pattern, parse_pattern
-from nfa.reference import reference_outcome, split_traces
 from shards.kinds.patterns import alert_id
 from streams import Event, EventBatch, PatternOn, StreamDeclaration, StreamOn, key_of
+from tests.references.patterns.outcome import reference_outcome
+from tests.references.patterns.traces import split_traces
 
 SECOND_US = 1_000_000
 KEYS = ("0", "1", "2", "k")

@@ -4,12 +4,12 @@ import pytest
 
 from constraints import ConstraintSet, ProcessAutomaton, following, parse_constraints, to_document
 from nfa import parse_pattern
-from nfa.reference import reference_matches
 from shards.inline import run_inline
 from shards.kinds.patterns.rules import rules_of
 from shards.state import ShardState
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 from tests.builders.shards import bodies, event, log_of
+from tests.references.patterns.outcome import reference_matches
 from workflows import (
     Activity,
     ExclusiveChoice,

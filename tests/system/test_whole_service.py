@@ -20,7 +20,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from constraints import to_document
 from house import ROOT
 from nfa import parse_pattern
-from nfa.reference import reference_matches
 from service import build_stores
 from service.delivery.receiver import receiver
 from service.processes.temporary import require_ready
@@ -29,6 +28,7 @@ from service.stores import connect
 from shards import run_inline
 from streams import Event
 from tests.builders.service import receiving
+from tests.references.patterns.outcome import reference_matches
 from tests.references.runs import match_document
 from workflows import (
     OrderSettings,

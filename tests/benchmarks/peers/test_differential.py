@@ -16,8 +16,8 @@ from benchmarks.peers.running import told_by
 from benchmarks.peers.systems import SYSTEMS, Mode
 from benchmarks.peers.workloads import Row, line_of
 from nfa import parse_pattern
-from nfa.reference import reference_matches
 from streams import Event
+from tests.references.patterns.outcome import reference_matches
 
 TRIES = 5  # CORE ends by a signal in one of eight starts
 

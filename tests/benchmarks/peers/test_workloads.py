@@ -10,8 +10,8 @@ from benchmarks.peers.drivers.digests import digest_of
 from benchmarks.peers.drivers.library_driver import answer, columns_of
 from benchmarks.peers.workloads import WORKLOADS, Absent, file_of
 from nfa import parse_pattern
-from nfa.reference import reference_matches
 from streams import Event
+from tests.references.patterns.outcome import reference_matches
 
 
 def events_of(path):

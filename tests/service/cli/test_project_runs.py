@@ -11,11 +11,11 @@ from defusedxml import ElementTree
 
 from house import ROOT
 from nfa import parse_pattern
-from nfa.reference import reference_matches
 from service.projects import LISTS, LocalProject, read_project
 from service.runs import InlineRun
 from streams import Event, EventBatch
 from streams.forms.plain import render_plain
+from tests.references.patterns.outcome import reference_matches
 
 ORDER = ROOT / "docs" / "examples" / "order.bpmn"
 BASE = """

@@ -9,7 +9,6 @@ import pytest
 
 from constraints import ConstraintSet, parse_constraints, to_document
 from nfa import Prune, awaited_types, parse_pattern, parse_patterns
-from nfa.reference import reference_matches
 from service.registering.joining import Derived
 from service.runs.stream_report import StreamReport
 from service.stores import FollowMode
@@ -17,6 +16,7 @@ from shards.inline import run_inline
 from shards.state import ShardState
 from streams import ConstraintsOn, Event, PatternOn, StreamDeclaration, StreamOn
 from tests.builders.shards import bodies, log_of
+from tests.references.patterns.outcome import reference_matches
 from tests.service.runs.reports import report_on
 from workflows import Conformance, check_trace, compile_workflow, count_violations, read_model
 

@@ -7,11 +7,11 @@ import pytest
 
 from constraints import parse_constraints
 from nfa import Prune, parse_patterns
-from nfa.reference import reference_matches
 from service.runs.errors import ProjectRefused
 from service.runs.stream_report import LISTS
 from service.runs.stream_run import StreamRun, stream_plan
 from streams import LATEST_US, AutoLateness, Event, EventBatch, Late, StreamDeclaration
+from tests.references.patterns.outcome import reference_matches
 from tests.references.runs import match_document, match_documents
 from tests.service.runs.reports import report_on, shown
 from workflows import (

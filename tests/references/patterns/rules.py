@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from nfa.reference.attempts import Attempt
-from nfa.reference.layout import Greedy, Negation, Occurrence, Until
 from nfa.syntax import Mode
+from tests.references.patterns.attempts import Attempt
+from tests.references.patterns.layout import Greedy, Negation, Occurrence, Until
 
 Rule: TypeAlias = Callable[[Attempt], bool]
 

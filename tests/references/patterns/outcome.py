@@ -1,13 +1,22 @@
-"""The outcome of a pattern on a trace, and on a stream of traces."""
+"""The executable meaning of patterns: the outcome of a pattern on a trace, and on a stream of traces.
+
+The standard for the kernels: slow and obvious. This folder was written from sections 3 to 6 of ``docs/semantics.md``
+alone, over the syntax tree: skeletons (``skeletons``), their conditions (``layout``), distinct events for their
+occurrences (``bindings``), each rule of section 4.3 on the finished tree (``rules``), emission (``emission``) and
+timeouts (``partials``). Only the definition of JSON values is shared with the matcher.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from nfa.reference.attempts import Bindings, finished_scope
-from nfa.reference.bindings import bindings_of
-from nfa.reference.emission import (
+from nfa.results.batch import Match, match_order
+from nfa.syntax import Pattern
+from streams import Event, Ties
+from tests.references.patterns.attempts import Bindings, finished_scope
+from tests.references.patterns.bindings import bindings_of
+from tests.references.patterns.emission import (
     Detection,
     Ended,
     FoundMatch,
@@ -16,12 +25,9 @@ from nfa.reference.emission import (
     emission_order,
     kept_matches,
 )
-from nfa.reference.partials import FoundPartial, timeouts_of
-from nfa.reference.traces import Split, Trace, split_traces
-from nfa.reference.values import value_of
-from nfa.results.batch import Match, match_order
-from nfa.syntax import Pattern
-from streams import Event, Ties
+from tests.references.patterns.partials import FoundPartial, timeouts_of
+from tests.references.patterns.traces import Split, Trace, split_traces
+from tests.references.patterns.values import value_of
 
 LIMIT = 10_000
 

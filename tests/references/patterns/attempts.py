@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from nfa.reference.layout import Layout, Neighbour, Spot
-from nfa.reference.traces import Trace
-from nfa.reference.values import DataScope, is_taken
 from nfa.syntax import Atom, Pattern
 from streams import Event
+from tests.references.patterns.layout import Layout, Neighbour, Spot
+from tests.references.patterns.traces import Trace
+from tests.references.patterns.values import DataScope, is_taken
 
 Bindings: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]  # sorted by alias; places in order
 

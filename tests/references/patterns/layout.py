@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from nfa.reference.skeletons import AtomPart, Choice, Loop, Part, Place, Row, Shuffle, size_of
 from nfa.syntax import Atom, Gap, Mode, Pattern
+from tests.references.patterns.skeletons import AtomPart, Choice, Loop, Part, Place, Row, Shuffle, size_of
 
 Numbers: TypeAlias = frozenset[int]
 

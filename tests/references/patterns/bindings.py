@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from types import MappingProxyType
 
-from nfa.reference.attempts import Attempt
-from nfa.reference.layout import Layout
-from nfa.reference.rules import RULES, is_kept_by, keeps_order, keeps_spans, keeps_trailing
-from nfa.reference.skeletons import begun_skeletons, whole_skeletons
-from nfa.reference.traces import Trace
 from nfa.syntax import Pattern
+from tests.references.patterns.attempts import Attempt
+from tests.references.patterns.layout import Layout
+from tests.references.patterns.rules import RULES, is_kept_by, keeps_order, keeps_spans, keeps_trailing
+from tests.references.patterns.skeletons import begun_skeletons, whole_skeletons
+from tests.references.patterns.traces import Trace
 
 
 def bindings_of(pattern: Pattern, trace: Trace) -> Iterator[Attempt]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from nfa.reference.attempts import Attempt, Bindings
-from nfa.reference.layout import Greedy, Negation
-from nfa.reference.rules import deadline_us
-from nfa.reference.traces import Trace
 from nfa.syntax import After, Scalar
+from tests.references.patterns.attempts import Attempt, Bindings
+from tests.references.patterns.layout import Greedy, Negation
+from tests.references.patterns.rules import deadline_us
+from tests.references.patterns.traces import Trace
 
 
 class DecidedBy(IntEnum):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from nfa.reference.attempts import Attempt, Bindings
-from nfa.reference.bindings import begun_bindings
-from nfa.reference.emission import Ended, is_prefix
-from nfa.reference.rules import RULES, RULES_OF_PARTS, is_kept_by
-from nfa.reference.traces import Trace
 from nfa.syntax import Pattern
 from streams import Event
+from tests.references.patterns.attempts import Attempt, Bindings
+from tests.references.patterns.bindings import begun_bindings
+from tests.references.patterns.emission import Ended, is_prefix
+from tests.references.patterns.rules import RULES, RULES_OF_PARTS, is_kept_by
+from tests.references.patterns.traces import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from nfa.reference.values import DataScope, value_of
 from nfa.syntax import Attribute, Pattern, Scalar
 from streams import Event, Ties
+from tests.references.patterns.values import DataScope, value_of
 
 
 @dataclass(frozen=True, slots=True)
