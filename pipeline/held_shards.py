@@ -151,8 +151,8 @@ class HeldShards:
     def report(self, shard: int) -> RowBlock:
         """A row of the kind ``stats`` on the steps of a shard since its last report; there was at least one.
 
-        It costs about as much as matching an event, so a caller with small steps asks about once a second, and when it
-        stops.
+        It costs about as much as matching an event, so a caller with small steps asks about once a second, and once
+        when it stops.
         """
         held = self._held[shard]
         return stats_row(held.state, self._work.pop(shard), held.size_bytes)
@@ -278,7 +278,7 @@ class HeldShards:
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
         """The newest handed over state up to a position, if it is later than another position.
 
-        One whose entry is not in the log is from before the server lost data, and is not used.
+        A state whose entry is missing in the log is older than a loss of data in Redis, and is not used.
         """
         handed_over = () if self._handover is None else self._handover.positions(shard)
         known = [one for one in handed_over if _is_before(after, one) and self._is_logged(shard, one)]

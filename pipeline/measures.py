@@ -59,9 +59,9 @@ class Work:
 
 
 def stats_row(state: ShardState, work: Work, state_bytes: int) -> RowBlock:
-    """The row of the kind ``stats``; it describes one run of some steps and is never stored.
+    """The row of the kind ``stats``; it describes one attempt at some steps and is never stored.
 
-    ``state`` is the one after them.
+    ``state`` is the state after these steps.
     """
     body = {
         "shard": state.shard,

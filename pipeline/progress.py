@@ -108,7 +108,7 @@ class BatchMeter:
         return new
 
     def take(self, epoch_id: int) -> SinkTime:
-        """What was noted of a batch that the sink has written."""
+        """The statistics of a batch that the sink has written."""
         return self._seen.pop(epoch_id)
 
     def committed(self, spark_progress: str) -> None:

@@ -156,7 +156,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise unreachable(error) from error
 
     def _drop_snapshots(self, shard: int, committed: str) -> str | None:
-        """Remove snapshots older than the newest committed one; returns the position of that one."""
+        """Remove snapshots older than the newest committed one, whose position is returned."""
         index = SnapshotIndex(self._connection(), self._options.generation)
         floor = index.latest(shard, committed)
         if floor is not None:

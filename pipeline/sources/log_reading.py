@@ -16,7 +16,7 @@ from streams import LAYOUT_KEY, log_key, position_order
 
 START = "0-0"
 POSITIONS_KEY = "forestall:log:stepped"
-"""By ``position:`` and shard, how far the results of continuous tasks are in blocks; the sink follows."""
+"""Hash of the position of each shard (``position:N``) up to which results are in blocks; the sink follows."""
 
 _PAGE_ENTRIES = 64
 _RETRY_CAP_S = 2.0
