@@ -55,7 +55,7 @@ class DerivedPlace(Place):
         return self._is_ordered or super().is_timed
 
     def order(self, *, is_ordered: bool, is_merged: bool) -> None:
-        """Set how events come from here on.
+        """Set how later events arrive.
 
         Args:
             is_ordered: Whether events come from several places.

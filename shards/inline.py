@@ -47,7 +47,7 @@ class Decided(NamedTuple):
     """A decision of a decider.
 
     Attributes:
-        stream: The stream that it is about.
+        stream: The stream that the decision concerns.
         record: The control record.
         events: Number of events of the observed stream that were fed before; 0 if all streams were observed.
     """

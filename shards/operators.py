@@ -133,7 +133,7 @@ class Output(Protocol):
 
         At most one batch per stream. The boundaries of source batches change neither the events nor their order. A row
         of the type ``streams.ENDED`` is not an event: it marks that its key has no more events, so its trace ends
-        there. Derived events with other keys are results of the kind ``derived``; so are these.
+        there. All derived events are results of the kind ``derived``; events with other keys are nothing else.
         """
         ...
 
@@ -461,7 +461,7 @@ class DocumentKind(Kind):
         return ()
 
     def advice_on_ranges(self, stream: str, key: str) -> str:
-        """What an operator that finishes ranges of a key would have; empty: no operator of the kind finishes any."""
+        """A sentence about the operator that would finish ranges of a key; empty: none of the kind would."""
         return ""
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:

@@ -318,9 +318,9 @@ class ShardState:
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = batches_of) -> list[RowBlock]:
         """Match the events of entries.
 
-        Consecutive entries of one stream and route are matched together. If streams are derived from theirs, entries of
-        other streams may be in between: a stream derived from several ones depends on their order only if an event
-        comes later than its stream has promised, so none of them may be late.
+        Consecutive entries of one stream and route are matched together. Where streams are derived from these streams
+        and no event is late, entries of other streams may lie in between: a stream derived from several streams depends
+        on the order of their entries only if an event comes later than its stream has promised.
         """
         if not entries:
             return []

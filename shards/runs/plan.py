@@ -109,7 +109,9 @@ class Variant:
         return (*(name for name in self.declarations if name not in fed), *fed)
 
     def times(self, newest_us: Mapping[str, int]) -> dict[str, int]:
-        """The time that each stream reaches: a derived one the least of its sources; without those that reach none.
+        """The time that each stream reaches; a derived stream reaches the least time of its sources.
+
+        Streams without a time are missing.
 
         Args:
             newest_us: Of each posted stream with events, the time of its newest event.
@@ -129,7 +131,7 @@ class Decision(NamedTuple):
         variant: Index of the variant.
         source: The posted stream whose events led to it.
         number: Number of the last of these events (``EventBatch.arrivals``).
-        stream: The stream that it is about.
+        stream: The stream that the decision concerns.
         record: The control record.
     """
 
@@ -141,7 +143,7 @@ class Decision(NamedTuple):
 
     @property
     def is_of_source(self) -> bool:
-        """Whether it holds from the next event of its source on; otherwise its record has a time."""
+        """Whether the decision applies from the next event of its source on; otherwise its record has a time."""
         return self.stream == self.source
 
 
@@ -243,7 +245,7 @@ class RoundPlan:
         return replace(record, operator=KINDS_BY_NAME[record.operator.kind].silenced(record.operator))
 
     def _runs(self, number: int, variant: int, stream: str, one: Definition) -> bool:
-        """Whether a round has an operator: one that it runs, or whose events it gets or has handed on."""
+        """Whether a round has an operator: the operator runs there, or the round gets or has handed on its events."""
         again = self.repeated(number, variant)
         if stream in again:
             return (one.kind, one.name) in again[stream].operators

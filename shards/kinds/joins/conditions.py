@@ -1,6 +1,6 @@
 """Conditions between the inputs of a join, in the condition language of patterns.
 
-Joins and patterns know nothing of each other: what reads and evaluates a condition is handed to the join.
+Joins and patterns know nothing of each other, so the function that reads conditions is handed to the join.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class JoinCondition:
     """A condition of a join.
 
     Attributes:
-        reads: What it reads of events.
+        reads: The columns that it reads.
     """
 
     reads: tuple[Column, ...]

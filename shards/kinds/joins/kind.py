@@ -113,7 +113,7 @@ class JoinKind(DocumentKind):
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
         """The inputs of a join, each an operator of its own that runs where its events come in.
 
-        Of an input with a further key another one runs on the correlation key, where events without that key are.
+        An input with a further key has a second operator on the correlation key, for events without the further key.
         """
         from joins import read_join  # noqa: PLC0415 - takes long
 
@@ -152,7 +152,7 @@ class JoinKind(DocumentKind):
         return (merged_stream(name),)
 
     def advice_on_ranges(self, stream: str, key: str) -> str:
-        """The input that a join would have."""
+        """A sentence about the missing input."""
         return f"no active join has an input of the stream {stream!r} with {key} and closed_by end or punctuation"
 
     def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streams import Input, StreamDeclaration, places_of
 
 KEYLESS = ".keyless"
-"""Behind the name of an input: what hands on its events without a usable further key."""
+"""Suffix of an input's name, in the name of the operator for the input's events without a usable further key."""
 
 
 def source_of(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:

@@ -188,8 +188,9 @@ class PatternHost(Host):
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
 
-        Only end events of the stream's declaration end a trace, and from here on the end events of constraints with
-        ``reopen: new_transaction``; other end events close the monitor of a trace, which stays open.
+        A trace ends with an end event of the stream's declaration, and from here on also with an end event of
+        constraints that have ``reopen: new_transaction``. Other end events close the monitor of a trace, which stays
+        open.
 
         Raises:
             ConstraintError: The document is refused.
@@ -217,7 +218,7 @@ class PatternHost(Host):
         return self._output(self._opened().process(batch), batch, newest_us)
 
     def advance_time(self, watermark_us: int) -> PatternOutput:
-        """Decide what the watermark decides."""
+        """Decide the matches that wait for the watermark."""
         if self._matcher is None:
             self._newest_us = watermark_us if self._newest_us is None else max(self._newest_us, watermark_us)
             return self._output(_NOTHING)

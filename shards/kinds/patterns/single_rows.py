@@ -1,6 +1,6 @@
-"""Alerts and early terminations one at a time: their meaning, and the faster way for few of them.
+"""Alerts and early terminations, made one at a time: the definition of their bytes, and the faster way for a few.
 
-``alert_columns`` makes the same bytes of many at once; below about two dozen, the fixed cost of columns is larger.
+``alert_columns`` makes the same bytes for many results at once; below about two dozen, its fixed cost is larger.
 """
 
 from __future__ import annotations
