@@ -130,8 +130,8 @@ class LatenessDecider:
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """Add the observations of shards in one step, in any order, in the form of ``lateness_summary``.
 
-        The current bound is that of the shards that know the last decision; bounds of other shards are older. But if no
-        shard knows any decision although there should be some, the stream was declared anew.
+        The current bound is the bound of the shards that know the last decision; other shards report older bounds. If
+        decisions were made and no shard knows any, the stream was declared again.
         """
         if not summaries:
             return

@@ -1,7 +1,7 @@
-"""Reads batches of well-formed event objects by columns: the result is the same as one by one, and comes much faster.
+"""Reads batches of well-formed event objects by columns: the same result as reading one by one, but much faster.
 
 Nothing is rejected here. If any object is unusual, the result is None and the caller reads the objects one by one,
-which finds what is wrong with each, and accepts those that only look odd.
+which reports the fault of each, and accepts objects that are only unusual.
 """
 
 from __future__ import annotations

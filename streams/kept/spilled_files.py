@@ -27,7 +27,7 @@ _DIGEST_BYTES = 20
 
 
 class SpilledFiles:
-    """A folder of spilled files, made with the first; None: a scratch folder. ``may_be_lost``: users do without."""
+    """A folder of spilled files, made with the first; None: a scratch folder. ``may_be_lost``: a loss is no failure."""
 
     def __init__(self, folder: Path | None = None, *, may_be_lost: bool = False) -> None:
         self.may_be_lost = may_be_lost

@@ -47,7 +47,7 @@ Attributes: TypeAlias = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A trace as written; ``number`` counts from 1, ``classifiers`` are those that precede it in the log, by name."""
+    """A trace as written; ``number`` counts from 1, ``classifiers`` are the classifiers before the trace, by name."""
 
     number: int
     attributes: Attributes
