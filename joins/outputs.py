@@ -17,7 +17,7 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event with the alias of its input; as a broken one it joined nothing, because its key was finished."""
+    """An event with the alias of its input; in ``JoinOutput.broken`` it joined nothing, as its key was finished."""
 
     event: Event
     alias: str

@@ -105,7 +105,7 @@ class JoinRun:
         return self.rows.counted(counts)
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in (of another version's, only the times); ``StateLost`` if rows on disk are lost."""
+        """Take merged events in; events of another version only pass time. ``StateLost`` if rows on disk are lost."""
         if (
             self.rows.retractions is None
             and any(REVOCABLE in name for name in batch.type_names)

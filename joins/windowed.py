@@ -184,9 +184,9 @@ class WindowJoin:
     def limit(self, most_results: int, *, covers: bool) -> None:
         """Limit the reported results of one event at once; if there are more, ``JoinedColumns.cuts`` notes this.
 
-        ``covers``: report only enough combinations for each event to be in one: of all combinations, in their order,
-        those in which an event occurs for the first time (with ``optional`` inputs, others with the same events). There
-        are as many as events. Has to be set before the first event.
+        ``covers``: report only the combinations in which an event occurs for the first time, in their order (with
+        ``optional`` inputs, other combinations of the same events); there are at most as many as events. Must be set
+        before the first event.
         """
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 

@@ -25,7 +25,7 @@ _PART = 65_536  # combinations; the values of so many are in memory at a time
 
 
 Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
-"""Values, of which each may be that of several combinations, and the places of those of all."""
+"""Distinct values of a column, and for each combination the place of its value among them."""
 
 
 class Condition(Protocol):
