@@ -245,7 +245,7 @@ class Matcher:
         return self._without_later(found)
 
     def pass_time(self, watermark_us: int) -> MatchOutput:
-        """Advance time to the watermark and decide what it decides, such as a trailing NOT.
+        """Advance time to the watermark and decide the matches that wait for it, for example because of a trailing NOT.
 
         Every event before the watermark has been seen. ``process`` does so itself up to the newest event. The time is
         remembered like an event's.
@@ -262,7 +262,7 @@ class Matcher:
     def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
         """End the traces of some correlation keys without an event; a later event of one opens a new trace.
 
-        What waits for the end of its trace is decided. Guards do not see the end: an open obligation is not a
+        Matches that wait for the end of their trace are decided. Guards do not see the end: an open obligation is not a
         deviation, the trace is just incomplete. Keys without an open trace are ignored; the time is at most the newest
         time, which is the default.
         """

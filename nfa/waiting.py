@@ -29,7 +29,7 @@ class TraceEnds:
         check_stream(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing)
 
     def warnings_of(self, pattern: Pattern) -> tuple[Notice, ...]:
-        """Warnings about what is accepted but probably a mistake, in the order of the text.
+        """Warnings about parts that are accepted but probably mistakes, in the order of the text.
 
         Raises:
             PatternRefused: ``too-large``: the pattern has too many states to be run.

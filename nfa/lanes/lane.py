@@ -218,7 +218,7 @@ class Lane:
         return self._advance(*(with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark, before which every event has been seen, and emit what this decides."""
+        """Advance time to the watermark, before which every event has been seen, and emit the results."""
         state, found = self._state, []
         if state.idle is not None and len(ended := state.idle.pass_time(watermark_us)):
             found.append(self._end(ended))

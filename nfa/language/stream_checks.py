@@ -65,7 +65,7 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
 
 
 def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
-    """Warnings about what is accepted but probably a mistake, in the order of the text; see ``check_stream``."""
+    """Warnings about parts that are accepted but probably mistakes, in the order of the text; see ``check_stream``."""
     notices = list(_unbounded(pattern.event, pattern)) if pattern.within_us is None else []
     if pattern.within_us is None and not has_trace_end:
         notices.append(

@@ -1,4 +1,4 @@
-"""The keywords of the language: where names must be quoted, and what messages call terminals."""
+"""The keywords of the language: where names must be quoted, and the names of terminals in messages."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class RunEngine:
         return collected.output
 
     def pass_time(self, watermark_us: int, id_of: Callable[[int], str]) -> RunOutput:
-        """Decide what the watermark decides: every event before it has been seen.
+        """Decide the matches that wait for the watermark, before which every event has been seen.
 
         Patterns with ranked matches emit those of a time once the watermark has passed it.
         """
@@ -250,7 +250,7 @@ class RunEngine:
         is_last: bool = False,
         is_input_over: bool = False,
     ) -> None:
-        """Rank and emit what a pair has decided before a time, at the current visit of a batch or as time passes."""
+        """Rank and emit the matches that a pair has decided before a time, at a visit of a batch or as time passes."""
         self._make_room_for(int(self._state.pair_count[pair]))
         ranked = RankedPairs(
             state=self._state,

@@ -20,7 +20,7 @@ from nfa.runs.upkeep import deadline, forget, free_run, time_out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPairs:
-    """Ranks and emits what pairs have decided; changes ``state`` in place.
+    """Ranks and emits the matches that pairs have decided; changes ``state`` in place.
 
     ``found`` receives timeouts, and has room for all runs of a pair. ``match_limit`` is the most matches per detection
     time for a pattern without LIMIT; ``is_input_over`` is whether traces end because the input does.
@@ -37,7 +37,7 @@ class RankedPairs:
     def flush(
         self, pair: int, time_us: tables.Int, collected: Collected, row: tables.Int, *, is_last: bool = False
     ) -> None:
-        """Rank and emit what a pair has decided before a time; report what timed out by then.
+        """Rank and emit the matches that a pair has decided before a time; report the timeouts until then.
 
         Every event before the time has been seen; ``LATEST``: the trace has ended. With ``is_last`` no more events of
         this time are read: what was decided at this time is emitted, too. A pair with nothing left is closed.
