@@ -157,7 +157,7 @@ class ForestallClient:
     ) -> Iterator[dict[str, Any]]:
         """All items of a paged list; from a cursor on if ``after`` is given.
 
-        If items before a page are no longer kept, ``on_gap`` is called with the time from which on they are.
+        If items before a page are no longer kept, ``on_gap`` is called with the time of the oldest kept item.
         """
         cursor: dict[str, str | int] = {}
         while True:
@@ -180,7 +180,7 @@ class ForestallClient:
 
         It begins after the event with the id ``after``; None: new events only. When the connection ends, a new
         connection continues after the last event; ``ServiceUnreachable`` if the service does not come back within the
-        patience. If some events are no longer kept, ``on_gap`` is called with the time from which on they are.
+        patience. If some events are no longer kept, ``on_gap`` is called with the time of the oldest kept event.
         """
         while True:
             headers = {"Accept": "text/event-stream", **({} if after is None else {"Last-Event-ID": after})}

@@ -1,8 +1,8 @@
 """The variants of matching that answer the question of a backtest.
 
-The first variant is the tested one. Further variants as requested: the patterns that it is compared with, the
-same without pruning, the same without constraints. All are guarded by the same constraints, reduced to the limit of
-monitor states as by ``forestall match``.
+The first variant is the tested one. Further variants on request: the patterns to compare with, the tested variant
+without pruning, and without constraints. All are guarded by the same constraints, reduced to the limit of monitor
+states as by ``forestall match``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
 
 
 def _without_constraints(question: Question) -> Question:
-    """The question without constraints, except that traces end by the types by which they end with them."""
+    """The question without constraints; traces still end at the end events of the constraints."""
     declaration, ends = question.declaration, set(question.declaration.end_events)
     if question.constraint_set is not None:
         ends |= question.constraint_set.trace_ends

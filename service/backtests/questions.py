@@ -97,7 +97,7 @@ class Question:
 
 
 def ends_in(question: Question, tried: TriedPattern) -> TraceEnds:
-    """How the traces end in which a pattern is tried."""
+    """The ends of traces for a pattern of the backtest."""
     if not question.is_open:
         return TraceEnds(has_trace_end=True)
     is_guarded = tried.is_guarded and question.prune is not Prune.OFF

@@ -75,7 +75,7 @@ def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[s
 
 
 def _order(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The order of alerts, and of derived events, which have one time and bind nothing."""
+    """Sort key of an alert, or of a derived event, which has one time and no bindings."""
     end, start = parse_time(one.get("end") or one["time"]), parse_time(one.get("start") or one["time"])
     return end, start, sorted(one.get("bindings", {}).items()), one["pattern"], one["key"]
 

@@ -180,7 +180,7 @@ def _run_project(said: Mapping[str, Any]) -> None:
 
 
 def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
-    """The measured lateness of streams, and what operators measured that wait, as ``forestall run`` prints them."""
+    """The measured lateness of streams, and measurements of waiting operators, as ``forestall run`` prints them."""
     counts: dict[str, dict[str, int | None]] = {}
     for name, number in result.variants[TESTED].measured.items():
         stream, _, counter = name.rpartition("/")
@@ -220,7 +220,7 @@ def _history(of: Mapping[str, Any], grouped: KeyForm | None, said: StreamDeclara
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
-    """Refuse options that the documents of a project say."""
+    """Refuse options whose values come from the documents of a project."""
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
         if source is not None and source.name == "COMMANDLINE" and option.name not in allowed:

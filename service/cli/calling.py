@@ -35,7 +35,7 @@ ApiKeyOption: TypeAlias = Annotated[
 IsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="The answer as JSON; a list as one item per line.")]
 
 Columns: TypeAlias = Sequence[tuple[str, str]]
-"""Of a list: headings, and the members that stand below them."""
+"""The columns of a list: headings, and the members shown below them."""
 
 _PATIENCE_S = 5.0
 _OF_NAMES = frozenset(("streams", "keys", "key", "inputs", "types", "counts"))  # members whose members are names

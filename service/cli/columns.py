@@ -126,7 +126,7 @@ MESSAGE_OPTIONS = {
     for name in FILE_OPTIONS
     if name not in ("column_types", "delimiter", "encoding", "classifier")
 }
-"""Those that mean something for messages of JSON."""
+"""The file options that apply to JSON messages."""
 
 _TAB = ("tab", "\\t")
 

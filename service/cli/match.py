@@ -150,7 +150,7 @@ def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune
 
 
 def _ends_of(one: RoutedPattern, constraint_set: ConstraintSet | None) -> TraceEnds:
-    """How the traces of an ``--open`` file end; imports are local, as most calls need none."""
+    """The ends of traces in an ``--open`` file; imports are local, as most calls need none."""
     timing = one.declaration
     if constraint_set is None or one.route:
         has_end = not one.route and (bool(timing.end_events) or timing.idle_timeout is not None)
@@ -234,7 +234,7 @@ def check_patterns(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], Tra
 
     Args:
         patterns: The patterns; notices are printed in this order.
-        ends_of: How the traces end in which a pattern is matched.
+        ends_of: Returns the ends of traces for a pattern.
 
     Raises:
         PatternRefused: With the name of the pattern.

@@ -99,13 +99,13 @@ def _suspended(found: Sequence[Mapping[str, Any]], project: LocalProject) -> Ope
 
 
 def _measured(ran: InlineRun) -> dict[str, Any]:
-    """What was measured of streams and operators, and the events that were late or became dead letters."""
+    """Measurements of streams and operators, and the numbers of late events and dead letters."""
     stats = measured_stats(ran.measured, ran.waiting)
     return stats | {n: some for n, some in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if some}
 
 
 def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What was measured of streams and operators, as members of ``stats``."""
+    """Measurements of streams and operators, as members of ``stats``."""
     stats: dict[str, Any] = {}
     if lateness:
         stats["lateness"] = {name: asdict(one) for name, one in lateness.items()}
@@ -143,14 +143,14 @@ def print_results(
     is_json: bool,
     more: Mapping[str, Any] = {},
 ) -> None:
-    """Print what was found in a project.
+    """Print the results of a project.
 
     Args:
-        found: All of it, or a part.
+        found: All results, or some of them.
         shown: The derived streams whose events are printed.
-        numbers: How much of each list was found.
-        stats: The number of events, the ``lateness`` of streams where it was measured, what was measured of operators
-            that are ``waiting``, late events and dead letters by stream, ``notices`` by operator, and more for JSON.
+        numbers: The number of results in each list.
+        stats: The number of events, the measured ``lateness`` of streams, the measurements of ``waiting`` operators,
+            late events and dead letters by stream, ``notices`` by operator, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
         more: Further members of the JSON object.
     """
@@ -185,13 +185,13 @@ def print_results(
 
 
 def _words(one: Mapping[str, Any]) -> list[str]:
-    """A result as it is printed: stream, time where it has one, what was found, columns of RETURN."""
+    """A result as a printed line: stream, time if it has one, bound events or reason, columns of RETURN."""
     times = [str(one[name]) for name in ("end", "due", "time") if name in one]
     return [one["stream"], *times[:1], line_of(one, {}, has_keys=True), *_values(one.get("returns", {}))]
 
 
 def _values(columns: Mapping[str, Any]) -> list[str]:
-    """Columns with their values, as one word of a line; none where there are none."""
+    """Columns with their values as one word of a line; empty without columns."""
     return [" ".join(words_of(columns))] if columns else []
 
 

@@ -198,7 +198,7 @@ def punctuate_stream(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Announce events that will not come any more: earlier ones, or those of some keys or of a range of keys."""
+    """Announce that no more events will come: before a time, of some keys, or of a range of keys."""
     bounds = {name: bound for name, bound in (("from", first), ("to", last)) if bound is not None}
     body = given(before=before, keys=key, range=bounds or None, by=by, time=time)
     if not body:

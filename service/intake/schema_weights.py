@@ -69,8 +69,8 @@ class Weight:
 class Plan:
     """The plan of a check: how the cost of a schema, in steps, depends on the value.
 
-    ``weight`` is the cost of what is applied to the value and to every value in it, ``once`` of what is applied to the
-    value alone, ``properties`` of what is applied only to the value of a member, by its name.
+    ``weight`` is the cost of schemas that apply to the value and to every value in it, ``once`` that of schemas for the
+    value alone, ``properties`` that of schemas for the value of a member, by its name.
     """
 
     weight: Weight

@@ -17,7 +17,7 @@ def apply_plan(client: ForestallClient, plan: Plan, tell: Callable[[Change], Non
 
     A change is made only if the resource is still as the plan found it: a concurrent change by another client is not
     overwritten. If that happens, or the service refuses a change, ``ApplyStopped`` names the changes that are not made;
-    those before it are.
+    the changes before it are made.
     """
     work, owner = plan.work, plan.ownership
     left = {change.identity for change in plan.changes if change.wanted is None} & owner.own

@@ -105,7 +105,7 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
 
 
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Whether a result is of an operator that a test names; a deviation is of none, and is always compared."""
+    """Whether a test compares a result: it names the result's operator, or the result is a deviation."""
     if not case.patterns:
         return True
     if name == EVENTS:
@@ -319,7 +319,7 @@ def _tidy(line: str) -> str:
 
 
 def _is_met(expected: str, found: str) -> bool:
-    """Whether a line meets an expectation; of a reason, a part may be expected, or nothing."""
+    """Whether a line meets an expectation, which may contain a part of the reason, or none."""
     if expected == found:
         return True
     head, _, reason = expected.partition(": ")

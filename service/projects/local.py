@@ -100,7 +100,7 @@ class LocalProject:
         return fed
 
     def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
-        """By pattern its comparisons that are null for events, as a text meets a number or a boolean."""
+        """By pattern, its comparisons that are null for the events because a text meets a number or a boolean."""
         found: dict[str, list[str]] = {}
         for name, batches in events.items():
             batch, known = EventBatch.joined(batches), KindsRead()
@@ -123,7 +123,7 @@ class LocalProject:
         """Run the patterns over events; returns their results, and the deviations.
 
         Args:
-            events: Of each stream, in the order in which they come.
+            events: The events of each stream, in the order of arrival.
             promises: Ranges of keys that are finished, each with its stream and a time.
             is_open: Whether the transactions continue after the events; otherwise all end with them.
 

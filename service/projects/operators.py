@@ -60,7 +60,7 @@ class Operators(ResourceKind):
         return "" if feed is None else feed.stream
 
     def names(self, client: ForestallClient) -> list[str]:
-        """All that are not retired."""
+        """The names of all operators that are not retired."""
         return [item["name"] for item in client.get(self._place)["items"] if item["state"] != "retired"]
 
     def find(self, client: ForestallClient, name: str) -> Found | None:

@@ -27,7 +27,7 @@ from streams import Clock, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
-    """The parts of a stream's constraint set; ``notices``: where its document means more than is kept."""
+    """The parts of a stream's constraint set; ``notices`` name meanings of its document that the set does not keep."""
 
     own: ConstraintSet
     notices: tuple[str, ...]

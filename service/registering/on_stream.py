@@ -76,12 +76,12 @@ class OnStream:
 
     @cached_property
     def ends(self) -> TraceEnds:
-        """How the traces end in which the pattern is matched."""
+        """The ends of traces for the pattern."""
         return trace_ends_of(self.routed, self.rules.constraint_set, is_guarded=self.is_guarded)
 
 
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
-    """How the traces end in which a pattern is matched; those of a further key do not end.
+    """The ends of traces for a pattern; traces of a further key do not end.
 
     The end events of a constraint set count only if its settings end traces. ``is_guarded``: the constraints may decide
     about the pattern.

@@ -151,7 +151,7 @@ class OperatorLibrary:
         )
 
     def notices(self, record: RegisteredOperator) -> Sequence[str]:
-        """Members of an operator's document that are probably not meant, such as those without effect, in sentences."""
+        """Sentences about members of an operator's document that are probably mistakes, for example without effect."""
         return self._kinds[record.kind].notices(record.definition, self._registry.stream, self._has_constraints)
 
     def _has_constraints(self, stream: str) -> bool:

@@ -1,4 +1,4 @@
-"""Reports of registration: records, what they mean, and warnings about what is probably not meant, in words."""
+"""Reports of registration: records, their meaning, and warnings about probable mistakes, in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams import StreamDeclaration, key_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternReport:
-    """A registered pattern, new or changed if ``is_new``, with warnings about what is probably not meant."""
+    """A registered pattern, new or changed if ``is_new``, with warnings about probable mistakes."""
 
     pattern: RegisteredPattern
     is_new: bool
@@ -69,7 +69,7 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 
 
 def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
-    """Warnings about what a constraint set makes impossible: types, cycles of order, and registered patterns."""
+    """Warnings about types, cycles of order and registered patterns that a constraint set makes impossible."""
     found, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
         on_stream = rules.on_stream(parse_pattern(pattern.text), is_guarded=pattern.is_guarded)
@@ -90,7 +90,7 @@ _LAST_ITERATIONS = (
 
 
 def pattern_warnings(on_stream: OnStream, check: QueryCheck) -> tuple[str, ...]:
-    """Warnings about alternatives of a pattern that can never match, and about what is probably not meant, in words."""
+    """Warnings about alternatives of a pattern that can never match, and about probable mistakes, in words."""
     pattern, routed, declaration = on_stream.pattern, on_stream.routed, on_stream.rules.declaration
     finer = ", ".join(routed.finer)
     return (

@@ -1,4 +1,4 @@
-"""Matches as JSON text, in order: written by the columns that alerts are written from.
+"""Matches as JSON text, in order, written from the same columns as alerts.
 
 Tests compare them with matches written one at a time, in the order of ``nfa.match_order``.
 """
@@ -37,8 +37,8 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
     """The matches as JSON objects, between commas, in parts that follow one another.
 
     Args:
-        lanes: Where they were found, in the order of the log.
-        with_returns: Names of the patterns whose matches show what RETURN makes of them.
+        lanes: The results that contain the matches, in the order of the log.
+        with_returns: Names of the patterns whose matches show the values of RETURN.
 
     Raises:
         EventRejected: A time is outside the years 1 to 9999.
@@ -58,7 +58,7 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
 
 
 def _text(matches: MatchColumns, returns: Texts) -> memoryview:
-    """Some matches, a comma behind each; ``returns`` are the last members of their objects."""
+    """Some matches, a comma after each; ``returns`` are the last members of their objects."""
     heads = [f'{{"pattern":{json_text(one.name)},"key":"' for one in matches.patterns]
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern)
     parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '","bindings":{', bound.bindings]
@@ -68,7 +68,7 @@ def _text(matches: MatchColumns, returns: Texts) -> memoryview:
 
 
 def _joined(found: Sequence[MatchColumns]) -> MatchColumns:
-    """The matches of some batches and lanes, with those of their patterns that have any.
+    """The matches of some batches and lanes, with the patterns that have matches.
 
     Keys are a dictionary.
     """
@@ -127,7 +127,7 @@ def _order(matches: MatchColumns) -> NDArray[np.intp]:
 
 
 def _words(matches: MatchColumns) -> NDArray[np.int64]:
-    """The bindings of each match as numbers, ordered as their sorted items are.
+    """The bindings of each match as numbers, whose order is that of the sorted bindings.
 
     The events of an alias end where another alias begins, so a further event of the same alias is above all others.
     """
@@ -137,7 +137,7 @@ def _words(matches: MatchColumns) -> NDArray[np.int64]:
 
 
 def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.Array | None:
-    """What RETURN makes of each match, as the last member of its object; nothing where its pattern has none."""
+    """The values of RETURN for each match, as the last member of its object; empty for patterns without RETURN."""
     if not with_returns:
         return None
     texts: list[str] = []
@@ -152,14 +152,14 @@ def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.A
 
 
 def _pattern_places(columns: MatchColumns, known: dict[RunningPattern, int]) -> NDArray[np.int32]:
-    """Of each match the place of its pattern among those that are known, which grow."""
+    """The place of each match's pattern among the known patterns; new patterns are added."""
     used, number = np.unique(columns.pattern, return_inverse=True)
     places = [known.setdefault(columns.patterns[one], len(known)) for one in used.tolist()]
     return np.array(places, np.int32)[number]
 
 
 def _stacked(parts: Sequence[tuple[NDArray[np.integer], int]]) -> NDArray[np.int64]:
-    """Places in parts as places in the whole; each part with its length."""
+    """Convert places within parts to places in the whole; each part comes with its length."""
     firsts = np.cumsum([0, *(length for _, length in parts)]).tolist()
     return np.concatenate([places + first for (places, _), first in zip(parts, firsts, strict=False)])
 

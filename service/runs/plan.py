@@ -31,10 +31,10 @@ class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
     Attributes:
-        declarations: By name, in the order in which results are listed.
+        declarations: The streams by name, in the order in which results are listed.
         sets: The constraints that the transactions of each stream keep.
-        patterns: Of each stream, each with whether its set terminates partial matches.
-        operators: Of other kinds; undeclared streams between them are derived.
+        patterns: The patterns of each stream, each with whether the set terminates its partial matches.
+        operators: Operators of other kinds; undeclared streams between them are derived.
         budget: The work that each pattern may cost.
     """
 

@@ -86,7 +86,7 @@ class InlineRun:
             raise ProjectRefused.of(refused)
 
     def start(self, pattern: str) -> None:
-        """Start a pattern that waits for it; it sees the events that follow."""
+        """Start a pattern of ``later``; it sees the events that follow."""
         self.settle()
         self._shards.say(*self._later.pop(pattern))
         self._require_accepted()
@@ -147,7 +147,7 @@ class InlineRun:
 
     @property
     def waiting(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """What was measured of the inputs of operators that finish keys themselves."""
+        """Measurements of the inputs of operators that finish keys themselves (``wait: auto``)."""
         states = {(stream, decider): state for stream, decider, state in self._shards.decider_states()}
         return waiting_of(self._plan, self._shards.states[0].measures(), states)
 
@@ -197,7 +197,7 @@ def measured_of(
 def waiting_of(
     plan: RunPlan, counts: _Counts, states: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-    """What was measured of the inputs of each operator that finishes keys itself.
+    """Measurements of the inputs of each operator that finishes keys itself (``wait: auto``).
 
     Args:
         plan: The rules.

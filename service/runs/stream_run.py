@@ -81,7 +81,7 @@ class StreamRun:
         self._waiting = set(later)
 
     def start(self, pattern: str) -> None:
-        """Start a pattern that waits for it; it sees the events that follow."""
+        """Start a pattern of ``later``; it sees the events that follow."""
         self._run.start(pattern)
         self._waiting.remove(pattern)
 
@@ -89,7 +89,7 @@ class StreamRun:
         """Match events.
 
         Args:
-            events: In the order in which they come.
+            events: The events, in the order of arrival.
             progress: Gets the number of events done after each batch.
             route: The further key by which they are keyed; empty: they have their own keys, and patterns of further
                 keys see them, too.
@@ -105,12 +105,12 @@ class StreamRun:
                 progress(first + len(batch))
 
     def pass_time(self, time_us: int) -> None:
-        """Let time come as far."""
+        """Advance event time."""
         self._run.say(self._stream, Tick(time_us=time_us, cause="events"))
         self._run.settle()
 
     def partial_matches(self, route: str) -> dict[str, CasePattern]:
-        """The patterns that have partial matches, of at most 20, where all events are of one transaction."""
+        """Patterns with partial matches, at most 20, by name; all events must be of one transaction."""
         cases = self._host(route).open_cases(CaseQuery()).cases
         return {one.name: one for case in cases for one in case.patterns if one.partial_matches}
 
@@ -199,7 +199,7 @@ def run_patterns(
 def exercises_of(plan: RunPlan) -> list[str]:
     """The exercises (``streams.compiling``) that compile the kernels of a run.
 
-    If the kernels of every matcher are kept, the exercise of every matcher, so that none is recorded.
+    If the kernels of all matchers are cached, this is the exercise of all matchers: no new exercise is recorded.
     """
     if progress_of([PatternKind.exercise]).is_complete:
         return [PatternKind.exercise]

@@ -1,1 +1,1 @@
-"""Patterns on events that are there already: files, the newest of the log, one transaction."""
+"""Patterns run on existing events: the newest events of the log, and the events of one transaction."""

@@ -17,19 +17,19 @@ _AT_ONCE = 20  # patterns that an answer about open traces shows
 Broken: TypeAlias = dict[str, Any]
 """How a partial match ended, as ``GET /v1/traces/{stream}/{key}`` has it in ``broken``."""
 _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str]]
-"""An event, the patterns that have partial matches after it, and the names of those that have matched there."""
+"""An event, the patterns with partial matches after it, and the names of patterns that matched at it."""
 
 
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
-    """By pattern how its last partial match ended, where it ended without a match and none has begun since.
+    """By pattern, how its last partial match ended, if it ended without a match and no other has begun since.
 
     Transactions of more than 300 events are not examined.
 
     Args:
-        plan: The stream with patterns of one key, and what the transaction keeps to.
-        events: Of one transaction, in the order of the log.
+        plan: The stream, its patterns of one key, and the constraints of the transaction.
+        events: The events of one transaction, in the order of the log.
         first: The number of events before the patterns.
-        now_us: How far time has come, if the events do not say more.
+        now_us: How far event time has come, if further than the events.
     """
     if len(events) - first > _MOST_EVENTS:
         return {}
@@ -46,7 +46,7 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
 
 
 def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
-    """The state after each event from the first on, and once time has come as far as it has."""
+    """The state after each event from ``first`` on, and after time has passed since."""
     (patterns,) = plan.patterns.values()
     names, route = [one.pattern.name for one, _ in patterns], patterns[0][0].route
     run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)

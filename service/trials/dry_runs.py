@@ -87,7 +87,7 @@ class DryRuns:
         }
 
     def _events(self, declaration: StreamDeclaration, route: str, most: int) -> EventBatch:
-        """The newest events of a stream over all shards, in the order in which they came."""
+        """The newest events of a stream over all shards, in the order of arrival."""
         shards = range(self._stores.log.layout.read().shards)
         since_ms = self._stores.registry.since_ms(declaration.name)
         newest_first = heapq.merge(*(self._tail.newest_first(shard, since_ms) for shard in shards), key=_age)
@@ -113,7 +113,7 @@ def _age(entry: LogEntry) -> tuple[int, int]:
 
 
 def _batches(entries: Iterator[LogEntry], declaration: StreamDeclaration, route: str) -> Iterator[EventBatch]:
-    """The events of a stream, by the key that is wanted."""
+    """The events of a stream under the key of a route."""
     for entry in entries:
         if entry.kind is RecordKind.EVENTS and entry.stream == declaration.name and not entry.route:
             batch = EventBatch.from_bytes(entry.body)

@@ -1,4 +1,8 @@
-"""What the log says about one key of a stream: its last transaction, and what was registered before and during it."""
+"""The last transaction of one key in the log: its events, and the patterns and constraints at its beginning.
+
+A run (``StreamRun``) needs these as its input: it begins with one transaction, under known constraints. So the log is
+followed here, for one key and without matching; a ``ShardState`` would match every key, and keep no matched events.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +47,10 @@ class SeenKey:
         is_over: Whether the transaction has ended.
         newest_us: The newest time of the stream in these shards.
         idle_timeout_us: How long a transaction may be without an event, by the entries so far.
-        declared: The declaration that the log brought last.
-        rules: The constraints that the log brings, newest last, each with the number of events before it.
-        positions: By shard, up to which entry of the log this holds; none of a derived stream.
-        is_complete: Whether all of the log was there.
+        declared: The newest declaration in the log so far.
+        rules: The constraints in the log, newest last, each with the number of events before it.
+        positions: The last entry that was read, by shard; empty for a derived stream.
+        is_complete: Whether no part of the log was missing.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -62,7 +66,7 @@ class SeenKey:
     is_complete: bool = True
 
     def begin_anew(self) -> None:
-        """The next event is that of another transaction."""
+        """Begin the next transaction."""
         self.earlier += len(self.events)
         self.events.clear()
         self.starts = dict.fromkeys(self.starts, 0)
@@ -70,7 +74,7 @@ class SeenKey:
         self.is_over = False
 
     def see_time(self, time_us: int | None) -> None:
-        """Event time of the stream has come as far."""
+        """Advance the stream's event time; None: no effect."""
         if time_us is not None:
             self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
 
@@ -81,7 +85,7 @@ class SeenKey:
 
 
 class TraceLog:
-    """Reads what the log says about a key; of a derived stream the events are those of the list of derived events.
+    """Reads the last transaction of a key from the log; events of derived streams come from the list of derived events.
 
     Args:
         stores: Where the log and the registry are.
@@ -121,7 +125,7 @@ class TraceLog:
         return seen
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
-        """The last transaction of a key of a derived stream; each event has the place of one in the list."""
+        """The last transaction of a key of a derived stream; an event's position is its place in the list."""
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
         controls, _ = self._entries(shard, stream, since_ms)
@@ -145,7 +149,7 @@ class TraceLog:
         return seen
 
     def constraints(self, declaration: StreamDeclaration, seen: SeenKey) -> tuple[int | None, ConstraintSet | None]:
-        """What the transaction keeps to: the set that was there when it began, as far as that can be known."""
+        """The constraint set that was in force when the transaction began, as far as known, with its version."""
         before = [record for place, record in seen.rules if place == 0]
         if before:
             return before[-1].version, parse_constraints(before[-1].document).constraint_set
@@ -155,7 +159,7 @@ class TraceLog:
         return (known[-1].version, parse_constraints(known[-1].document).constraint_set) if known else (None, None)
 
     def _entries(self, shard: int, stream: str, since_ms: int) -> tuple[list[LogEntry], bool]:
-        """Entries about a stream in the order of the log, and whether these are all that there ever were."""
+        """The entries of a stream in the order of the log, and whether none is missing."""
         found: list[LogEntry] = []
         for read, entry in enumerate(self._tail.newest_first(shard, since_ms)):
             if read == self._limits.trace_entries:
@@ -165,14 +169,14 @@ class TraceLog:
         return found[::-1], self._tail.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
-        """Types that ended a transaction before some entries: declared ones, and those of constraints then in force."""
+        """Types that ended a transaction before some entries, by the declaration and the constraints then in force."""
         records = (decode_control(one.kind, one.body) for one in entries if one.kind is RecordKind.CONSTRAINTS_ON)
         first = next((record.version for record in records if isinstance(record, ConstraintsOn)), None)
         known = [record for record in self._versions(declaration) if first is None or record.version < first]
         return _ends(declaration, known[-1].document if known else None)
 
     def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
-        """The constraint sets of a stream, the oldest first; none where it has none."""
+        """The constraint sets of a stream, the oldest first."""
         try:
             return self._stores.registry.constraint_versions(declaration.name)
         except UnknownConstraints:
@@ -180,7 +184,7 @@ class TraceLog:
 
 
 def _take(seen: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str) -> None:
-    """Note what an entry says about a correlation key."""
+    """Apply an entry to the transaction of a correlation key."""
     if entry.kind is RecordKind.EVENTS:
         if not entry.route:
             _take_events(seen, EventBatch.from_bytes(entry.body), key)
@@ -206,7 +210,7 @@ def _take(seen: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: s
 
 
 def _take_by_route(seen: SeenKey, entry: LogEntry, key: str, route: str) -> None:
-    """Note what an entry says about a value of a further key, whose transactions have no end."""
+    """Apply an entry to the transaction of a further key's value, which has no end."""
     if entry.kind is RecordKind.EVENTS:
         if entry.route == route:
             _take_events(seen, EventBatch.from_bytes(entry.body), key)
@@ -242,7 +246,7 @@ def _event(record: Mapping[str, Any]) -> Event:
 
 
 def _ends(declaration: StreamDeclaration, document: object) -> frozenset[str]:
-    """Types that end a transaction: those that are declared, and those of constraints, if any, that say so."""
+    """Types that end a transaction: end events of the declaration, and trace ends of the constraints, if any."""
     rules = ConstraintSet() if document is None else parse_constraints(document).constraint_set
     return rules.trace_ends.union(declaration.end_events)
 

@@ -1,7 +1,7 @@
-"""One transaction as the log has it: what was seen, what the patterns make of it, what is still possible.
+"""One transaction as recorded in the log: its events, the progress of each pattern, and possible next events.
 
-The pipeline's own state is in its workers, but the log is what that state is a function of. So the events of one key
-are read from the log and matched again, in this process, with the patterns and constraints of the stream.
+The pipeline's state is in its workers, but it follows from the log. So the events of one key are read from the log and
+matched again, in this process, with the patterns and constraints of the stream.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TracedPattern:
 
 
 class Traces:
-    """Looks at transactions.
+    """Shows transactions.
 
     Args:
         stores: Where the log and the registry are.
@@ -61,7 +61,7 @@ class Traces:
         self._log = TraceLog(stores, limits)
 
     def look(self, stream: str, key: str, by: str = "") -> Document:
-        """What is known of the last transaction of a key.
+        """Show the last transaction of a key.
 
         Args:
             stream: Its name.
@@ -127,7 +127,7 @@ class _Look:
         self._constraint_set = constraint_set
 
     def members(self, records: Sequence[RegisteredPattern]) -> Document:
-        """The members about what the patterns and the constraints make of the events."""
+        """The members about the progress of patterns, and about the constraints."""
         patterns = [TracedPattern(one, routed(parse_pattern(one.text), self._declaration)) for one in records]
         is_open, deviation = not self._seen.is_over, None
         if not self._route:
@@ -172,7 +172,7 @@ class _Look:
         return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
     def _with_broken(self, found: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Patterns with how their last partial match ended, where they hold none; the events are matched one by one."""
+        """Add to patterns without partial matches how the last one ended; the events are matched one by one."""
         groups: dict[int, list[TracedPattern]] = {}
         for document, one in zip(found, patterns, strict=True):
             is_timed = document["state"] == "alive" and one.routed.pattern.within_us is not None
@@ -229,7 +229,7 @@ class _Look:
 
 
 def _ended_by(found: Document, broken: Document | None) -> Document:
-    """A pattern with how its last partial match ended; one that WITHIN has ended may still be in memory."""
+    """Add how a pattern's last partial match ended; a partial match ended by WITHIN may still be in memory."""
     if broken is None:
         return found
     state = "waiting" if found["state"] == "alive" else found["state"]

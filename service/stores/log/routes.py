@@ -13,7 +13,7 @@ from service.stores.connection import PREFIX
 ROUTES_KEY = PREFIX + "routes"
 
 GONE = b"-"
-"""In the place of the routes of a removed stream, until it is declared again: nothing is appended to it."""
+"""Replaces the routes of a removed stream until the stream is declared again: nothing is appended to it."""
 
 
 _GONE_REPLY = b"gone"

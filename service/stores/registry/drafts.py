@@ -22,7 +22,7 @@ class OperatorDraft:
         route: Name of the further key of the first input; empty for the correlation key.
         severity: Of its alerts; None: as before, and ``medium`` at first.
         keeps: Whether it can continue with the state of an operator with another body.
-        start: How it starts where it cannot.
+        start: How it starts if it cannot continue.
         is_draft: Whether it is only stored, to run later.
         into: The derived stream that it produces; empty: none.
         parts: Further operators that it consists of.
