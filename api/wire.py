@@ -81,7 +81,7 @@ class WireModel(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _names_what_there_is(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+    def _names_known_members(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         """Add the names of the declared members to the message about an undeclared member."""
         try:
             return read(value)

@@ -72,7 +72,7 @@ class _Reading:
         yield Notice(
             "incomparable",
             f"{describe_expression(attribute)} is {_WORDS[kind]} in {count:,} of {len(kinds):,} events "
-            f"{self._whose(attribute, own)}, and {what}: comparing them is null, so the condition is not met there; "
+            f"{self._owner(attribute, own)}, and {what}: comparing them is null, so the condition is not met there; "
             f"{_advice(kind, constants[0])}",
             attribute.position,
         )
@@ -89,9 +89,9 @@ class _Reading:
             return
         yield Notice(
             "incomparable",
-            f"{describe_expression(left)} is {_WORDS[int(one[0])]} in all {len(one):,} events {self._whose(left, own)} "
+            f"{describe_expression(left)} is {_WORDS[int(one[0])]} in all {len(one):,} events {self._owner(left, own)} "
             f"that have it, and {describe_expression(right)} {_WORDS[int(other[0])]} in all {len(other):,} "
-            f"{self._whose(right, own)}: comparing them is always null; send both as values of one kind",
+            f"{self._owner(right, own)}: comparing them is always null; send both as values of one kind",
             left.position,
         )
 
@@ -99,7 +99,7 @@ class _Reading:
         step = own if attribute.of is None else self.steps.get(attribute.of)
         return () if step is None or step.is_any_type else tuple(sorted(set(step.types)))
 
-    def _whose(self, attribute: Attribute, own: Atom | None) -> str:
+    def _owner(self, attribute: Attribute, own: Atom | None) -> str:
         types = self._types(attribute, own)
         return f"of the type {listed(types)}" if types else "here"
 

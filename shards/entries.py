@@ -106,6 +106,6 @@ def quarantine_note(entry: StoredEntry, reason: str) -> StoredEntry:
 
 def quarantine_reason(body: bytes) -> str:
     """The human-readable reason in the body of a quarantine note."""
-    told = orjson.loads(body)
-    what = f"the {told['kind']} entry of {told['size_bytes']} bytes"
-    return f"{what} was set aside, and is still in the log: {told['reason']}"
+    note = orjson.loads(body)
+    what = f"the {note['kind']} entry of {note['size_bytes']} bytes"
+    return f"{what} was set aside, and is still in the log: {note['reason']}"

@@ -356,10 +356,10 @@ class ShardState:
         rows = [dead_letter(self._shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
         good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
         if good:
-            told, batches = [entry for entry, _ in good], [batch for _, batch in good]
-            is_timed = self._derivation.is_timed(told[-1].stream)
-            steps = place.process(told, batches, is_timed=is_timed)
-            rows += self._rows(told[-1], lambda entry: self._derivation.follow(entry, steps))
+            valid, batches = [entry for entry, _ in good], [batch for _, batch in good]
+            is_timed = self._derivation.is_timed(valid[-1].stream)
+            steps = place.process(valid, batches, is_timed=is_timed)
+            rows += self._rows(valid[-1], lambda entry: self._derivation.follow(entry, steps))
         return rows
 
     def _rows(self, entry: Entry, steps: Callable[[Entry], Iterable[Step]]) -> list[RowBlock]:

@@ -47,49 +47,49 @@ class Stops:
     """The stops of a shard whose pauses are not yet reached.
 
     Args:
-        standing: By position of the pause, the records that stop operators: stream, kind and body.
+        pending: By position of the pause, the records that stop operators: stream, kind and body.
     """
 
-    def __init__(self, standing: Iterable[tuple[str, Sequence[Sequence[str]]]] = ()) -> None:
-        self._standing = dict(standing)
+    def __init__(self, pending: Iterable[tuple[str, Sequence[Sequence[str]]]] = ()) -> None:
+        self._pending = dict(pending)
 
     def __bool__(self) -> bool:
-        return bool(self._standing)
+        return bool(self._pending)
 
     @property
     def names(self) -> frozenset[str]:
         """Positions of the pauses."""
-        return frozenset(self._standing)
+        return frozenset(self._pending)
 
     def begin(self, note: Entry, position: str) -> list[_Stopped]:
         """The operators that a note stops at a position; none if already stopped, or their pause is past."""
         until, records = orjson.loads(note.body)
-        if until in self._standing or position_order(until) <= position_order(position):
+        if until in self._pending or position_order(until) <= position_order(position):
             return []
-        self._standing[until] = records
+        self._pending[until] = records
         return _operators_in(records)
 
     def ignores(self, stream: str, record: ControlRecord) -> bool:
         """Whether a record of the log concerns a stopped operator."""
         return any(
             (stream, _operator_of(record)) == (of, operator)
-            for records in self._standing.values()
+            for records in self._pending.values()
             for of, operator in _operators_in(records)
         )
 
     def reads(self, stream: str) -> bool:
         """Whether a stopped operator reads a stream."""
-        return any(one[0] == stream for records in self._standing.values() for one in records)
+        return any(one[0] == stream for records in self._pending.values() for one in records)
 
     def pass_to(self, position: str) -> None:
         """Drop the stops up to a position whose entry was applied."""
         order = position_order(position)
-        for until in [until for until in self._standing if position_order(until) <= order]:
-            del self._standing[until]
+        for until in [until for until in self._pending if position_order(until) <= order]:
+            del self._pending[until]
 
     def to_json(self) -> list[Any]:
         """As plain JSON."""
-        return [[until, list(records)] for until, records in self._standing.items()]
+        return [[until, list(records)] for until, records in self._pending.items()]
 
 
 def _operators_in(records: Sequence[Sequence[str]]) -> list[_Stopped]:

@@ -136,8 +136,8 @@ class LatenessDecider:
         if not summaries:
             return
         latest = max(one["number"] for one in summaries)
-        is_anew = not latest and (self._number > 1 or self._since >= BLOCKS)
-        if latest >= self._number or is_anew:
+        is_redeclared = not latest and (self._number > 1 or self._since >= BLOCKS)
+        if latest >= self._number or is_redeclared:
             knowing = [one for one in summaries if one["number"] == latest]
             self._bound_us, self._number = max(one["bound_us"] for one in knowing), latest
             self._rules = max((AutoLateness.from_json(one["rules"]) for one in knowing), key=_members)

@@ -41,7 +41,7 @@ _ACTIONS: dict[Action, tuple[str, str]] = {
         "does not run any more",
     ),
 }
-"""What each action does, and what it leads to."""
+"""The effect of each action, and its result."""
 
 
 def operator_router(kind: DocumentKind) -> APIRouter:

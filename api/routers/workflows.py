@@ -222,27 +222,27 @@ def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> 
         WrongShape: The body is a JSON object with a model, but has another form, or the query has options too.
     """
     if media_type in _XML:
-        return _said(name, body, media_type, options)
+        return _model_upload(name, body, media_type, options)
     if media_type in _YAML:
-        return _said(name, body, media_type, options, ModelFormat.TREE)
+        return _model_upload(name, body, media_type, options, ModelFormat.TREE)
     if media_type != _JSON:
         raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {_XML[0]}, {_YAML[0]} or {_JSON}")
     document = parse_document(body)
     if not isinstance(document, dict) or "content" not in document:
-        return _said(name, body, media_type, options, ModelFormat.TREE)
+        return _model_upload(name, body, media_type, options, ModelFormat.TREE)
     if beside := sorted(options.model_fields_set - {"content"}):
         raise WrongShape(f"query: with a JSON body that has content, these belong into the body: {', '.join(beside)}")
     envelope = ModelEnvelope.of(document)
     content = envelope.content
     if isinstance(content, dict):
-        return _said(name, orjson.dumps(content), _JSON, envelope, ModelFormat.TREE)
+        return _model_upload(name, orjson.dumps(content), _JSON, envelope, ModelFormat.TREE)
     kind = _XML[0] if content.lstrip("\ufeff \t\r\n").startswith("<") else _YAML[0]
-    return _said(
+    return _model_upload(
         name, content.encode(), kind, envelope, None if envelope.format is None else ModelFormat(envelope.format)
     )
 
 
-def _said(
+def _model_upload(
     name: str, content: bytes, media_type: str, options: ModelEnvelope, model_format: ModelFormat | None = None
 ) -> ModelUpload:
     return ModelUpload(

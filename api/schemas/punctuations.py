@@ -70,7 +70,7 @@ class PunctuationModel(WireModel):
     )
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _has_a_promise(self) -> Self:
         if self.before is None and self.key is None and not self.keys and self.range is None:
             raise ValueError("give 'before', 'key', 'keys' or 'range': which events will not come any more")
         if self.range is None and not (self.by is None and self.time is None):

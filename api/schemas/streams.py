@@ -89,7 +89,7 @@ KeyModel: TypeAlias = str | dict[str, str]
 
 
 class AutoModel(WireModel):
-    """Limits of a bound of out-of-orderness that follows what is measured."""
+    """Limits of a measured bound of out-of-orderness."""
 
     at_least: float = Field(0, ge=0, description="Seconds; the bound is never smaller.")
     at_most: float = Field(
@@ -102,7 +102,7 @@ class AutoModel(WireModel):
 
 
 class AutoLatenessModel(WireModel):
-    """A bound of out-of-orderness that follows what is measured, with its limits."""
+    """A measured bound of out-of-orderness, with its limits."""
 
     auto: AutoModel
 
@@ -290,7 +290,7 @@ class StreamChanges(WireModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _changes_what_may_change(cls, value: Any) -> Any:
+    def _has_changeable_members(cls, value: Any) -> Any:
         fixed = [name for name in StreamModel.model_fields if name not in CHANGEABLE]
         if isinstance(value, dict) and (asked := [name for name in fixed if name in value]):
             raise ValueError(

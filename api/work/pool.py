@@ -124,7 +124,7 @@ class _Worker:
     connection: Connection
 
     def ask(self, job: Job) -> Answer:
-        """Have the process answer a request; the death of the process is taken for lack of memory, or of time.
+        """Have the process answer a request; if the process dies, it counts as having exceeded its memory or time.
 
         ``WorkFailed`` if it failed for another reason.
         """

@@ -12,9 +12,9 @@ UNKNOWN = 0.5
 class Frequencies:
     """The share of the traces that show a name; names are assumed to be independent unless constraints relate them.
 
-    Observed frequencies are taken as given. Of the other names, those that every trace must show have 1 and those that
-    none can show 0. Otherwise the estimate is ``UNKNOWN``, bounded from above by the share that the excluding names
-    leave, and from below by the frequency of each name that requires it.
+    Observed frequencies are taken as given. Otherwise, names that every trace must show have the frequency 1, and names
+    that no trace can show 0. For the rest, the estimate is ``UNKNOWN``, bounded from above by the share that the
+    excluding names leave, and from below by the frequency of each name that requires it.
     """
 
     def __init__(self, constraint_set: ConstraintSet) -> None:

@@ -69,8 +69,8 @@ def failing_conditions(
     contain more knowledge than the constraints, such as that one of two types always comes, and then fewer events are
     listed. Without ``steps``, conditions on two events are searched for only up to ``pair_limit`` pairs of event and
     state. At most ``walk_limit`` monitor states are visited to find endings by rules. Per state, events that no partial
-    match takes come before those that it could have taken, each by name. Of an event at which rules end partial
-    matches, the shortest way to it counts.
+    match takes come before those that it could have taken, each by name. For an event at which rules end partial
+    matches, the shortest way to the event counts.
     """
     search = _Search(query, constraint_set)
     known = None if steps is None else tuple(steps)

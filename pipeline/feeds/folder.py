@@ -156,7 +156,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is_bounded = isinstance(limit, ReadMaxRows)
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         journal.parts(start[_BLOCK], max(start[_BLOCK], len(journal)))
-        for version in self._news(journal):
+        for version in self._new_versions(journal):
             if max_rows is not None and journal.rows_from(start[_BLOCK]) >= max_rows:
                 break
             self._take(journal, version)
@@ -185,7 +185,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._journal = Journal(self._options.state)
         return self._journal
 
-    def _news(self, journal: Journal) -> Iterator[FileVersion]:
+    def _new_versions(self, journal: Journal) -> Iterator[FileVersion]:
         for version in _look(self._options.folder):
             is_allowed = self._allowed is None or version in self._allowed
             if is_allowed and journal.latest(version.name) != version:

@@ -128,7 +128,7 @@ class ShardRows:
     shard: int
     files: ExitStack
     _open: dict[str, IO[bytes]] = field(default_factory=dict)
-    _said: Counter[str] = field(default_factory=Counter)
+    _sent: Counter[str] = field(default_factory=Counter)
 
     def of(self, found: Iterable[RoundRows]) -> Iterator[RoundRows]:
         """The rows that go to the driver."""
@@ -136,8 +136,8 @@ class ShardRows:
             place = f"{rows.label}.{self.names[rows.variant]}" if rows.variant else rows.label
             if self.options.output is not None:
                 self._file(self.options.output, place).write(lines_of(rows.bodies))
-            free = self.options.limit - self._said[place]
-            self._said[place] += len(rows)
+            free = self.options.limit - self._sent[place]
+            self._sent[place] += len(rows)
             if free > 0:
                 yield rows if free >= len(rows) else replace(rows, bodies=rows.bodies[:free])
 

@@ -118,13 +118,13 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """The shards with new entries, divided into at most ``tasks`` partitions."""
-        news = [
+        ranges = [
             (shard, start[str(shard)], end[str(shard)])
             for shard in range(self._options.shards)
             if start[str(shard)] != end[str(shard)]
         ]
-        tasks = min(self._options.tasks, len(news))
-        return [ShardRanges(tuple(news[task::tasks])) for task in range(tasks)]
+        tasks = min(self._options.tasks, len(ranges))
+        return [ShardRanges(tuple(ranges[task::tasks])) for task in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Entries of the partition's ranges in the order of each shard's log, in columns of ``event_log.SCHEMA_DDL``.

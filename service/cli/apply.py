@@ -131,8 +131,8 @@ def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> No
             numbers = {"added": len(one.added), "lost": len(one.lost), "same": one.same}
             typer.echo(orjson.dumps({"against": one.title, **numbers, "first": first}).decode())
             continue
-        numbers_told = f"{len(one.added)} added, {len(one.lost)} lost, {one.same} the same"
-        typer.echo(f"{printable(one.title)}: {one.list_name}: {numbers_told}")
+        counts = f"{len(one.added)} added, {len(one.lost)} lost, {one.same} the same"
+        typer.echo(f"{printable(one.title)}: {one.list_name}: {counts}")
         for sign, results in (("+", one.added), ("-", one.lost)):
             for result in results[:_FIRST]:
                 typer.echo(printable(f"    {sign} {_line(one, result)}"))

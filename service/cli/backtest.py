@@ -124,8 +124,8 @@ def backtest(
     constraint_set, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     grouped = chosen_key(key)
     timing = event_time(lateness and read_lateness(lateness), late, idle_timeout)
-    said = replace(timing, name=_STREAM, key=grouped or "key", ties=ties.ties)
-    declaration, constraint_set = _with_ends(said, end or [], constraint_set)
+    stream = replace(timing, name=_STREAM, key=grouped or "key", ties=ties.ties)
+    declaration, constraint_set = _with_ends(stream, end or [], constraint_set)
     question = Question(
         declaration=declaration,
         patterns=_tried(pattern or [], grouped),
@@ -137,44 +137,44 @@ def backtest(
         is_open=is_open,
     )
     _check(question)
-    result = _result({_STREAM: _history(context.params, grouped, said)}, plan_of(question), cores, limit, output)
+    result = _result({_STREAM: _history(context.params, grouped, stream)}, plan_of(question), cores, limit, output)
     _report(result, use, limit, output, is_json=is_json)
 
 
 def _begin(context: typer.Context) -> None:
     """Prepare for signals; a backtest of a project is run, any other one has to name its patterns and events."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
-    said = context.params
-    if said["project"] is None:
-        if not said["pattern"] or len(said["events"]) != 1:
+    options = context.params
+    if options["project"] is None:
+        if not options["pattern"] or len(options["events"]) != 1:
             raise typer.BadParameter("name the pattern files with --pattern and the events once; or a --project")
         return
     _require_only(context, _OF_PROJECTS)
-    _run_project(said)
+    _run_project(options)
     raise typer.Exit
 
 
-def _run_project(said: Mapping[str, Any]) -> None:
+def _run_project(options: Mapping[str, Any]) -> None:
     """Run a project, perhaps compared with another one, and print its results."""
-    folders = [said["project"], *(said["against"] or [])]
+    folders = [options["project"], *(options["against"] or [])]
     if len(folders) > 2:
         raise typer.BadParameter("with --project, name one other project", param_hint="--against")
     projects = [LocalProject.of(read_project(folder), folder) for folder in folders]
     for one in projects:
         one.check()
-    project, limit = projects[0], said["limit"]
-    plan = replace(_compared(projects), is_open=said["is_open"])
-    files = files_of(said["events"], project)
+    project, limit = projects[0], options["limit"]
+    plan = replace(_compared(projects), is_open=options["is_open"])
+    files = files_of(options["events"], project)
     histories = {name: _file_of(path, project.stream(name).declaration, plan) for name, path in files.items()}
-    result = _result(histories, plan, said["cores"], limit, said["output"])
+    result = _result(histories, plan, options["cores"], limit, options["output"])
     rows = ((kind, body) for kind, bodies in result.rows.items() if kind in RESULT_KINDS for body in bodies)
     found = results_of(project.plan(), rows)
     numbers = {**numbers_of(result.variants[TESTED].rows), "dead_letters": len(found["dead_letters"])}
     stats = {"events": result.events, "rounds": result.rounds, **_measured(result, project.plan())}
     compared = {"comparisons": summary_document(result)["comparisons"], **_changes(result, limit)}
     more = compared if result.comparisons else {}
-    print_results(found, project.derived(), numbers, stats, is_json=said["is_json"], more=more)
-    if result.comparisons and not said["is_json"]:
+    print_results(found, project.derived(), numbers, stats, is_json=options["is_json"], more=more)
+    if result.comparisons and not options["is_json"]:
         _print_changes(_console(), result, limit)
         _console().print(_compared_table(compared["comparisons"]))
 
@@ -212,11 +212,11 @@ def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> His
     )
 
 
-def _history(of: Mapping[str, Any], grouped: KeyForm | None, said: StreamDeclaration) -> History:
+def _history(options: Mapping[str, Any], grouped: KeyForm | None, declaration: StreamDeclaration) -> History:
     """The events that the options name, and how they are read."""
-    usual = reading_of(grouped, of["times"], said, lifecycle=of["lifecycle"])
-    chosen = as_asked(replace(usual, duplicates="keep"), of)
-    return History(files=history_files(Path(of["events"][0])), options=chosen, is_ordered=not chosen.is_by_time)
+    usual = reading_of(grouped, options["times"], declaration, lifecycle=options["lifecycle"])
+    chosen = as_asked(replace(usual, duplicates="keep"), options)
+    return History(files=history_files(Path(options["events"][0])), options=chosen, is_ordered=not chosen.is_by_time)
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:

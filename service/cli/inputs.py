@@ -190,15 +190,15 @@ def read_event_batch(path: Path, options: ReaderOptions) -> EventBatch:
 
 def _telling(path: Path, options: ReaderOptions) -> ReaderOptions:
     """The options, with notices of events that are dropped and of how the file is read."""
-    told_too = options.on_dropped
+    also_report = options.on_dropped
 
     def tell(count: int) -> None:
         what = "an event was" if count == 1 else f"{count} events were"
         standard_error.notice(
             f"{path}: {what} dropped, as the id occurred before in the file; --duplicates keep keeps them"
         )
-        if told_too is not None:
-            told_too(count)
+        if also_report is not None:
+            also_report(count)
 
     return replace(options, on_dropped=tell, on_notice=standard_error.notice)
 

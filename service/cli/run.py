@@ -172,12 +172,12 @@ def print_results(
     for one in found["dead_letters"]:
         typer.echo(printable(f"dead_letters  {one['stream']}  {one['reason']}"))
     for name, one in stats.get("lateness", {}).items():
-        said = f"{one['seconds']:g} s at the end, {one['changes']} changes, {one['late']} late events"
-        typer.echo(printable(f"lateness  {name}  {said}"))
+        words = f"{one['seconds']:g} s at the end, {one['changes']} changes, {one['late']} late events"
+        typer.echo(printable(f"lateness  {name}  {words}"))
     for name, inputs in stats.get("waiting", {}).items():
         for alias, one in inputs.items():
-            said = f"disorder {one['disorder']}, closing key {one['closing_key']}, {one['late']} late events"
-            typer.echo(printable(f"waiting  {name}  {alias}: {said}"))
+            words = f"disorder {one['disorder']}, closing key {one['closing_key']}, {one['late']} late events"
+            typer.echo(printable(f"waiting  {name}  {alias}: {words}"))
     tell_notices(stats.get("notices", {}))
     counted = [f"{numbers[part]} {part}" for part in LISTS]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
@@ -220,10 +220,10 @@ def _promises_in(path: Path) -> list[Punctuation]:
         raise ProjectRefused.of([f"--punctuations: {path}, {error.message}"]) from error
 
 
-def files_of(said: Sequence[str], project: LocalProject, option: str = "--events") -> dict[str, Path]:
+def files_of(given: Sequence[str], project: LocalProject, option: str = "--events") -> dict[str, Path]:
     """The file of each stream."""
     found: dict[str, Path] = {}
-    for one in said:
+    for one in given:
         name, sign, path = one.partition("=")
         if not sign:
             posted = [name for name, stream in project.streams.items() if not stream.declaration.derived]

@@ -51,8 +51,8 @@ class Decisions:
     def _observe(self, stream: str, name: str, observed: _Observed) -> None:
         for _ in range(_ATTEMPTS):
             before = self._kept(stream, name)
-            news = [(row, summary) for row, summary in observed if _is_news(row, before)]
-            if not news or self._decided(stream, name, before, news):
+            unread = [(row, summary) for row, summary in observed if _is_new(row, before)]
+            if not unread or self._decided(stream, name, before, unread):
                 return
 
     def _kept(self, stream: str, name: str) -> DeciderRecord:
@@ -63,16 +63,16 @@ class Decisions:
             self._log.warning("decider-forgotten", stream=stream, decider=name, error=error.message)
             return self._store.unread(stream, name)
 
-    def _decided(self, stream: str, name: str, before: DeciderRecord, news: _Observed) -> bool:
+    def _decided(self, stream: str, name: str, before: DeciderRecord, unread: _Observed) -> bool:
         """Store a decider after its observations, with its decision if due; False if another driver came first."""
         kind = decider_kind(name)
         decider = kind.make() if before.state is None else kind.load(before.state)
-        decider.observe([summary for _, summary in news])
+        decider.observe([summary for _, summary in unread])
         now_us = self._clock.now_us()
         is_due = not before.decisions or now_us - before.decisions[-1].at_us >= PAUSE_US
         record = decider.decide() if is_due else None
         decided = None if record is None else Decision(at_us=now_us, record=record.to_json())
-        positions = {str(row.shard): row.position for row, _ in news}
+        positions = {str(row.shard): row.position for row, _ in unread}
         after = before.after(decider.to_json(), positions, decided)
         if not self._store.put(stream, name, before, after, record):
             return False
@@ -81,7 +81,7 @@ class Decisions:
         return True
 
 
-def _is_news(row: OutputRow, before: DeciderRecord) -> bool:
+def _is_new(row: OutputRow, before: DeciderRecord) -> bool:
     if is_older(row.position, before.since):
         return False
     known = before.positions.get(str(row.shard))

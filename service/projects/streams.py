@@ -165,8 +165,8 @@ class Workflows(ResourceKind):
             model = content.decode()
         except UnicodeDecodeError:
             raise document.refuse(f"{document.body['model_file']} is not a text in UTF-8", "model_file") from None
-        said = {"process": document.body.get("process"), "mapping": document.body.get("mapping", {})}
-        yield Wanted(kind=self, name=document.name, form={"model": model, **said}, document=document)
+        options = {"process": document.body.get("process"), "mapping": document.body.get("mapping", {})}
+        yield Wanted(kind=self, name=document.name, form={"model": model, **options}, document=document)
 
     def names(self, client: ForestallClient) -> list[str]:
         """All workflows."""
@@ -185,8 +185,12 @@ class Workflows(ResourceKind):
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
         """Upload the model."""
-        said = {"content": wanted.form["model"], "process": wanted.form["process"], "mapping": wanted.form["mapping"]}
-        body = {name: value for name, value in said.items() if value}
+        options = {
+            "content": wanted.form["model"],
+            "process": wanted.form["process"],
+            "mapping": wanted.form["mapping"],
+        }
+        body = {name: value for name, value in options.items() if value}
         client.change("PUT", f"/workflows/{part(wanted.name)}", tag_of(found), json=body)
 
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
@@ -203,9 +207,11 @@ class Following(ResourceKind):
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The workflow of a stream that names one."""
-        said = document.body.get("workflow") if document.kind == "stream" else None
-        if said is not None:
-            name, mode = (said, "auto") if isinstance(said, str) else (said["name"], said.get("mode", "auto"))
+        options = document.body.get("workflow") if document.kind == "stream" else None
+        if options is not None:
+            name, mode = (
+                (options, "auto") if isinstance(options, str) else (options["name"], options.get("mode", "auto"))
+            )
             form = {"workflow": name, "mode": mode}
             yield Wanted(kind=self, name=document.name, form=form, document=document)
 

@@ -32,9 +32,9 @@ class Webhooks(ResourceKind):
         """The webhook; its secrets are read from the environment when it is written."""
         if document.kind != "webhook":
             return
-        said = {name: document.body.get(name, usual) for name, usual in _WEBHOOK.items()}
+        given = {name: document.body.get(name, usual) for name, usual in _WEBHOOK.items()}
         headers = document.body.get("headers", {})
-        form = {"url": document.body["url"], **said, "headers": sorted(headers)}
+        form = {"url": document.body["url"], **given, "headers": sorted(headers)}
         extra = {"headers": headers, "secret": document.body.get("secret")}
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
@@ -83,15 +83,15 @@ def _headers(wanted: Wanted) -> dict[str, str]:
     return {name: _secret(wanted.document, "headers", value) or "" for name, value in headers.items()}
 
 
-def _secret(document: Document, member: str, said: Any) -> str | None:
+def _secret(document: Document, member: str, value: Any) -> str | None:
     """A text, or the value of an environment variable."""
-    if not isinstance(said, Mapping):
-        return None if said is None else str(said)
+    if not isinstance(value, Mapping):
+        return None if value is None else str(value)
     try:
         # house: allow environment: the document says which variable, as git should not have its value
-        return os.environ[said["env"]]
+        return os.environ[value["env"]]
     except KeyError:
-        raise document.refuse(f"{member}: the environment variable {said['env']} is not set", member) from None
+        raise document.refuse(f"{member}: the environment variable {value['env']} is not set", member) from None
 
 
 def _variable(webhook: str, header: str) -> str:

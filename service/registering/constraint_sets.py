@@ -26,7 +26,7 @@ from streams import Clock, StreamDeclaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
+class _Parts:
     """The parts of a stream's constraint set; ``notices`` name meanings of its document that the set does not keep."""
 
     own: ConstraintSet
@@ -65,12 +65,12 @@ class ConstraintSets:
             )
         declaration = self._stores.registry.stream(_one_stream(stream, parsed.stream))
 
-        def wish(known: RegisteredConstraints | None) -> _Wish:
+        def parts(known: RegisteredConstraints | None) -> _Parts:
             following = None if known is None else known.following
-            wish = _Wish(own=parsed.constraint_set, notices=parsed.notices, derived=None)
-            return wish if following is None else replace(wish, derived=self.derived(following), mode=following.mode)
+            parts = _Parts(own=parsed.constraint_set, notices=parsed.notices, derived=None)
+            return parts if following is None else replace(parts, derived=self.derived(following), mode=following.mode)
 
-        return self._changed(declaration, wish, condition)
+        return self._changed(declaration, parts, condition)
 
     def follow(
         self, stream: str, derived: Derived, mode: FollowMode | None = None, condition: Condition = ANY
@@ -91,12 +91,12 @@ class ConstraintSets:
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
         """Let a stream follow no workflow any more; its hand-written constraints stay."""
 
-        def wish(known: RegisteredConstraints | None) -> _Wish:
+        def parts(known: RegisteredConstraints | None) -> _Parts:
             if known is None or known.following is None:
                 raise NotFollowing(f"the stream {stream!r} follows no workflow", stream=stream)
             return replace(_kept(known), derived=None)
 
-        return self._changed(self._stores.registry.stream(stream), wish, condition)
+        return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def redrafted(self, declaration: StreamDeclaration, known: RegisteredConstraints) -> ConstraintsDraft:
         """The constraint set of a stream under a changed declaration, checked as by ``follow``."""
@@ -137,30 +137,30 @@ class ConstraintSets:
     def _changed(
         self,
         declaration: StreamDeclaration,
-        wish: Callable[[RegisteredConstraints | None], _Wish],
+        parts: Callable[[RegisteredConstraints | None], _Parts],
         condition: Condition = ANY,
     ) -> ConstraintReport:
         record, is_new = self._stores.registry.change_constraints(
-            declaration.name, lambda known: self._draft(declaration, wish(known)), self._clock.now_us(), condition
+            declaration.name, lambda known: self._draft(declaration, parts(known)), self._clock.now_us(), condition
         )
         return self._report(record, is_new=is_new)
 
-    def _draft(self, declaration: StreamDeclaration, wish: _Wish) -> ConstraintsDraft:
+    def _draft(self, declaration: StreamDeclaration, parts: _Parts) -> ConstraintsDraft:
         """The set to be registered, checked as by ``upload`` and ``follow``."""
-        constraint_set = effective_set(wish.own, declaration, wish.derived, wish.mode)
+        constraint_set = effective_set(parts.own, declaration, parts.derived, parts.mode)
         self._check_types(constraint_set)
         check_set(constraint_set)
         constraint_set, left_out = within_cap(constraint_set, self.guarded_queries(declaration))
-        derived = wish.derived
+        derived = parts.derived
         more = [
-            *mismatches(wish.own, declaration),
-            *([] if derived is None else workflow_mismatches(derived, declaration, wish.own.settings)),
+            *mismatches(parts.own, declaration),
+            *([] if derived is None else workflow_mismatches(derived, declaration, parts.own.settings)),
         ]
         return ConstraintsDraft(
             document=to_document(constraint_set),
-            notices=(*wish.notices, *more, *_left_out(left_out)),
-            own=to_document(wish.own),
-            following=None if derived is None else derived.followed_as(wish.mode),
+            notices=(*parts.notices, *more, *_left_out(left_out)),
+            own=to_document(parts.own),
+            following=None if derived is None else derived.followed_as(parts.mode),
         )
 
     def _check_types(self, constraint_set: ConstraintSet) -> None:
@@ -186,17 +186,17 @@ class ConstraintSets:
         )
 
 
-def _following(known: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Wish:
+def _following(known: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:
     """The parts of the constraint set of a stream that is to follow a workflow."""
-    kept = _Wish(own=ConstraintSet(), notices=(), derived=None) if known is None else _kept(known)
+    kept = _Parts(own=ConstraintSet(), notices=(), derived=None) if known is None else _kept(known)
     return replace(kept, derived=derived, mode=kept.mode if mode is None else mode)
 
 
-def _kept(known: RegisteredConstraints) -> _Wish:
+def _kept(known: RegisteredConstraints) -> _Parts:
     """The hand-written constraints of the present set, with its mode of following."""
     mode: FollowMode = "auto" if known.following is None else known.following.mode
     own = parse_constraints(known.written)
-    return _Wish(own=own.constraint_set, notices=own.notices, derived=None, mode=mode)
+    return _Parts(own=own.constraint_set, notices=own.notices, derived=None, mode=mode)
 
 
 def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:

@@ -95,8 +95,8 @@ class Registration:
         """
         self._check_length(text)
         self._stores.registry.stream(stream)
-        wish = pattern_draft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity)
-        return self.register(stream, parse_pattern(text), wish)
+        wanted = pattern_draft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity)
+        return self.register(stream, parse_pattern(text), wanted)
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
         """Read a pattern from its text or, if that is None, from its JSON form; it has a text in either case."""
@@ -165,13 +165,13 @@ class Registration:
             *self._derivations.unfed_types(pattern, declaration),
         )
 
-    def register(self, stream: str, pattern: Pattern, wish: OperatorDraft) -> PatternReport:
-        """Register a pattern, which gives name and route, with the options of ``wish``; see ``register_pattern``."""
+    def register(self, stream: str, pattern: Pattern, wanted: OperatorDraft) -> PatternReport:
+        """Register a pattern, which gives name and route, with the options of ``wanted``; see ``register_pattern``."""
         declaration = self._stores.registry.stream(stream)
-        on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(wish.body["is_guarded"]))
+        on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(wanted.body["is_guarded"]))
         warnings = self._checked(on_stream)
         into = "" if pattern.into is None else pattern.into.stream
-        draft = replace(wish, name=pattern.name, route=on_stream.routed.route, into=into)
+        draft = replace(wanted, name=pattern.name, route=on_stream.routed.route, into=into)
         if not draft.is_draft:
             self._derivations.declare_fed(draft.record(declaration.name, 0, 0).feeders)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())

@@ -36,12 +36,12 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
                 continue
             reported.add((attribute.path, of))
             name, names = ".".join(attribute.path), seen.names(of)
-            whose = f"of the type {listed(of)}" if of else "here"
+            source = f"of the type {listed(of)}" if of else "here"
             yield (
                 pattern,
                 Notice(
                     "unknown-attribute",
-                    f"no event {whose} has {name}{did_you_mean(name, names)}, so it is null everywhere",
+                    f"no event {source} has {name}{did_you_mean(name, names)}, so it is null everywhere",
                     attribute.position,
                 ),
             )

@@ -118,7 +118,7 @@ class ShardRound:
         Decisions that carry a time come here too, among merged events that wait for the end of the round.
         """
         yield from self._taken((variant, one.begun) for variant, one in enumerate(self._states) if not self._number)
-        yield from self._said(one for one in self._plan.decisions if not one.is_of_source)
+        yield from self._applied(one for one in self._plan.decisions if not one.is_of_source)
 
     def feed(
         self, stream: str, batch: EventBatch, *, route: str = "", variant: int | None = None, epoch: int = 0
@@ -146,9 +146,9 @@ class ShardRound:
         self._epochs[stream] = max(epoch, self._epochs[stream])
         if cuts:
             own = [one for one in self._plan.decisions if one.is_of_source and one.source == stream]
-            yield from self._said(one for one in own if one.number in cuts)
+            yield from self._applied(one for one in own if one.number in cuts)
 
-    def _said(self, decisions: Iterable[Decision]) -> Iterator[RoundRows]:
+    def _applied(self, decisions: Iterable[Decision]) -> Iterator[RoundRows]:
         return self._taken(
             (one.variant, self._states[one.variant].say(one.stream, one.record))
             for one in decisions
@@ -217,14 +217,14 @@ class _VariantShard:
 
     def _noted(self, action: Callable[[], Sequence[RowBlock]], *, is_end: bool = False) -> list[RowBlock]:
         begin_ns = time.thread_time_ns()
-        blocks = [one for block in action() if (one := self._news(block)) is not None]
+        blocks = [one for block in action() if (one := self._new_rows(block)) is not None]
         for block in blocks:
             self._hand_on(block)
         found = results_of(blocks)
         self._count(found, time.thread_time_ns() - begin_ns, is_end=is_end)
         return found
 
-    def _news(self, block: RowBlock) -> RowBlock | None:
+    def _new_rows(self, block: RowBlock) -> RowBlock | None:
         """The rows of a block that no earlier round has found."""
         if block.stream not in self._repeated or block.found.kind is REKEYED:
             return block

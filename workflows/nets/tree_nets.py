@@ -109,7 +109,7 @@ def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: in
 
 
 def _put_one_by_one(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
-    """Decide branch after branch; ``none`` continues while none was taken, and then the last must be."""
+    """Decide branch after branch; while the place ``none`` is marked, no branch was taken, and the last one must be."""
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"
     none, some = source, -1

@@ -46,7 +46,7 @@ def iterate_constraints(table: RelationTable) -> Iterator[Constraint]:
     yield from (Prior(*pair) for pair in table.priors)
     yield from (Exclusive(*pair) for pair in table.exclusives)
     yield from (Require(*pair) for pair in table.requires)
-    yield from table.standing
+    yield from table.existences
     yield from table.long_clauses
 
 

@@ -56,7 +56,7 @@ class RelationTable:
         return tuple(name for name, row in zip(self.events, self.follows, strict=True) if not row.any())
 
     @property
-    def standing(self) -> tuple[Clause, ...]:
+    def existences(self) -> tuple[Clause, ...]:
         """Types that always occur, as clauses with an empty body."""
         return tuple(
             Clause(frozenset(), name)
@@ -76,7 +76,7 @@ class RelationTable:
             prior=tuple(sorted(self.priors)),
             exclusive=tuple(sorted((min(pair), max(pair)) for pair in self.exclusives)),
             require=tuple(sorted(self.requires)),
-            horn=tuple(sorted((*self.standing, *self.long_clauses), key=clause_order)),
+            horn=tuple(sorted((*self.existences, *self.long_clauses), key=clause_order)),
             end=tuple(sorted(self.ends)),
             method=method,
             warnings=tuple(warnings),

@@ -109,7 +109,7 @@ class Operators:
         """
 
         def change(current: bytes | None) -> Change | None:
-            known = self._standing(current, name)
+            known = self._existing(current, name)
             condition.check_record(known)
             if stops and action == "pause":
                 paused = moved(known, action, now_us)
@@ -129,7 +129,7 @@ class Operators:
         """
 
         def change(current: bytes | None) -> Change | None:
-            known = self._standing(current, name)
+            known = self._existing(current, name)
             if known.version != suspension["version"] or known.state != "active":
                 return None
             change = self._change(replace(known, suspension=suspension), self._form.pause(name))
@@ -145,7 +145,7 @@ class Operators:
         """Delete an operator; its results are kept."""
 
         def change(current: bytes | None) -> Change | None:
-            known = self._standing(current, name)
+            known = self._existing(current, name)
             condition.check_record(known)
             return self._change(replace(known, is_active=False), self._form.off(name) if known.is_running else None)
 
@@ -153,7 +153,7 @@ class Operators:
 
     def get(self, name: str) -> RegisteredOperator:
         """An operator that is not deleted."""
-        return self._standing(self._book.get(self._form.key, self._form.prefix + name), name)
+        return self._existing(self._book.get(self._form.key, self._form.prefix + name), name)
 
     def version(self, name: str, version: int | None = None) -> RegisteredOperator:
         """A version of an operator that is not deleted, by default the current one."""
@@ -185,7 +185,7 @@ class Operators:
         record, is_new = self._book.apply(self._form.key, self._form.versions_key, self._form.prefix + name, change)
         return self._form.read(record, name), is_new
 
-    def _standing(self, body: bytes | None, name: str) -> RegisteredOperator:
+    def _existing(self, body: bytes | None, name: str) -> RegisteredOperator:
         record = None if body is None else self._form.read(body, name)
         if record is None or not record.is_active:
             raise self._form.unknown(f"there is no {self._form.one} {name!r}", name)

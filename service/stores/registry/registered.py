@@ -208,7 +208,7 @@ class RegisteredConstraints:
         """The hand-written set, in canonical form."""
         return self.document if self.own is None else self.own
 
-    def says(self, draft: ConstraintsDraft) -> bool:
+    def equals(self, draft: ConstraintsDraft) -> bool:
         """Whether it equals a draft."""
         same = self.document == draft.document and self.following == draft.following
         return same and self.own in (None, draft.own)

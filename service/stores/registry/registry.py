@@ -226,7 +226,7 @@ def _constraints_change(
     stream: str, known: RegisteredConstraints | None, draft: ConstraintsDraft, now_us: int
 ) -> Change | None:
     """The next version of a constraint set; None if it is unchanged."""
-    if known is not None and known.says(draft):
+    if known is not None and known.equals(draft):
         return None
     version = 1 if known is None else known.version + 1
     record = encode(stream=stream, version=version, uploaded_us=now_us, **asdict(draft))

@@ -102,7 +102,7 @@ class WorkflowStore:
             current = self._current(draft.name)
             known = None if current is None else _record(current, draft.name)
             condition.check(None if known is None or not known.is_active else known.tag)
-            if known is not None and known.is_active and self._says(known, draft):
+            if known is not None and known.is_active and self._equals(known, draft):
                 return known, False
             record = RegisteredWorkflow(
                 name=draft.name,
@@ -175,7 +175,7 @@ class WorkflowStore:
         body = cast("bytes", self._client.hget(WORKFLOW_FINDINGS_KEY, _field(record)))
         return decode(body, f"the findings in the workflow {record.name!r}")
 
-    def _says(self, known: RegisteredWorkflow, draft: WorkflowDraft) -> bool:
+    def _equals(self, known: RegisteredWorkflow, draft: WorkflowDraft) -> bool:
         """Whether a workflow equals a draft."""
         options = (known.media_type, known.process, known.mapping, known.summary)
         if options != (draft.media_type, draft.process, draft.mapping, draft.summary):

@@ -191,13 +191,13 @@ def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
     """The dead letter of an event that contradicts a finished key."""
-    return _dead_letter(run, broken, origin, KeyFinished(f"{_said(broken)} joined nothing: {_why(run, broken)}"))
+    return _dead_letter(run, broken, origin, KeyFinished(f"{_words_of(broken)} joined nothing: {_why(run, broken)}"))
 
 
 def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
     """The dead letter of a retraction whose event the join does not hold, or no longer holds."""
     error = RetractionLate(
-        f"{_said(late)} had no effect: the join {run.name!r} does not hold, or no longer holds, the event "
+        f"{_words_of(late)} had no effect: the join {run.name!r} does not hold, or no longer holds, the event "
         f"{late.event.data.get('retracts')!r} of the input {late.alias!r}: it has left its window of time, or, without "
         "one, its key is finished; a longer 'retractions' of the input keeps it for longer"
     )
@@ -208,8 +208,8 @@ def _cut(run: JoinRun, cut: Broken, origin: Origin) -> Result:
     """The dead letter about cut results: the newest event of the last combination that is emitted."""
     most = run.body.results.per_event
     error = ResultLimitReached(
-        f"at {_said(cut)} of the key {cut.event.key!r} there were more than {most:,} results of the join {run.name!r} "
-        f"at once; the first {most:,} are emitted and the others are missing. {_REMEDY}"
+        f"at {_words_of(cut)} of the key {cut.event.key!r} there were more than {most:,} results of the join "
+        f"{run.name!r} at once; the first {most:,} are emitted and the others are missing. {_REMEDY}"
     )
     return _dead_letter(run, cut, origin, error)
 
@@ -223,7 +223,7 @@ def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
     """The suspension of a join because an event contradicts a finished key (``late: fail``)."""
-    why = f"by late: fail: {_said(broken)} came, but {_why(run, broken)}"
+    why = f"by late: fail: {_words_of(broken)} came, but {_why(run, broken)}"
     return _suspended(run, stream, origin, why, _about(run, broken))
 
 
@@ -233,7 +233,7 @@ def _excess(run: JoinRun, newest: Broken, stream: str, origin: Origin) -> Result
     tried = "" if run.body.where is None else " (ten combinations that 'where' drops count as one)"
     why = (
         f"as its events in one shard have led to more results than it may: {limits.ahead:,} beyond {limits.average:,} "
-        f"for each event{tried}, at {_said(newest)} of the key {newest.event.key!r}. {_REMEDY}"
+        f"for each event{tried}, at {_words_of(newest)} of the key {newest.event.key!r}. {_REMEDY}"
     )
     return _suspended(run, stream, origin, why, _about(run, newest))
 
@@ -267,7 +267,7 @@ def _suspended(run: JoinRun, stream: str, origin: Origin, why: str, about: Mappi
     return JOIN_SUSPENSION, identity, body
 
 
-def _said(broken: Broken) -> str:
+def _words_of(broken: Broken) -> str:
     return f"event {broken.event.id!r} of type {broken.event.type!r}"
 
 

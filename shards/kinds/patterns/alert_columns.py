@@ -64,9 +64,9 @@ def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], str
     ids = row_ids(joined_texts([named, key, '","', event, '"]']))
     heads = [_head(stream, ending.pattern, ending.version) for ending in columns.kinds]
     types = [f'","event_type":{json_text(ending.event_type)},"time":"' for ending in columns.kinds]
-    told = [f'",{_json(reason)[1:-1]}{_end(route)}' for reason in reasons]
+    members = [f'",{_json(reason)[1:-1]}{_end(route)}' for reason in reasons]
     parts: list[Texts] = ['{"id":"', ids, chosen_texts(heads, columns.kind), key, '","event":"', event]
-    parts += [chosen_texts(types, columns.kind), time_texts(columns.time_us), chosen_texts(told, columns.kind)]
+    parts += [chosen_texts(types, columns.kind), time_texts(columns.time_us), chosen_texts(members, columns.kind)]
     about = [{"stream": stream, "pattern": one.pattern, **why} for one, why in zip(columns.kinds, reasons, strict=True)]
     return FoundRows.about(ENDING, ids, joined_texts(parts), about, columns.kind)
 
@@ -111,8 +111,8 @@ def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Arra
 
 def _steps(pattern: RunningPattern) -> list[str]:
     """The step of each alias of a pattern in words, as JSON text."""
-    told = steps_of(pattern)
-    return [json_text(told[alias])[1:-1] for alias in pattern.automaton.aliases]
+    steps = steps_of(pattern)
+    return [json_text(steps[alias])[1:-1] for alias in pattern.automaton.aliases]
 
 
 def steps_of(pattern: RunningPattern) -> dict[str, str]:

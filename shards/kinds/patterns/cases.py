@@ -75,27 +75,27 @@ class CaseAnswer:
             found: The traces.
             newest_us: How far time has come.
         """
-        told: dict[tuple[int, MonitorState], Json] = {}
+        by_state: dict[tuple[int, MonitorState], Json] = {}
         reasons: dict[tuple[str, int, MonitorState], str | None] = {}
         return {
             "time_us": newest_us,
             "open": found.total,
             "matching": found.matching,
             "unnamed": found.unnamed,
-            "traces": [self._case(case, told, reasons) for case in found.cases],
+            "traces": [self._case(case, by_state, reasons) for case in found.cases],
         }
 
     def _case(
         self,
         case: OpenCase,
-        told: dict[tuple[int, MonitorState], Json],
+        by_state: dict[tuple[int, MonitorState], Json],
         reasons: dict[tuple[str, int, MonitorState], str | None],
     ) -> Json:
-        if case.guard is not None and case.guard not in told and len(told) < _MOST_REASONED:
+        if case.guard is not None and case.guard not in by_state and len(by_state) < _MOST_REASONED:
             version, state = case.guard
             may, must_not = self.rules[version].following(state, self.declaration.event_types)
             is_complete = self.rules[version].is_complete(state, may)
-            told[case.guard] = {
+            by_state[case.guard] = {
                 "constraints": "complete" if is_complete else "kept",
                 "following": {"possible": may, "excluded": must_not},
             }
@@ -106,14 +106,14 @@ class CaseAnswer:
             "last_type": case.last_type,
             "events": case.events,
             "version": None if case.guard is None else case.guard[0],
-            **self._following(case, told),
+            **self._following(case, by_state),
             "patterns": [self._pattern(one, case, reasons) for one in case.patterns],
             "more_patterns": case.more_patterns,
         }
 
-    def _following(self, case: OpenCase, told: Mapping[tuple[int, MonitorState], Json]) -> Json:
+    def _following(self, case: OpenCase, by_state: Mapping[tuple[int, MonitorState], Json]) -> Json:
         if case.guard is not None:
-            return told.get(case.guard, {"constraints": "kept", "following": None})
+            return by_state.get(case.guard, {"constraints": "kept", "following": None})
         declared = sorted(self.declaration.event_types) if case.keeping == "none" else []
         return {"constraints": case.keeping, "following": {"possible": declared, "excluded": []}}
 

@@ -174,8 +174,10 @@ class PatternResults:
         """Counts of early terminations by pattern and reason; the first one of a count determines the id."""
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
-            told = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
-            found = counts.setdefault(orjson.dumps(told), {**told, "count": 0, "first": (ending.key, ending.event_id)})
+            members = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
+            found = counts.setdefault(
+                orjson.dumps(members), {**members, "count": 0, "first": (ending.key, ending.event_id)}
+            )
             found["count"] += count
         place = self.stream, origin.shard, origin.entry.position
         for cause, body in counts.items():

@@ -31,7 +31,7 @@ _COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
 class _Last:
     """An activity that comes last in a block, and is placed after it.
 
-    The block is left for it by ``exit``; the end after it takes the exit ``instead``, empty for terminate.
+    The block is left by ``exit`` for the activity, whose end takes the exit ``instead`` (empty: terminate).
     """
 
     exit: str
