@@ -36,7 +36,8 @@ Moment: TypeAlias = Annotated[str, AfterValidator(_checked)]
 """A time as RFC 3339 text."""
 
 Older: TypeAlias = Annotated[
-    str | None, Field(description="Send as 'after' for the page of older ones; null when these are all that are kept.")
+    str | None,
+    Field(description="Send as 'after' for the next page, of older items; null when no older items are kept."),
 ]
 """The cursor of a list in the order newest first."""
 

@@ -23,8 +23,8 @@ _Item = TypeVar("_Item", bound=_OfStream)
 Now = Annotated[
     bool,
     Query(
-        description="Take effect before the backlog: each shard stops showing it events with its next step, and "
-        "the answer says what it `skipped`."
+        description="Take effect before the backlog: each shard stops showing it events at its next step; "
+        "`skipped` in the answer is the backlog that it does not see."
     ),
 ]
 
@@ -67,4 +67,4 @@ def of_stream(stream: str | None) -> dict[str, str]:
 
 StreamFilter = Annotated[str | None, Depends(known_stream)]
 PatternFilter = Annotated[str | None, Depends(known_pattern)]
-OlderThan = Annotated[str | None, Query(description="'next' of an earlier page: what is older than that page.")]
+OlderThan = Annotated[str | None, Query(description="'next' of an earlier page, for the items older than that page.")]

@@ -19,9 +19,15 @@ _LONGEST = 2_000
 
 def condition(
     if_match: Annotated[
-        str | None, Header(description="Change only what still has this `ETag` (or one of several); `*`: only what is.")
+        str | None,
+        Header(
+            description="Change the resource only if it still has this `ETag` (or one of several); `*`: only if it "
+            "exists."
+        ),
     ] = None,
-    if_none_match: Annotated[str | None, Header(description="`*`: only create, change nothing that is there.")] = None,
+    if_none_match: Annotated[
+        str | None, Header(description="`*`: only create; do not change an existing resource.")
+    ] = None,
 ) -> Condition:
     """The condition of a change; ``WrongShape`` if a header is not a list of entity tags."""
     return Condition(matches=_tags("If-Match", if_match), none_matches=_tags("If-None-Match", if_none_match))

@@ -24,8 +24,8 @@ def wanted_alerts(
     stream: StreamFilter,
     pattern: PatternFilter,
     key: Annotated[str | None, Query(description="Only alerts of this transaction.")] = None,
-    since: Annotated[Moment | None, Query(description="Only those with `detected_at` at this time or later.")] = None,
-    until: Annotated[Moment | None, Query(description="Only those with `detected_at` before this time.")] = None,
+    since: Annotated[Moment | None, Query(description="Only alerts with `detected_at` at this time or later.")] = None,
+    until: Annotated[Moment | None, Query(description="Only alerts with `detected_at` before this time.")] = None,
     acknowledged: Annotated[
         bool | None, Query(description="Only acknowledged alerts, or only unacknowledged ones.")
     ] = None,

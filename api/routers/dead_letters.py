@@ -13,7 +13,7 @@ from api.services import Served
 
 router = APIRouter(prefix="/dead-letters", tags=["dead-letters"])
 
-CodeFilter = Annotated[str | None, Query(description="Only those for this reason.")]
+CodeFilter = Annotated[str | None, Query(description="Only dead letters with this code.")]
 
 
 @router.get("", summary="List recent dead letters")

@@ -32,10 +32,10 @@ async def seated(services: Served) -> AsyncIterator[None]:
 def first_cursor(
     services: Served,
     last_event_id: Annotated[
-        str | None, Header(description="The last `id` that was received; wins over `after`.")
+        str | None, Header(description="The last `id` that was received; takes precedence over `after`.")
     ] = None,
     after: Annotated[
-        str | None, Query(description="Start after this cursor, as lists give it; `0`: all that are kept.")
+        str | None, Query(description="Start after this cursor of a list; `0`: with the oldest kept alert.")
     ] = None,
 ) -> str:
     """The cursor after which a listener begins: the cursor in its request, or the end of the list.

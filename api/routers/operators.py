@@ -29,7 +29,7 @@ _ACTIONS: dict[Action, tuple[str, str]] = {
         "runs from this position of the log on",
     ),
     "pause": (
-        "Stop showing it events, from this position of the log on; what it has in work is dropped.",
+        "Stop showing it events, from this position of the log on; its unfinished work is dropped.",
         "sees nothing from this position of the log on",
     ),
     "resume": (
@@ -37,8 +37,8 @@ _ACTIONS: dict[Action, tuple[str, str]] = {
         "sees events again from this position of the log on",
     ),
     "retire": (
-        "Stop it for good, from this position of the log on; what it found stays listed.",
-        "does not run any more",
+        "Stop it for good, from this position of the log on; its results stay listed.",
+        "no longer runs",
     ),
 }
 """The effect of each action, and its result."""

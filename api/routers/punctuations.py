@@ -16,8 +16,7 @@ router = APIRouter(prefix="/streams", tags=["streams"])
     summary="Announce events that will not come any more",
 )
 def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> AnnouncedModel:
-    """Promise that certain events will not come any more: earlier ones, those of a transaction, or those of a range of
-    keys.
+    """Promise that no more events will come: before a time, of some transactions, or of a range of keys.
 
     The promise is about events after this position of the log. Results that wait for it are emitted: matches that wait
     for a NOT, timeouts, the end of the transaction, absences and totals of joins. Events that break the promise are

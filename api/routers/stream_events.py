@@ -41,10 +41,10 @@ def first_cursor(
     wanted: Wanted,
     services: Served,
     last_event_id: Annotated[
-        str | None, Header(description="The last `id` that was received; wins over `after`.")
+        str | None, Header(description="The last `id` that was received; takes precedence over `after`.")
     ] = None,
     after: Annotated[
-        str | None, Query(description="Start after this cursor, as lists give it; `0`: all that are kept.")
+        str | None, Query(description="Start after this cursor of a list; `0`: with the oldest kept event.")
     ] = None,
 ) -> str:
     """The cursor after which a listener begins: the cursor in its request, or the end of the log.
@@ -62,7 +62,7 @@ def list_events(
     wanted: Wanted,
     services: Served,
     after: Annotated[
-        str | None, Query(description="Cursor of an earlier page; `0`: the oldest that are kept. Default: the newest.")
+        str | None, Query(description="Cursor of an earlier page; `0`: the oldest kept events. Default: the newest.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> StreamEventList:

@@ -84,9 +84,11 @@ def delete_stream(
     caller: Calling,
     preconditions: Preconditions,
     cascade: Annotated[
-        bool, Query(description="Also delete everything that is on the stream; needs the scope `admin`.")
+        bool, Query(description="Also delete everything that belongs to the stream; needs the scope `admin`.")
     ] = False,
-    dry_run: Annotated[bool, Query(description="Only list what is on the stream; nothing is deleted.")] = False,
+    dry_run: Annotated[
+        bool, Query(description="Only list everything that belongs to the stream; nothing is deleted.")
+    ] = False,
 ) -> StreamRemoval:
     """Delete a stream that nothing uses. The answer lists what was deleted with it.
 

@@ -48,11 +48,11 @@ def wanted_cases(
     older_than: Annotated[
         str | None,
         Query(
-            description="Only transactions whose first event is older than that, in event time: seconds, or a duration "
-            "such as `2d`, `90 min`."
+            description="Only transactions whose first event is older than this, in event time: seconds, or a "
+            "duration such as `2d`, `90 min`."
         ),
     ] = None,
-    key: Annotated[str | None, Query(min_length=1, description="Only that of this correlation key.")] = None,
+    key: Annotated[str | None, Query(min_length=1, description="Only the transaction of this correlation key.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
 ) -> CaseFilter:
     """The filter of a list of open transactions."""
@@ -89,13 +89,18 @@ async def list_traces(
 @bounded
 def get_trace(
     stream: str,
-    key: Annotated[str, Path(min_length=1, description="Its correlation key, or its value of the further key.")],
+    key: Annotated[
+        str,
+        Path(
+            min_length=1, description="Correlation key of the transaction, or with `by` the value of the further key."
+        ),
+    ],
     services: Served,
     by: Annotated[
         str | None,
         Query(
             min_length=1,
-            description="Name of a further key of the stream: the transaction is that of one of its values, with the "
+            description="Name of a further key of the stream: shows the transaction of one of its values, with the "
             "patterns that are matched by this key.",
         ),
     ] = None,

@@ -58,10 +58,13 @@ Version = Annotated[int | None, Query(ge=1, description="A version (default: the
 def upload_options(
     process: Annotated[str | None, Query(description="Id of the process, if the file has several.")] = None,
     stream: Annotated[str | None, Query(description="A stream that is to follow the workflow.")] = None,
-    mode: Annotated[Mode, Query(description="The mode in which it follows.")] = "auto",
+    mode: Annotated[Mode, Query(description="How the stream follows the workflow.")] = "auto",
     pairs: Annotated[
         list[str] | None,
-        Query(alias="map", description="TASK=TYPE: a task, by name or id, emits that event type; TASK= is silent."),
+        Query(
+            alias="map",
+            description="TASK=TYPE: a task, by name or id, emits this event type; TASK=: the task is silent.",
+        ),
     ] = None,
 ) -> ModelEnvelope:
     """The options of an upload whose body is the model itself."""
@@ -165,8 +168,12 @@ def get_workflow_source(name: str, version: int, services: Served) -> Response:
 def list_workflow_constraints(
     name: str,
     services: Served,
-    kind: Annotated[list[DerivedKind] | None, Query(description="Only those of these kinds, such as prior.")] = None,
-    full: Annotated[bool, Query(description="All that hold, not only those from which the others follow.")] = False,
+    kind: Annotated[
+        list[DerivedKind] | None, Query(description="Only constraints of these kinds, such as prior.")
+    ] = None,
+    full: Annotated[
+        bool, Query(description="List all constraints that hold, including those that follow from others.")
+    ] = False,
     version: Version = None,
 ) -> DerivedConstraints:
     """The constraints of every complete trace, each with its origin in the model."""
@@ -178,8 +185,8 @@ def list_workflow_constraints(
 def compare_workflow_versions(
     name: str,
     services: Served,
-    first: Annotated[int, Query(alias="from", ge=1, description="The one version.")],
-    second: Annotated[int, Query(alias="to", ge=1, description="The other version.")],
+    first: Annotated[int, Query(alias="from", ge=1, description="The first version.")],
+    second: Annotated[int, Query(alias="to", ge=1, description="The second version.")],
 ) -> WorkflowDiff:
     """Constraints, event types and end events that only one of two versions has; whether both allow the same traces."""
     return WorkflowDiff.from_domain(services.workflows.difference(name, first, second))
@@ -198,9 +205,14 @@ def draw_workflow(
     highlight: Annotated[list[str] | None, Query(description="Event types to highlight.")] = None,
     trace: Annotated[
         str | None,
-        Query(description="A transaction: what it did is highlighted, and what may come next; not beside highlight."),
+        Query(
+            description="Key of a transaction: its events and the possible next ones are highlighted; not together "
+            "with highlight."
+        ),
     ] = None,
-    stream: Annotated[str | None, Query(description="The stream of that transaction, if several follow.")] = None,
+    stream: Annotated[
+        str | None, Query(description="The stream of the transaction, if several streams follow the workflow.")
+    ] = None,
     version: Version = None,
 ) -> Response:
     """The model as SVG: its own drawing if it has one, otherwise a computed layout."""

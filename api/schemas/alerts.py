@@ -43,7 +43,7 @@ class AcknowledgementModel(WireModel):
     """Acknowledgement of an alert."""
 
     at: str = Field(description="When it was acknowledged first.")
-    by: str | None = Field(description="Who, as stated by the client.")
+    by: str | None = Field(description="Who acknowledged it, as stated by the client.")
 
 
 class NewNote(WireModel):
@@ -76,23 +76,23 @@ class AlertModel(ResultModel):
     version: int
     key: str = Field(description="The transaction.")
     route: str | None = Field(
-        None, description="Name of the stream's further key that `key` is of; null for its correlation key."
+        None, description="Name of the further key whose value `key` is; null: `key` is the correlation key."
     )
     start: str
     end: str
     detected_at: str = Field(
-        description="When its last condition was decided; later than end if something must not follow."
+        description="When its last condition was decided; later than `end` if an event must not follow."
     )
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
     returns: dict[str, bool | int | float | str | None] = Field({}, description="Values of the columns of RETURN.")
     why: str
     decided_by: Literal["constraint", "window", "trace_end"] | None = Field(
         None,
-        description="For a NOT at the end: what decided it. 'constraint': no such event can come any "
-        "more, so that the alert is early.",
+        description="For a NOT at the end: what decided it. 'constraint': the forbidden event can no longer "
+        "come, so the alert is early.",
     )
     severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was found.")
-    deviating: bool = Field(False, description="The transaction had broken a constraint before.")
+    deviating: bool = Field(False, description="Whether the transaction had broken a constraint before.")
     would_be_lost: bool = Field(False, description="With 'prune: shadow': pruning would have lost this alert.")
 
 

@@ -70,7 +70,9 @@ class MonitorModel(WireModel):
     is_whole: bool = Field(description="Whether every constraint fits within the limit.")
     left_out: list[str] = Field(description="Constraints that do not fit.")
     watched: list[str] = Field(description="Longer clauses that the bit tables watch.")
-    candidates: list[CandidateModel] = Field(description="What was weighed, in the order of the decisions.")
+    candidates: list[CandidateModel] = Field(
+        description="The names that were considered, in the order of the decisions."
+    )
     text: str
 
 
@@ -89,7 +91,7 @@ class UnusedModel(WireModel):
 
     constraints: list[str]
     visited_states: int = Field(description="Monitor states that were examined.")
-    is_complete: bool = Field(description="Whether these are all.")
+    is_complete: bool = Field(description="Whether these are all monitor states.")
 
 
 class AnalysisModel(WireModel):

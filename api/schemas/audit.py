@@ -17,9 +17,9 @@ class AuditModel(WireModel):
 
     at: str = Field(description="When it was answered.")
     key: str | None = Field(
-        description="Id of the key; 'environment' for FORESTALL_API_KEY, null where none is demanded."
+        description="Id of the key; 'environment' for FORESTALL_API_KEY, null if no key is required."
     )
-    key_name: str | None = Field(description="The name of the key then.")
+    key_name: str | None = Field(description="The name of the key at that time.")
     client: str = Field(description="Address of the caller.")
     method: str
     route: str = Field(description="The operation, with its parameters by name.")

@@ -25,7 +25,7 @@ class PatternReference(WireModel):
     """A registered pattern."""
 
     name: str
-    version: int | None = Field(None, ge=1, description="The one that runs, when left out.")
+    version: int | None = Field(None, ge=1, description="Default: the current version.")
 
     def to_domain(self) -> PatternChoice:
         """The domain form of the request."""
@@ -35,9 +35,7 @@ class PatternReference(WireModel):
 class BacktestSource(WireModel):
     """The source of the events: a file or folder, or the log."""
 
-    path: str | None = Field(
-        None, min_length=1, description="A file or folder below the one that the service is configured with."
-    )
+    path: str | None = Field(None, min_length=1, description="A file or folder below FORESTALL_BACKTEST_DIR.")
     log: Literal[True] | None = Field(None, description="The events of the stream that the log still holds.")
 
     @model_validator(mode="after")
@@ -54,9 +52,11 @@ class NewBacktest(WireModel):
 
     stream: str = Field(description="A declared stream: its key, its end events, its constraints.")
     pattern: str | PatternReference = Field(description="The text of a pattern, or a registered one.")
-    against: str | PatternReference | None = Field(None, description="What it is compared with.")
+    against: str | PatternReference | None = Field(None, description="The pattern to compare it with.")
     source: BacktestSource
-    pruning: Pruning = Field("on", description="Whether constraints end partial matches early; or both, compared.")
+    pruning: Pruning = Field(
+        "on", description="Whether constraints terminate partial matches early; or both, compared."
+    )
     open: bool | None = Field(
         None, description="Whether traces continue after the last event (default: only those of the log)."
     )
@@ -77,7 +77,7 @@ class BacktestPattern(WireModel):
     """A pattern of a backtest."""
 
     name: str
-    version: int = Field(description="1 for one that is not registered.")
+    version: int = Field(description="1 for an unregistered pattern.")
     text: str
 
 
@@ -85,7 +85,7 @@ class VariantModel(WireModel):
     """The results and the cost of one variant of matching."""
 
     name: Literal["pattern", "against", "no-prune", "no-constraints"] = Field(
-        description="'pattern' is what was asked about."
+        description="'pattern' is the tested one."
     )
     alerts: int
     timeouts: int
@@ -95,7 +95,7 @@ class VariantModel(WireModel):
     dead_letters: int
     patterns: dict[str, int] = Field(description="Alerts by pattern.")
     reasons: dict[str, int] = Field(description="Dead letters by their code.")
-    released: int = Field(description="Bound events that were given up because of constraints.")
+    released: int = Field(description="Bound events that were dropped because of constraints.")
     open_traces: int = Field(description="Traces that were open before the end.")
     peak_held: int = Field(description="Most events held in partial matches at once, summed over the shards.")
     peak_state_bytes: int = Field(description="Most bytes of partial matches after a batch, summed over the shards.")
@@ -105,9 +105,9 @@ class VariantModel(WireModel):
 class ComparisonModel(WireModel):
     """A comparison of the tested variant's alerts with another variant's; ratios are relative to the other variant."""
 
-    compared_with: str = Field(alias="with", description="Name of the other one.")
+    compared_with: str = Field(alias="with", description="Name of the other variant.")
     added: int = Field(description="Alerts, or events of derived streams, that only 'pattern' has.")
-    lost: int = Field(description="Alerts, or events of derived streams, that only the other one has.")
+    lost: int = Field(description="Alerts, or events of derived streams, that only the other variant has.")
     same: int
     unlisted: int = Field(description="Added and lost results that are counted but not listed, as there are too many.")
     peak_held_ratio: float | None
@@ -183,9 +183,9 @@ class BacktestAlert(ResultModel):
     """An alert that a backtest has found, or has lost."""
 
     change: Literal["added", "lost"] | None = Field(
-        description="In a comparison: whether only 'pattern' has it, or only the other one; null where neither is so."
+        description="In a comparison: whether only 'pattern' has it, or only the other variant; null otherwise."
     )
-    compared_with: list[str] = Field(description="In which comparisons it is added or lost.")
+    compared_with: list[str] = Field(description="The comparisons in which it is added or lost.")
     id: str
     pattern: str
     version: int

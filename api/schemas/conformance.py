@@ -37,7 +37,7 @@ class ConformanceRequest(WireModel):
     )
 
     trace: Trace | None = None
-    traces: list[Trace] = Field([], description="Several, answered in their order.")
+    traces: list[Trace] = Field([], description="Several transactions, answered in their order.")
 
     def to_domain(self, limit: int) -> list[list[str]]:
         """The event types of each transaction.
@@ -64,14 +64,16 @@ class ConformanceModel(WireModel):
     conforms: bool = Field(description="Whether no event leaves the workflow.")
     is_complete: bool = Field(description="Whether it is a complete trace.")
     at: int | None = Field(description="Place of the first event that leaves the workflow, from 0.")
-    event: str | None = Field(description="Its type.")
+    event: str | None = Field(description="Type of that event.")
     kind: str | None = Field(
         description="Kind of the deviation: workflow, unknown-type, or after-end if the transaction was over."
     )
     allowed: list[str] = Field(description="Types that are allowed there instead.")
     still_allowed: list[str] = Field(description="Types that are allowed after the last event, if none leaves.")
     broken: list[str] = Field(description="Constraints that the event breaks, if there is no automaton.")
-    unmet: list[str] = Field(description="What a complete trace would also contain, if there is no automaton.")
+    unmet: list[str] = Field(
+        description="Constraints that a complete trace would still have to meet, if there is no automaton."
+    )
     unknown: list[str] = Field(description="Types that the workflow never emits.")
     is_exact: bool = Field(
         description="True: decided by an automaton; false: by constraints, which may be too lenient."

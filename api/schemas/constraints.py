@@ -54,8 +54,8 @@ class ProcessModel(WireModel):
         description="exact: the workflow's automaton is followed; tables: its constraints only."
     )
     states: int | None = Field(description="States of the automaton.")
-    derived: list[str] = Field(description="Those of 'constraints' that come from the workflow only, in words.")
-    derived_end: list[str] = Field(description="Those of 'end' that come from the workflow only.")
+    derived: list[str] = Field(description="The part of 'constraints' that comes from the workflow only, in words.")
+    derived_end: list[str] = Field(description="The part of 'end' that comes from the workflow only.")
 
 
 class ConstraintsModel(WireModel):
@@ -64,16 +64,16 @@ class ConstraintsModel(WireModel):
     stream: str
     version: int = Field(description="Counts from 1 within the stream.")
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
-    rules: list[str] = Field(description="Rules that are neither, in words.")
+    rules: list[str] = Field(description="Other rules, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
-    workflow: ProcessModel | None = Field(None, description="The workflow that part of it is derived from.")
+    workflow: ProcessModel | None = Field(None, description="The workflow from which a part of the set is derived.")
     settings: SettingsModel
     end: list[str] = Field(description="Types after which nothing follows, the stream's end events included.")
     warnings: list[str] = Field(description="Types that can never occur, and patterns that can no longer match.")
-    notices: list[str] = Field(description="Where the upload means more than is kept.")
+    notices: list[str] = Field(description="Notices about parts of the upload that mean more than the stored set.")
     uploaded_at: str
     source: dict[str, Any] = Field(
-        description="What is written by hand, in canonical form: uploading it again changes nothing."
+        description="The hand-written constraints, in canonical form: uploading them again changes nothing."
     )
 
     @classmethod
@@ -106,10 +106,10 @@ class ConstraintsVersion(ConstraintsSummary):
     """A version of a stream's constraint set, with its content."""
 
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
-    rules: list[str] = Field(description="Rules that are neither, in words.")
+    rules: list[str] = Field(description="Other rules, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
     end: list[str]
-    workflow: ProcessModel | None = Field(None, description="The workflow that part of it is derived from.")
+    workflow: ProcessModel | None = Field(None, description="The workflow from which a part of the set is derived.")
     settings: SettingsModel
 
     @classmethod

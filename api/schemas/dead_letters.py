@@ -19,7 +19,7 @@ class ReplayModel(WireModel):
     id: str = Field(description="Id of the dead letter.")
     at: str
     accepted: bool = Field(description="Whether its event is in the log now.")
-    code: str | None = Field(description="The reason, if not.")
+    code: str | None = Field(description="Code of the reason, if it is not.")
     detail: str | None
 
     @classmethod
@@ -49,7 +49,7 @@ class DeadLetterModel(WireModel):
     code: str
     reason: str
     index: int | None = Field(None, description="Intake: the event's place in its request, from 0.")
-    received_at: str | None = Field(None, description="Intake: when.")
+    received_at: str | None = Field(None, description="Intake: when it was received.")
     event: str | None = Field(None, description="The event as JSON; lists cut it at 4000 characters.")
     origin: dict[str, Any] | None = Field(
         None, description="Feeds: the file and place, or topic, partition and offset."
@@ -63,8 +63,8 @@ class DeadLetterModel(WireModel):
     key: str | None = Field(None, description="Limits of a pattern: the correlation key of the trace.")
     event_id: str | None = Field(None, description="Limits of a pattern: the event; empty where time passed.")
     event_type: str | None = Field(None, description="Limits of a pattern: the type of the event.")
-    work: int | None = Field(None, description="work-limit: the partial matches met beyond what events allow.")
-    replay: ReplayModel | None = Field(None, description="The result of sending it again last.")
+    work: int | None = Field(None, description="work-limit: the partial matches met beyond the limit.")
+    replay: ReplayModel | None = Field(None, description="The result of sending it again, the last time.")
 
     @classmethod
     def with_outcome(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
@@ -89,7 +89,7 @@ class DeadLetterModel(WireModel):
 class DeadLetterDetail(DeadLetterModel):
     """A dead letter with its event, at most 32,000 characters of it."""
 
-    whole: bool = Field(False, description="Intake: whether that is the whole event, so that it can be sent again.")
+    whole: bool = Field(False, description="Intake: whether the event is whole, so that it can be sent again.")
 
 
 class DeadLetterCount(WireModel):

@@ -26,7 +26,9 @@ class NewDryRun(WireModel):
         None, max_length=200, description="Instead of both: a registered pattern, such as a draft."
     )
     constraints: Switch | None = Field(
-        None, description="Whether the stream's constraints end partial matches early; default: 'on', or as registered."
+        None,
+        description="Whether the stream's constraints terminate partial matches early; default: 'on', or as "
+        "registered.",
     )
     events: int = Field(10_000, ge=1, le=100_000, description="How many of the stream's newest events are matched.")
 

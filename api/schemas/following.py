@@ -30,7 +30,7 @@ class FollowedWorkflow(WireModel):
 
     workflow: str
     version: int
-    mode: Mode = Field(description="As asked.")
+    mode: Mode = Field(description="The requested mode.")
     constraints: ConstraintsModel
 
     @classmethod

@@ -20,7 +20,8 @@ class NewOperator(WireModel):
 
     name: str
     stream: str | None = Field(
-        None, description="What it listens to; left out of kinds that name their streams elsewhere, as joins do."
+        None,
+        description="The stream that it listens to; not for kinds that name their streams elsewhere, such as joins.",
     )
     state: Literal["draft", "active"] = Field(
         "active", description="A 'draft' is checked and stored, and runs once it is activated."
@@ -43,7 +44,7 @@ class OperatorModel(WireModel):
     name: str
     stream: str
     version: int = Field(description="Counts from 1 for each name; another body is the next version.")
-    body: dict[str, Any] = Field(description="What is its kind's own.")
+    body: dict[str, Any] = Field(description="The members that its kind defines.")
     severity: Severity = Field(description="Severity of its alerts.")
     state: State = Field(description="Only an active operator sees events.")
     route: str | None = Field(
@@ -55,18 +56,18 @@ class OperatorModel(WireModel):
         "Another version, or `resume`, lets it see events again."
     )
     is_continued: bool = Field(
-        description="Whether this version kept what the version before held; false: it began from nothing."
+        description="Whether this version kept the state of the version before; false: it began without state."
     )
     held_since: str = Field(
-        description="When it began to hold what it holds: by this version, or by an earlier one that it continues."
+        description="When its state began: with this version, or with an earlier one that it continues."
     )
     warnings: list[str] = Field(
         [],
-        description="What is probably not meant, such as members that can do nothing, in words; lists leave it out.",
+        description="Probable mistakes, such as members without effect, in words; not in lists.",
     )
 
     skipped: SkippedModel | None = Field(
-        default=None, description="What it skips, in the answer to `pause` with `now=true`; null elsewhere."
+        default=None, description="The backlog that it skips, in the answer to `pause` with `now=true`; null elsewhere."
     )
 
     @classmethod
@@ -96,7 +97,9 @@ class OperatorResults(WireModel):
 class OperatorExplanationModel(WireModel):
     """The explanation of an operator: how it runs, and its counts."""
 
-    sentences: list[str] = Field(description="Which algorithm and why, what it keeps, and what it emits when.")
+    sentences: list[str] = Field(
+        description="Its algorithm and why, how long it keeps events, and when it emits results."
+    )
     statistics: dict[str, int] | None = Field(
         description="Counts of all shards as of their last reports; null until one has reported the operator."
     )

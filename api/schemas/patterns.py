@@ -57,8 +57,8 @@ class NewPattern(WireModel):
     stream: str
     constraints: Switch = Field(
         "on",
-        description="With 'off' the stream's constraints do not end its partial matches: for patterns that look for "
-        "what breaks the constraints.",
+        description="With 'off' the stream's constraints do not terminate its partial matches: for patterns that "
+        "look for violations of the constraints.",
     )
     state: Literal["draft", "active"] = Field(
         "active", description="A 'draft' is checked and stored, and matched once it is activated."
@@ -104,7 +104,7 @@ class PatternModel(WireModel):
     stream: str
     version: int = Field(description="Counts from 1 for each name; another text or switch is the next version.")
     text: str
-    constraints: Switch = Field(description="Whether the stream's constraints end its partial matches early.")
+    constraints: Switch = Field(description="Whether the stream's constraints terminate its partial matches early.")
     severity: Severity = Field(description="Severity of its alerts.")
     state: State = Field(description="Only an active pattern sees events.")
     suspension: SuspensionModel | None = Field(
@@ -114,7 +114,7 @@ class PatternModel(WireModel):
         description="Name of the stream's further key that it is matched by; null for the correlation key."
     )
     into: str | None = Field(
-        None, description="The derived stream whose events its matches are; null: they are alerts."
+        None, description="The derived stream whose events its matches become; null: they become alerts."
     )
     registered_at: str
 
@@ -134,17 +134,17 @@ class SkippedModel(WireModel):
     """The backlog that a pause with `now=true` skips."""
 
     events: int = Field(
-        description="Events of all streams that waited to be matched. The operator sees none of them but those of "
-        "steps that were under way."
+        description="Events of all streams that waited to be matched. The operator sees only events of steps "
+        "that had already begun."
     )
-    after: dict[int, str] = Field(description="By shard the last position of its log that was matched.")
+    after: dict[int, str] = Field(description="The last matched position of the log, by shard.")
 
 
 class CheckedPattern(PatternModel):
     """A registered pattern in both forms, with warnings about parts that can never match or are probably mistakes."""
 
     skipped: SkippedModel | None = Field(
-        default=None, description="What it skips, in the answer to `pause` with `now=true`; null elsewhere."
+        default=None, description="The backlog that it skips, in the answer to `pause` with `now=true`; null elsewhere."
     )
     definition: dict[str, Any] = Field(description="The JSON form of the text; its schema is at /v1/schemas/pattern.")
     warnings: list[str]
@@ -167,12 +167,12 @@ class FailingConditionModel(WireModel):
     event: str = Field(description="Type of the event.")
     bound: list[str] = Field(description="The steps that are bound before it.")
     symbols: list[str] = Field(description="Conditions of the constraint set that the event has to meet.")
-    after: list[str] = Field(description="What has to come before it.")
+    after: list[str] = Field(description="Events that have to come before it.")
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow, or end.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
     atoms: list[str] = Field(description="The steps that it makes impossible.")
-    forbidden: list[str] = Field(description="Types that must not come and then have to.")
-    is_takable: bool = Field(description="Whether a partial match could have bound it; the extended one lives on.")
+    forbidden: list[str] = Field(description="Forbidden types that must come after it.")
+    is_takable: bool = Field(description="Whether a partial match could have bound it; the extended match stays alive.")
     text: str = Field(description="The condition as a sentence.")
 
 
@@ -211,7 +211,7 @@ class PatternVersion(WireModel):
     constraints: Switch
     route: str | None
     registered_at: str
-    current: bool = Field(description="Whether it is the newest one, which the pattern's state is about.")
+    current: bool = Field(description="Whether it is the newest version, to which the pattern's state applies.")
 
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern, last: int) -> Self:

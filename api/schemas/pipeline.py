@@ -24,7 +24,7 @@ class BacklogModel(WireModel):
     """The backlog: events that are accepted and not matched yet."""
 
     waiting: VolumeModel = Field(description="In the log and not matched yet.")
-    appended: VolumeModel = Field(description="What the log has taken since it began.")
+    appended: VolumeModel = Field(description="Appended to the log since it began.")
     matched: VolumeModel
     per_second: VolumeModel | None = Field(description="Matched per second over the last minute.")
     max_events: int = Field(description="Events are refused (429) when the backlog is larger.")
@@ -38,14 +38,15 @@ class BatchModel(WireModel):
     started_at: str
     duration_ms: float
     parts_ms: dict[str, float] = Field(
-        description="Where the time went: plan (looking for news, up to the source's waiting time), read (reading the "
-        "log, moving rows), match, state (finding and saving states), commit (writing what was found), other."
+        description="Its time by part: plan (looking for new entries, up to the source's waiting time), read "
+        "(reading the log, moving rows), match, state (finding and saving states), commit (writing "
+        "results), other."
     )
     entries: int = Field(description="Log entries, control records included.")
     events: int | None
     bytes: int
-    rows: dict[str, int] = Field(description="What was found, by kind.")
-    shards: int = Field(description="Shards that had news.")
+    rows: dict[str, int] = Field(description="The number of results, by kind.")
+    shards: int = Field(description="Shards that had new entries.")
 
     @classmethod
     def from_domain(cls, progress: Mapping[str, Any]) -> Self:
@@ -59,16 +60,16 @@ class StreamStateModel(WireModel):
 
     name: str
     derived: bool = Field(False, description="Whether patterns with INTO make its events.")
-    watermark: str | None = Field(description="How far event time has come, in the shard where it is least far.")
-    watermark_lag_s: float | None = Field(description="By how much that is behind the wall clock.")
+    watermark: str | None = Field(description="How far event time has come in the slowest shard.")
+    watermark_lag_s: float | None = Field(description="How far this is behind the wall clock.")
     open_traces: int | None
     held_partial_matches: int | None
     waiting_events: int | None = Field(description="Events that wait in the reorder buffer.")
-    late_events: dict[str, int] = Field(description="By what was done with them.")
+    late_events: dict[str, int] = Field(description="Late events, by what was done with them.")
     events_without_key: int | None = Field(
         None,
-        description="Of the inputs of a join: events without a usable key, which join nothing; "
-        "`GET /v1/joins/{name}/explanation` names the inputs.",
+        description="Events of a join's inputs without a usable key, which join nothing; `GET "
+        "/v1/joins/{name}/explanation` names the inputs.",
     )
 
     @classmethod
@@ -91,7 +92,9 @@ class ExecutorsModel(WireModel):
     """The executors of a cluster."""
 
     running: int
-    missing: list[str] = Field(description="The machine of each that ran since the pipeline started and runs no more.")
+    missing: list[str] = Field(
+        description="The machine of each executor that ran since the pipeline started and no longer runs."
+    )
 
 
 class PipelineModel(WireModel):
@@ -102,7 +105,7 @@ class PipelineModel(WireModel):
     backlog: BacklogModel
     last_batch: BatchModel | None
     batches: int = Field(description="Micro-batches so far.")
-    batch_seconds: dict[str, float] = Field(description="Where their time went, in all.")
+    batch_seconds: dict[str, float] = Field(description="Their time in total, by part.")
     shards: int = Field(description="Shards that have reported.")
     state_bytes: int | None = Field(description="Bytes of their saved states.")
     streams: list[StreamStateModel]

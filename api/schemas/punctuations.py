@@ -20,8 +20,8 @@ class KeyRangeModel(WireModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"from": 1, "to": 5000}, {"to": 5000}]})
 
-    low: _Number | None = Field(None, alias="from", description="The least.")
-    high: _Number | None = Field(None, alias="to", description="The greatest.")
+    low: _Number | None = Field(None, alias="from", description="The least key.")
+    high: _Number | None = Field(None, alias="to", description="The greatest key.")
 
     @model_validator(mode="after")
     def _has_keys(self) -> Self:
@@ -50,7 +50,7 @@ class PunctuationModel(WireModel):
     before: Moment | None = Field(None, description="RFC 3339: no event with an earlier time comes any more.")
     key: str | None = Field(None, min_length=1, description="No event of this transaction comes any more: it ends.")
     keys: list[Annotated[str, Field(min_length=1)]] = Field(
-        [], max_length=1_000, description="The same of each of these transactions."
+        [], max_length=1_000, description="No event of these transactions comes any more: they end."
     )
     range: KeyRangeModel | None = Field(
         None,
@@ -92,4 +92,4 @@ class PunctuationModel(WireModel):
 class AnnouncedModel(PunctuationModel):
     """A promise that was appended to the log."""
 
-    warnings: list[str] = Field([], description="What of it can do nothing, in words.")
+    warnings: list[str] = Field([], description="Parts of the promise without effect, in words.")

@@ -107,11 +107,11 @@ class DeviationModel(ResultModel):
     version: int = Field(description="Version of the constraint set.")
     kind: str | None = Field(
         None,
-        description="order: its type could no longer come; occurrence: types that exclude each other, obligations "
-        "included; obligation: what is required can no longer come; cycle: obligations cannot be put in a row; rule: a "
-        "rule is broken; workflow: the workflow that the stream follows does not allow it; unknown-type: the "
-        "process has no such event; after-end: the transaction was over, by an end event or by the workflow. "
-        "Null in those of earlier releases.",
+        description="order: its type could no longer come; occurrence: types that exclude each other, required "
+        "types included; obligation: a required type can no longer come; cycle: the required types "
+        "cannot be ordered; rule: a rule is broken; workflow: the workflow that the stream follows "
+        "does not allow it; unknown-type: the process has no such event; after-end: the transaction "
+        "was over, by an end event or by the workflow. Null in deviations of earlier releases.",
     )
     constraints: list[str] = Field([], description="A minimal set of constraints that it breaks.")
     symbols: list[str] = Field([], description="Conditions of the constraint set that the event meets.")
@@ -166,11 +166,11 @@ class WorkBudgetModel(WireModel):
 
     per_event: int = Field(description="Partial matches that each event of a transaction may meet without counting.")
     per_trace: int = Field(
-        description="Further ones that a transaction may meet; beyond, the pattern is given up in it."
+        description="Further partial matches that a transaction may meet; beyond, the pattern is given up in it."
     )
     traces: int = Field(description="Transactions of one shard in which it may be given up; beyond, it is suspended.")
     forgiven_after: int = Field(
-        description="Events of the stream in the shard after which one of them is no longer counted."
+        description="Events of the stream in the shard after which such a transaction is no longer counted."
     )
     in_all: int | None = Field(
         None,
@@ -192,8 +192,8 @@ class SuspensionModel(ResultModel):
     pattern: str
     version: int = Field(description="The version that is suspended.")
     key: str = Field(description="The transaction in which it was given up last.")
-    route: str | None = Field(None, description="Name of the stream's further key that `key` is of.")
-    event: str = Field(description="Id of the event at which that was.")
+    route: str | None = Field(None, description="Name of the further key whose value `key` is.")
+    event: str = Field(description="Id of the event at which it was given up.")
     event_type: str
     time: str = Field(description="Time of the event.")
     shard: int = Field(description="The shard that reported it; all shards stop.")
@@ -205,9 +205,9 @@ class SuspensionModel(ResultModel):
 class DerivedEventModel(ResultModel):
     """An event that a pattern with INTO made of a match."""
 
-    id: str = Field(description="Id of the match that it was made of; the webhook-id.")
-    stream: str = Field(description="Where the match was found.")
-    into: str = Field(description="The derived stream that it is an event of.")
+    id: str = Field(description="Id of the match that it was made from; the webhook-id.")
+    stream: str = Field(description="The stream of the match.")
+    into: str = Field(description="The derived stream of the event.")
     type: str
     time: str = Field(description="When the match was detected.")
     key: str = Field(description="Its correlation key in the derived stream.")
@@ -252,12 +252,12 @@ class TimeoutModel(ResultModel):
     version: int
     key: str = Field(description="The transaction.")
     route: str | None = Field(
-        None, description="Name of the stream's further key that `key` is of; null for its correlation key."
+        None, description="Name of the further key whose value `key` is; null: `key` is the correlation key."
     )
     start: str
     due: str = Field(description="When the window had passed.")
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
-    missing: list[str] = Field(description="The steps of which nothing is bound.")
+    missing: list[str] = Field(description="The steps without bound events.")
 
 
 class TimeoutCount(WireModel):
@@ -287,7 +287,7 @@ class EndingModel(ResultModel):
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
     atom: str | None = Field(
-        description="The step that became impossible; NOT, if it has to come although it must not."
+        description="The step that became impossible; with NOT: a forbidden event that must now come."
     )
     reason: str
 

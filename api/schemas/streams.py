@@ -29,9 +29,10 @@ from streams import (
 _SECOND_US = 1_000_000
 _NOT_NULL = ("late", "end_events", "description")
 _LATENESS = (
-    "Bound of out-of-orderness: seconds that an event may be older than the newest one before it. Events are sorted by "
-    "time before they are matched. `auto`: the bound follows how far events come out of order; an object with `auto` "
-    "says its limits. Null: they are matched in the order in which they come."
+    "Bound of out-of-orderness: seconds that an event may be older than the newest one before "
+    "it. Events are sorted by time before they are matched. `auto`: the bound follows the "
+    "measured lags; an object with `auto` sets its limits. Null: events are matched in the order "
+    "of arrival."
 )
 _LATE = (
     "What to do with events that are later than `lateness`: a dead letter with the reason, nothing (`drop`), or they "
@@ -43,8 +44,9 @@ _QUIET = (
     "that results that wait for time to pass are emitted. Null: event time passes with events only."
 )
 _AHEAD = (
-    "Seconds that the time of an event or punctuation may be ahead of the service's clock; what is further ahead is "
-    "refused, as it would move the time of the stream for everybody. `none`: any time. Null: six hours."
+    "Seconds that the time of an event or punctuation may be ahead of the service's clock; a "
+    "time further ahead is refused, because it would advance the time of the whole stream. "
+    "`none`: any time. Null: six hours."
 )
 _ENDS = "Types that end a transaction."
 _DESCRIPTION = "For people; at most 4,000 characters."
@@ -79,7 +81,7 @@ class MappingModel(WireModel):
     local_times: LocalTimes = Field(
         "earlier", description="Local times that exist twice, or not at all, where clocks are changed."
     )
-    delimiter: str | None = Field(None, description="CSV files: what separates columns; null: detected.")
+    delimiter: str | None = Field(None, description="CSV files: the separator of columns; null: detected.")
     encoding: str | None = Field(None, description="Files: their encoding; null: UTF-8, or UTF-16 with a mark.")
     columns: dict[str, ColumnType] = Field({}, description="CSV files: types of columns; others follow from values.")
 
@@ -93,7 +95,10 @@ class AutoModel(WireModel):
 
     at_least: float = Field(0, ge=0, description="Seconds; the bound is never smaller.")
     at_most: float = Field(
-        3_600, ge=0, description="Seconds; the bound is never larger. Events further behind are late, and not followed."
+        3_600,
+        ge=0,
+        description="Seconds; the bound is never larger. Events further behind are late, and do not influence "
+        "the bound.",
     )
     start: float = Field(60, ge=0, description="Seconds: the bound before anything was measured, within the limits.")
     late_share: float = Field(
@@ -149,8 +154,9 @@ class StreamModel(WireModel):
     )
     derived: bool = Field(
         False,
-        description="Whether patterns with INTO make its events; nobody posts events to it then. The first such "
-        "pattern declares its stream; declare it before to give it event types, end events or an idle timeout.",
+        description="Whether patterns with INTO make its events; then no events can be posted to it. The first "
+        "such pattern declares its stream; declare it before to give it event types, end events or "
+        "an idle timeout.",
     )
     description: str = Field("", max_length=4_000, description=_DESCRIPTION)
 
@@ -190,8 +196,10 @@ class LatenessSeen(WireModel):
     """The measured lags of the newest events of a stream."""
 
     events: int = Field(description="The number of events.")
-    largest: float = Field(description="Seconds: the furthest that one of them was behind the newest before it.")
-    beyond: int = Field(description="Of the events, the number that were further behind than `at_most`; not followed.")
+    largest: float = Field(description="Seconds: the largest lag of an event behind the newest event before it.")
+    beyond: int = Field(
+        description="The number of events further behind than `at_most`, which do not influence the bound."
+    )
 
     @classmethod
     def from_domain(cls, seen: Mapping[str, int]) -> Self:
@@ -203,8 +211,8 @@ class LatenessChangeModel(WireModel):
     """A change of a measured bound."""
 
     at: str = Field(description="When it was decided.")
-    seconds: float = Field(description="The bound from there on.")
-    seen: LatenessSeen = Field(description="What it was decided by.")
+    seconds: float = Field(description="The bound from then on.")
+    seen: LatenessSeen = Field(description="The measurement that led to it.")
 
     @classmethod
     def from_domain(cls, decision: LatenessDecision) -> Self:
@@ -220,8 +228,10 @@ class MeasuredLatenessModel(WireModel):
     """The bound of out-of-orderness of a stream with `lateness: auto`."""
 
     seconds: float = Field(description="The bound in force.")
-    since: str | None = Field(description="When it was decided; null: it is that of the start, or the declared one.")
-    seen: LatenessSeen | None = Field(description="What is measured now; null before the first events.")
+    since: str | None = Field(
+        description="When it was decided; null: it is the bound of the start, or the declared one."
+    )
+    seen: LatenessSeen | None = Field(description="The current measurement; null before the first events.")
     total_changes: int = Field(description="The number of changes so far.")
     changes: list[LatenessChangeModel] = Field(description="The newest changes, at most 20, oldest first.")
 
@@ -242,14 +252,14 @@ class MeasuredLatenessModel(WireModel):
 class StreamDetail(StreamModel):
     """A stream, with the operators that produce or read its events."""
 
-    producers: list[str] = Field([], description="Of a derived stream, the patterns that make its events.")
+    producers: list[str] = Field([], description="Derived streams: the patterns that make the events.")
     consumers: list[str] = Field([], description="The patterns and other operators that listen to it.")
     waits_for: str | None = Field(
         None,
-        description="Of a derived stream whose events wait until no older ones can come: what holds them back.",
+        description="Derived streams, whose events wait until no older ones can come: what holds events back.",
     )
     measured_lateness: MeasuredLatenessModel | None = Field(
-        None, description="Of a stream with `lateness: auto`, the bound that is in force, and what it was decided by."
+        None, description="With `lateness: auto`: the bound in force, and the measurement that led to it."
     )
 
     @classmethod
@@ -317,11 +327,11 @@ class StreamUseModel(WireModel):
     """A resource that belongs to a stream."""
 
     kind: str = Field(
-        description="`pattern` or another kind of operator, `constraints`, `workflow` (which is only no longer "
-        "followed), `webhook`, `event-type`, `feed`."
+        description="`pattern` or another kind of operator, `constraints`, `workflow` (which stays, but is no "
+        "longer followed), `webhook`, `event-type`, `feed`."
     )
     name: str
-    state: str | None = Field(description="Of a pattern or another operator.")
+    state: str | None = Field(description="State of a pattern or another operator.")
 
 
 class StreamRemoval(WireModel):
@@ -344,7 +354,7 @@ class StreamEvent(WireModel):
     id: str
     type: str
     time: str
-    key: str = Field(description="Of its transaction.")
+    key: str = Field(description="Key of its transaction.")
     data: dict[str, Any]
 
 
@@ -353,10 +363,10 @@ class StreamEventList(WireModel):
 
     items: list[StreamEvent]
     next: str | None = Field(description="Send as 'after' for the next page; null when this is currently the last.")
-    after: str = Field(description="Cursor behind what was examined; send it later to get newer events.")
+    after: str = Field(description="Cursor after everything examined; send it later to get newer events.")
     trimmed_until: str | None = Field(
-        description="The log holds nothing that came before this time, though the page begins earlier: events may be "
-        "missing before its first. Null: none is missing."
+        description="Not null: the log holds nothing older than this time, so events may be missing before the "
+        "first of this page."
     )
 
     @classmethod

@@ -16,7 +16,7 @@ class NewTraceEnd(WireModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"time": "2026-01-01T10:00:00Z"}]})
 
     time: Moment | None = Field(
-        None, description="RFC 3339, in event time, not after the newest time of its shard, which null means."
+        None, description="RFC 3339, in event time, at most the newest time of its shard (default)."
     )
 
     def to_domain(self, key: str) -> TraceEnd:

@@ -62,8 +62,8 @@ class TracePattern(WireModel):
     ended: EndedModel | None
     broken: BrokenModel | None = Field(
         None,
-        description="How its last partial match ended without a match, where it holds none and may still match or the "
-        "transaction is over; not examined in transactions of more than 300 events.",
+        description="How its last partial match ended, if it ended without a match and no other partial match "
+        "exists; not examined in transactions of more than 300 events.",
     )
 
 
@@ -90,23 +90,26 @@ class TraceModel(WireModel):
     """The last transaction of a key, as far as the log holds it."""
 
     stream: str
-    key: str = Field(description="Its correlation key, or its value of the further key.")
+    key: str = Field(description="Correlation key of the transaction, or its value of the further key.")
     by: str | None = Field(None, description="The further key whose value it has; null: the correlation key.")
     positions: dict[int, str] = Field(
-        description="By shard: up to which entry of the log this holds. Empty for a derived stream, whose events are "
-        "read from the list of derived events."
+        description="The last entry of the log that was read, by shard. Empty for a derived stream, whose events "
+        "are read from the list of derived events."
     )
-    complete: bool = Field(description="Whether the beginning of the log was there; else that of this may be missing.")
+    complete: bool = Field(
+        description="Whether no part of the log was missing; otherwise the beginning of the transaction may be missing."
+    )
     open: bool = Field(description="Whether the transaction is still open, according to the log.")
     constraints: int | None = Field(description="Version of the constraint set that it follows.")
     total_events: int
-    earlier_events: int = Field(description="Events of transactions of this key that were over before.")
+    earlier_events: int = Field(description="The number of events of earlier transactions of this key.")
     events: list[SeenEvent] = Field(description="The newest 200, the oldest of them first.")
     patterns: list[TracePattern]
     deviation: BreachModel | None
     following: list[FollowingModel] = Field(
-        description="For each type that the stream or its constraints name, at most 50, and fewer where it is long; "
-        "none where the transaction is over or has broken the constraints, and none with a further key."
+        description="The effect of each type that the stream or its constraints name: at most 50 types, fewer "
+        "for long transactions; empty if the transaction is over or has broken the constraints, and "
+        "for further keys."
     )
 
 
@@ -130,8 +133,8 @@ class FurthestModel(WireModel):
     bound: list[BoundStepModel] = Field(description="The newest 50 of its events, the oldest of them first.")
     bound_events: int = Field(description="The number of its events.")
     waits_for: list[str] = Field(
-        description="The steps that would take it on, at most 10. A `NOT` step: the match is complete and waits for "
-        "that not to come."
+        description="The steps that would extend it, at most 10. A `NOT` step: the match is complete, and waits "
+        "until the forbidden event can no longer come."
     )
     expires: str | None = Field(description="When WITHIN ends it.")
 
@@ -192,12 +195,13 @@ class OpenCaseModel(WireModel):
     )
     constraints_version: int | None = Field(description="Version of the set that it keeps.")
     patterns: list[CasePatternModel] = Field(
-        description="At most 20: those with partial matches first, the one that was asked for before all."
+        description="At most 20 patterns: the requested one, then those with partial matches, then others."
     )
     more_patterns: int = Field(description="The number of further patterns.")
     following: MayFollow | None = Field(
-        description="Of the types that the stream or its constraints name, at most 50; no possible ones where it is "
-        "over or has broken the constraints; null where a shard had too many different ones to examine."
+        description="By the types that the stream or its constraints name, at most 50; no type may come if the "
+        "transaction is over or has broken the constraints; null if a shard had too many different "
+        "cases to examine."
     )
 
     @classmethod
@@ -222,7 +226,7 @@ class OpenCaseList(WireModel):
     """Open transactions of a stream, the oldest first."""
 
     stream: str
-    positions: dict[int, str] = Field(description="By shard: the place of the log that this is true of.")
+    positions: dict[int, str] = Field(description="The position of the log at which each shard answered.")
     time: str | None = Field(description="How far event time has come; null before the first event.")
     open: int = Field(description="The number of all open transactions.")
     matching: int = Field(description="The number that the filter selects, with those beyond the limit.")

@@ -26,8 +26,8 @@ Headers: TypeAlias = Annotated[
 Template: TypeAlias = Annotated[
     dict[str, Any] | None,
     Field(
-        description="The form of the bodies: a JSON object in whose strings {{path.to.field}} stands for a member of "
-        "the usual body."
+        description="The form of the bodies: a JSON object in whose strings {{path.to.field}} is replaced by a "
+        "member of the usual body."
     ),
 ]
 DeliveredKind: TypeAlias = Annotated[
@@ -35,7 +35,7 @@ DeliveredKind: TypeAlias = Annotated[
 ]
 Kinds: TypeAlias = Annotated[
     list[DeliveredKind],
-    Field(min_length=1, description="What is sent; the member 'type' of a body says which it is."),
+    Field(min_length=1, description="Kinds of results to send; the member 'type' of a body names its kind."),
 ]
 LeastSeverity: TypeAlias = Annotated[
     Severity | None, Field(description="Only results of patterns of at least this severity; deviations have none.")
@@ -48,7 +48,7 @@ WebhookName: TypeAlias = Annotated[
     str | None,
     Field(
         pattern=r"^[A-Za-z0-9._-]{1,100}$",
-        description="What people call it: letters, digits, '.', '_' and '-', no two alike.",
+        description="A unique name: letters, digits, '.', '_' and '-'.",
     ),
 ]
 
@@ -72,8 +72,8 @@ class NewWebhook(WireModel):
     name: WebhookName = None
     url: str = Field(description="http or https; private addresses only where the service allows them.")
     secret: str | None = Field(None, description="'whsec_' and base64 of 24 to 64 bytes; made when left out.")
-    stream: str | None = Field(None, description="Only what is of this stream.")
-    pattern: str | None = Field(None, description="Only what is of this pattern; deviations are of none.")
+    stream: str | None = Field(None, description="Only results of this stream.")
+    pattern: str | None = Field(None, description="Only results of this pattern; deviations belong to no pattern.")
     min_severity: LeastSeverity = None
     kinds: Kinds = Field(list(USUAL_KINDS), validate_default=False)
     description: Description = ""
@@ -99,7 +99,7 @@ class WebhookChanges(WireModel):
     min_severity: LeastSeverity = None
     kinds: Kinds | None = None
     description: Description | None = None
-    headers: Headers | None = Field(None, description="In place of all that there were.")
+    headers: Headers | None = Field(None, description="Replaces all present headers.")
     template: Template = None
     enabled: bool | None = Field(
         None,
@@ -131,11 +131,11 @@ class WebhookModel(WireModel):
     stream: str | None
     pattern: str | None
     min_severity: Severity | None
-    kinds: list[DeliveredKind] = Field(description="What is sent.")
+    kinds: list[DeliveredKind] = Field(description="The kinds of results that are sent.")
     description: str
     header_names: list[str] = Field(description="Names of the headers that are sent along; their values are not shown.")
     template: dict[str, Any] | None
-    enabled: bool = Field(description="False: nothing is sent; what is queued waits.")
+    enabled: bool = Field(description="False: nothing is sent; queued deliveries wait.")
     disabled_because: str | None = Field(description="Why it is not enabled, in words.")
     registered_at: str
 
@@ -167,8 +167,8 @@ class WebhookDetail(WebhookModel):
 
     delivered: int
     failed_attempts: int
-    dead: int = Field(description="What was given up after all attempts.")
-    given_up: int = Field(description="Of those, what is kept and can be sent again.")
+    dead: int = Field(description="Deliveries abandoned after all attempts.")
+    given_up: int = Field(description="Abandoned deliveries that are kept and can be sent again.")
     waiting: int = Field(description="Deliveries in its queue.")
     last_status: int | None
     last_error: str | None
@@ -177,7 +177,7 @@ class WebhookDetail(WebhookModel):
     circuit: Literal["closed", "open"] = Field(
         description="Open after many failures in a row: deliveries wait, and one attempt at a time tries again."
     )
-    next_probe_at: str | None = Field(description="With an open circuit: no attempt comes before.")
+    next_probe_at: str | None = Field(description="With an open circuit: no attempt is made before this time.")
     secrets_until: list[str] = Field(description="Until when earlier secrets sign too, the latest first.")
 
     @classmethod
@@ -214,7 +214,7 @@ class Rotation(WireModel):
 
     secret: str | None = Field(None, description="As at registration; made when left out.")
     grace_s: int = Field(
-        86_400, ge=0, le=30 * 86_400, description="So long messages are signed with the secret before as well."
+        86_400, ge=0, le=30 * 86_400, description="Seconds for which messages are also signed with the former secret."
     )
 
 
@@ -236,11 +236,11 @@ class AttemptModel(WireModel):
     """One attempt to deliver."""
 
     delivery: str = Field(description="Id of the delivery, the same over all of its attempts.")
-    kind: DeliveredKind = Field(description="What was delivered.")
-    item: str = Field(description="Id of that; the webhook-id.")
+    kind: DeliveredKind = Field(description="The kind of the delivered result.")
+    item: str = Field(description="Id of the delivered result; the webhook-id.")
     attempt: int = Field(description="Counts from 1.")
     verdict: Literal["delivered", "retry", "dead", "dropped"] = Field(
-        description="delivered; retry: another attempt follows; dead: given up."
+        description="delivered; retry: another attempt follows; dead: abandoned."
     )
     at: str = Field(description="When it ended.")
     status: int | None = Field(description="HTTP status, if there was an answer.")
@@ -265,7 +265,7 @@ class RedeliveryResult(WireModel):
     """The progress of sending abandoned deliveries again."""
 
     queued: int = Field(description="Deliveries queued by this call; one that is being sent at this moment is not.")
-    remaining: int = Field(description="Deliveries that were given up in that time and are left for another call.")
+    remaining: int = Field(description="Deliveries abandoned in that time that remain for another call.")
 
 
 class RedeliveryRequest(WireModel):
@@ -273,7 +273,7 @@ class RedeliveryRequest(WireModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"since": "2026-01-01T09:00:00Z", "limit": 1000}]})
 
-    since: Moment = Field(description="What was given up at this time or later.")
+    since: Moment = Field(description="Deliveries abandoned at this time or later.")
     limit: int = Field(1000, ge=1, le=1000, description="At most this number, the oldest first.")
 
     @property

@@ -50,12 +50,12 @@ class ModelEnvelope(WireModel):
 
     format: Literal["bpmn", "pnml", "tree"] | None = Field(None, description="Detected from the content by default.")
     content: str | dict[str, Any] = Field(description="The model as a text; a tree may also be an object.")
-    process: str | None = Field(None, description="Id of the process that is meant, where a file has several.")
+    process: str | None = Field(None, description="Id of the process, if the file has several.")
     mapping: dict[str, str | None] = Field(
         {}, description="From names or ids of tasks to event types; null makes a task silent."
     )
     stream: str | None = Field(None, description="A stream that is to follow the workflow.")
-    mode: Mode = Field("auto", description="How it follows.")
+    mode: Mode = Field("auto", description="How the stream follows the workflow.")
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
@@ -89,10 +89,10 @@ class FollowerModel(WireModel):
 
     stream: str
     version: int = Field(description="The version of the workflow that it follows.")
-    mode: Mode = Field(description="As asked.")
+    mode: Mode = Field(description="The requested mode.")
     used: Literal["exact", "tables"] = Field(description="Whether by the automaton, or by the constraints only.")
     constraints_version: int = Field(description="The version of its constraint set.")
-    notices: list[str] = Field(description="Where the workflow and the stream do not go together.")
+    notices: list[str] = Field(description="Contradictions between the workflow and the stream, in words.")
 
     @classmethod
     def from_domain(cls, follower: Follower) -> Self:
@@ -107,7 +107,7 @@ class WorkflowVersion(WireModel):
     version: int = Field(description="Counts from 1 for each name and never repeats.")
     title: str = Field(description="The model's own name; may be empty.")
     format: Literal["bpmn", "pnml", "tree"]
-    process: str | None = Field(description="The process that was asked for.")
+    process: str | None = Field(description="The requested process.")
     mapping: dict[str, str | None] = Field(description="From tasks to event types; null is silent.")
     method: Literal["compositional", "automaton", "structural"] = Field(
         description="How the constraints were found: block by block, from the automaton, or from the way the net is "
@@ -115,10 +115,10 @@ class WorkflowVersion(WireModel):
     )
     events: list[str] = Field(description="The event types that it emits.")
     end: list[str] = Field(description="Event types that nothing follows.")
-    constraints: dict[str, int] = Field(description="How many hold, by kind.")
-    automaton: AutomatonModel | None = Field(description="Null where there is none within the limits.")
-    without_automaton: str | None = Field(description="Why there is none.")
-    warnings: list[str] = Field(description="Dead tasks, deadlocks, what was left out.")
+    constraints: dict[str, int] = Field(description="The number of constraints that hold, by kind.")
+    automaton: AutomatonModel | None = Field(description="Null if it has no automaton within the limits.")
+    without_automaton: str | None = Field(description="Why it has no automaton, in words.")
+    warnings: list[str] = Field(description="Dead tasks, deadlocks, parts that were left out.")
     notices: list[NoticeModel]
     size_bytes: int = Field(description="Of the model.")
     registered_at: str
@@ -164,8 +164,8 @@ class DerivedConstraint(WireModel):
     constraint: str = Field(description="In words.")
     kind: str
     names: list[str] = Field(description="Event types in the order of the words.")
-    origin: str | None = Field(description="Where it comes from; null is the model as a whole.")
-    in_cover: bool = Field(description="Whether it is among those that all others follow from.")
+    origin: str | None = Field(description="Its origin; null: the model as a whole.")
+    in_cover: bool = Field(description="Whether it belongs to the constraints from which all others follow.")
 
 
 class DerivedConstraints(WireModel):
@@ -177,7 +177,7 @@ class DerivedConstraints(WireModel):
     events: list[str]
     end: list[str]
     total: int = Field(description="Constraints that hold.")
-    cover: int = Field(description="Those of them that all others follow from.")
+    cover: int = Field(description="The number of those from which all others follow.")
     items: list[DerivedConstraint]
 
     @classmethod
@@ -228,7 +228,7 @@ class WorkflowDiff(WireModel):
     events_removed: list[str]
     end_added: list[str]
     end_removed: list[str]
-    constraints: dict[str, KindChange] = Field(description="By kind, where something changed.")
+    constraints: dict[str, KindChange] = Field(description="By kind, as far as they differ.")
 
     @classmethod
     def from_domain(cls, difference: WorkflowDifference) -> Self:
