@@ -39,7 +39,7 @@ class Executor(Protocol):
     def decisions(
         self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
     ) -> Sequence[Decision | DeciderState]:
-        """What is decided for variants, each with its index, and the states of the deciders."""
+        """The decisions for variants, each given with its index, and the states of the deciders."""
         ...
 
     def run(self, task: RoundTask, progress: Progress) -> Iterable[Reported]:
@@ -64,7 +64,7 @@ class BacktestResult:
         comparisons: Counts by name of the variant that the first one was compared with.
         rows: Rows of the first variant by kind, up to the limit, each as plain JSON; and the ``added`` and ``lost``
             results by ``<label>.<variant>``. Ordered only by round, by shard and by time of finding.
-        decisions: What was decided about the streams.
+        decisions: The decisions about the streams.
         deciders: The states of the deciders after the events.
         read_s: Wall-clock seconds for reading and distributing.
         match_s: Wall-clock seconds for matching.

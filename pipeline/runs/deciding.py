@@ -12,12 +12,12 @@ from streams import EventBatch, EventFileError
 
 
 def observing_variants(histories: Mapping[str, History], plan: RoundPlan) -> list[tuple[int, Variant]]:
-    """The variants for which something is decided, with their indices."""
+    """The variants with deciders, and their indices."""
     return [(number, one) for number, one in enumerate(plan.variants) if observed_streams(one) & histories.keys()]
 
 
 def decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision | DeciderState]:
-    """What is decided for a variant, given with its index, and the states of the deciders."""
+    """The decisions for a variant, given with its index, and the states of the deciders."""
     number, variant = observing
     observed = observed_streams(variant)
     try:

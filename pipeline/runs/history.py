@@ -6,7 +6,7 @@ users see the reader's own words.
 
 A portion is a batch of many events: an executor moves and orders portions, which costs it next to nothing, and a
 shard's task puts their events in order (``merging``). The facts of all files reach every shard before its portions.
-Events have numbers that rise in the order of the files, so that what is derived from events of one time has an order.
+Events have numbers that rise in the order of the files, so that events derived from events of equal time have an order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One round of a backtest as a task: what it reads, and what it does with the events of a shard.
+"""One round of a backtest as a task: its input, and how it matches the events of a shard.
 
 The rows of a shard are cut off at a limit before they leave it; if a folder is given, all rows go to files.
 """

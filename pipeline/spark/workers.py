@@ -1,4 +1,4 @@
-"""Spark's Python workers by their work: those that run the matcher are apart from those that read its input.
+"""Spark's Python workers by their work: workers that match are separate from workers that read the log.
 
 Spark pools its Python workers, and forks them from one daemon, by their environment.
 """
