@@ -428,7 +428,7 @@ class DocumentKind(Kind):
         """The operator of a document, as version 0.
 
         Args:
-            document: Its members, without those of all kinds (``state``, ``severity``).
+            document: Its members, without the members common to all kinds (``state``, ``severity``).
             declared: Looks up the declaration of a stream by name; may raise.
 
         Raises:
@@ -476,7 +476,7 @@ class DocumentKind(Kind):
     def waiting(
         self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None
     ) -> Mapping[str, Mapping[str, Any]]:
-        """What a run has measured of the inputs whose keys it finishes itself, by alias, as plain JSON.
+        """Measurements of the inputs whose keys the operator finishes itself, by alias, as plain JSON.
 
         Args:
             definition: The operator.

@@ -47,8 +47,8 @@ class Variant:
         records: Control records as they would be in the log before the first event, each with its stream.
         counterparts: Maps its operators to the first variant's operators that their results are compared with, by name;
             an operator that is missing here is compared with the operator of the same name.
-        alike: Which alerts of a key are equal: those that bind the same events to the same aliases, or those that bind
-            the same events.
+        alike: When two alerts of a key are equal: if they bind the same events to the same aliases, or if they bind the
+            same events to any aliases.
     """
 
     name: str

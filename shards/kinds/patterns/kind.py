@@ -35,7 +35,7 @@ class PatternKind(DocumentKind):
     """Patterns; every stream has a host for them, because its constraints follow traces from the first event.
 
     Attributes:
-        follows_all: Whether traces without bound events are followed, which constraints need; None: those of the
+        follows_all: Whether traces without bound events are followed, which constraints need; None: only by the
             correlation key.
         derives: Whether INTO feeds derived streams; otherwise it has no effect.
     """

@@ -14,8 +14,8 @@ class RoutedPattern:
     """A pattern on a stream; ``routed`` makes it.
 
     Attributes:
-        route: The further key by whose traces it is matched; empty for those of the correlation key.
-        finer: The keys of the pattern besides this one: its traces are finer by them.
+        route: Name of the further key by which it is matched; empty: the correlation key.
+        finer: The pattern's finer keys: further attributes on which the events of a match agree.
     """
 
     pattern: Pattern
@@ -30,7 +30,7 @@ class RoutedPattern:
 
 
 def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
-    """The further key by whose traces a pattern is matched; empty for those of the correlation key.
+    """Name of the further key by which a pattern is matched; empty: the correlation key.
 
     Without ``WHERE [..]``, or if it contains the correlation key, the pattern is matched by the correlation key.
     Otherwise the first further key in it decides. If it contains no declared key, ``KeyMismatch`` lists what may be
