@@ -73,7 +73,7 @@ class FieldMapping:
         clock: How times are written.
         delimiter: CSV: the separator of columns; None: detected.
         encoding: Files: their encoding; None: UTF-8, or UTF-16 with a byte order mark.
-        columns: CSV: types of the columns named here; those of others follow from their values.
+        columns: CSV: types of the columns named here; the types of others follow from their values.
     """
 
     id: str | tuple[str, ...] = "id"
@@ -322,7 +322,7 @@ class StreamDeclaration:
 
 
 def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
-    """The names of a key that identify it: all of a single path, or those of its paths that no other key has."""
+    """The names that identify a key: all names of a single path, or the names of paths that no other key has."""
     if not isinstance(key, Mapping):
         return key_names(key)
     taken = {name for other in others for name in key_names(other)}

@@ -30,7 +30,7 @@ _ONE = (str, bytes, int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A Lua script with named parameters; ``names`` are those of keys and arguments, without ``*``."""
+    """A Lua script with named parameters; ``names`` are the names of keys and arguments, without ``*``."""
 
     name: str
     text: str

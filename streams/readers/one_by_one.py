@@ -91,7 +91,7 @@ def iterate_batches(
 
 
 def _layout(declaration: StreamDeclaration) -> RowLayout:
-    """The layout whose top-level columns are those that the stream reads at the top level."""
+    """The layout with the top-level columns that the stream reads."""
     usual = RowLayout()
     mapping = declaration.mapping
     if mapping.data != "data":

@@ -51,7 +51,7 @@ class ReaderOptions:
             (1970-01-01T00:00:00Z, then .000001, ...).
         delimiter: CSV: the separator of columns; None: detected from the header.
         encoding: Encoding of the file; None: UTF-8, or UTF-16 with a byte order mark.
-        types: CSV: types of the columns named here; those of others follow from their values.
+        types: CSV: types of the columns named here; the types of others follow from their values.
         duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other event.
         on_dropped: Called with the number of dropped events, if any.
         on_notice: Called with notices about the file, in words.

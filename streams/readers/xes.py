@@ -126,7 +126,7 @@ def read_event(
 
 
 def iterate_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
-    """The traces of a log as written; ``EventFileError`` if the file is not XES, possibly only from some place on."""
+    """The traces of a log as written; ``EventFileError`` at the first place that is not XES."""
     try:
         yield from _parse_traces(stream, path)
     except ParseError as error:
