@@ -38,7 +38,7 @@ class FinishedKeys:
         self._most_over = _FEW
 
     def are_known(self, types: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether each of some types is of an input; others come from inputs of another version."""
+        """Whether each of some types belongs to an input; other types come from inputs of another version."""
         return np.array([name in self.numbers for name in types], np.bool_)
 
     def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:
