@@ -23,8 +23,8 @@ AtomKey = tuple[int, tuple[int, ...], str]
 class Absence:
     """A NOT without condition: no event of ``atom`` lies between the last of some atoms and the first of others.
 
-    ``after`` and ``before`` are the indices of these atoms. Without the former it begins with the trace, without the
-    latter it lasts until the trace ends.
+    ``after`` and ``before`` are the indices of these atoms. Without ``after`` the absence begins with the trace,
+    without ``before`` it lasts until the trace ends.
     """
 
     atom: Atom

@@ -20,8 +20,8 @@ from streams import name_fault
 def checked(draft: UnresolvedPattern) -> Pattern:
     """The pattern of a draft with its references resolved.
 
-    It is refused with every code but those that ``build_drafts`` raises and ``needs-end``, which depends on the stream:
-    see ``nfa.language.stream_checks``.
+    Refusals have every code except the codes of ``build_drafts``, and ``needs-end``, which depends on the stream
+    (``nfa.language.stream_checks``).
     """
     event = draft.pattern.event
     _check_size(event)

@@ -36,7 +36,7 @@ class FoundRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutput:
-    """Results of one batch or of passing time; WITHIN ended the (maximal) ``timeouts`` at ``detected_us``.
+    """Results of one batch or of passing time; ``timeouts`` are the maximal partial matches that WITHIN ended.
 
     Attributes:
         corrections: Matches reported before their deadline that an event contradicts, possible only if the trace breaks
