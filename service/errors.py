@@ -152,7 +152,7 @@ class UnknownKey(NotFound, code="unknown-key"):
 
 
 class Conflict(ServiceError, code="conflict", fault="caller"):
-    """The request clashes with what is registered."""
+    """The request conflicts with a registered resource."""
 
 
 class StreamExists(Conflict, code="stream-exists"):

@@ -48,7 +48,7 @@ def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
 
 
 def export_log(log: EventLog, stream: str, folder: Path, now_us: int, since_ms: int = 0) -> tuple[Path, ...]:
-    """Write the events of a stream that the log has between two times, those of each shard to a file of lines."""
+    """Write the events of a stream that the log has between two times, one file of lines for each shard."""
     files = []
     for shard in range(log.layout.read().shards):
         file = folder / f"shard-{shard:05d}.jsonl"

@@ -70,7 +70,7 @@ Past = Annotated[
 ]
 Project = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder of a project, all of whose patterns are run (in place of --pattern)."),
+    typer.Option(metavar="DIR", help="Folder of a project: runs all of its patterns (in place of --pattern)."),
 ]
 Against = Annotated[
     list[Path] | None,

@@ -55,7 +55,7 @@ def ask(
     ] = None,
     path: Annotated[str | None, typer.Option(help="File or folder of the service (default: its log).")] = None,
     pruning: Annotated[Pruned | None, typer.Option(help="Whether constraints terminate partial matches early.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is over.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the backtest is over.")] = False,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,

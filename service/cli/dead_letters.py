@@ -48,7 +48,9 @@ add_show(dead_letters, _LETTERS, "a dead letter with its event, and the result o
 @dead_letters.command()
 def replay(
     letter: Annotated[str | None, typer.Argument(help="Id of the dead letter, or --all.")] = None,
-    is_all: Annotated[bool, typer.Option("--all", help="All that were not accepted yet, the oldest first.")] = False,
+    is_all: Annotated[
+        bool, typer.Option("--all", help="All dead letters that were not accepted yet, the oldest first.")
+    ] = False,
     stream: OfStream = None,
     code: Code = None,
     url: Url = None,

@@ -89,7 +89,7 @@ def add_stream(
     ] = None,
     ties: Annotated[TieOrder | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
     lateness: Lateness = None,
-    late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than that.")] = None,
+    late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than the lateness.")] = None,
     idle_timeout: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
@@ -134,7 +134,7 @@ def change_stream(
             help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
         ),
     ] = None,
-    late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than that.")] = None,
+    late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than the lateness.")] = None,
     idle_timeout: Annotated[
         str | None,
         typer.Option(metavar=_SECONDS, help="Session gap: end a transaction after these seconds without an event."),

@@ -51,14 +51,18 @@ def list_traces(
         State.OPEN
     ),
     older_than: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Only those open for longer: seconds, or 2d, 90min.")
+        str | None, typer.Option(metavar="DURATION", help="Only transactions open for longer: seconds, or 2d, 90min.")
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Only the transaction of this key.")] = None,
     last_type: Annotated[
-        str | None, typer.Option("--last", metavar="TYPE", help="Only those whose newest event has this type.")
+        str | None, typer.Option("--last", metavar="TYPE", help="Only transactions whose newest event has this type.")
     ] = None,
     waits_for: Annotated[
-        str | None, typer.Option(metavar="TYPE", help="Only those whose furthest partial match waits for this type.")
+        str | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Only transactions in which the furthest partial match of a pattern waits for this type.",
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="At most this number.")] = 20,
     url: Url = None,

@@ -83,7 +83,7 @@ class Spans:
         start_us: int | None = None,
         links: Sequence[str] = (),
     ) -> OpenSpan:
-        """Begin a span under a parent's ``traceparent``, linked with those in ``links``.
+        """Begin a span under a parent's ``traceparent``, linked with the spans in ``links``.
 
         The name is one of a few short names. The kind is ``client`` for calls to another service. The span begins now,
         or at ``start_us`` (microseconds UTC).

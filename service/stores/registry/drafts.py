@@ -42,7 +42,7 @@ class OperatorDraft:
     parts: tuple[OperatorPart, ...] = ()
 
     def start_after(self, record: RegisteredOperator) -> Start:
-        """How it starts, given the version before, which runs: ``keep`` if it can continue with its state."""
+        """The start after a running version: ``keep`` if the operator can continue with that version's state."""
         return "keep" if self.keeps(record.body) else self.start
 
     def is_registered_as(self, record: RegisteredOperator) -> bool:
