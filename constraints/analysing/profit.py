@@ -26,7 +26,7 @@ REPLAY_LIMIT = 20_000  # evaluations of rules without some part
 class IdleParts:
     """The constraints that no pattern profits from, in the order of ``ConstraintSet.parts``.
 
-    ``visited`` monitor states were examined; it is complete if these are all, and every part was decided.
+    ``visited`` monitor states were examined; the result is complete if there are no others, and every part was decided.
     """
 
     parts: tuple[Part, ...]

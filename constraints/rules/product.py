@@ -81,7 +81,7 @@ class RuleProduct:
     ) -> bool:
         """Whether some continuation binds the remainder and keeps all rules; True if the search is given up.
 
-        The arguments mean what they mean in ``is_broken``. Gaps are in the order of the log: leave them out if events
+        The arguments are those of ``is_broken``. Gaps are in the order of the log: leave them out if events
         with equal timestamps are unordered.
         """
         return self._judge(self._active(places, assumes_completion), places, remainder, impossible, assumes_completion)
