@@ -91,7 +91,7 @@ class MinedConstraints:
         entailed: Constraints that follow from the rules among them and are not within the thresholds; a document with
             the rules contains them too.
         useful: All constraints except those that follow from the rest. Nothing is lost: a constraint is left out only
-            if those that it follows from are broken by no more traces than it is.
+            if the constraints that imply it are broken by no more traces.
         withdrawn: Useful constraints that contradict other, more reliable ones; only below confidence 1.
     """
 

@@ -105,7 +105,7 @@ def _dead_end(markings: Markings, marking: int) -> str:
 
 
 def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -> str:
-    """A sentence about what a transition waits for that has some of its tokens."""
+    """A sentence about the tokens that a transition still waits for, if it has some of its tokens."""
     lacks = [
         net.places[place] for place in _needed(transition.inputs) if tokens.get(place, 0) < _count(transition, place)
     ]

@@ -21,7 +21,7 @@ _AT_A_TIME = 1 << 22  # words of one step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """Edges between nodes that are numbered from 0, sorted by source; those of a node begin at ``first``, (nodes + 1,).
+    """Edges between nodes numbered from 0, sorted by source; the edges of a node begin at ``first``, (nodes + 1,).
 
     The level of a node is the largest number of strongly connected components on a path to its own.
     """
