@@ -105,7 +105,7 @@ class Condition:
 
     def __post_init__(self) -> None:
         conjuncts = (
-            [] if self.atom.condition is None else list(_conjuncts(_at_hand(self.atom.condition, self.atom.alias)))
+            [] if self.atom.condition is None else list(_conjuncts(_unaliased(self.atom.condition, self.atom.alias)))
         )
         object.__setattr__(self, "parts", tuple(map(_Part.of, conjuncts)))
         object.__setattr__(self, "is_own", all(map(_is_own, conjuncts)))
@@ -334,17 +334,19 @@ def _below(expression: Expression) -> Iterator[Expression]:
         yield from (one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, _EXPRESSIONS))
 
 
-def _at_hand(expression: Expression, alias: str) -> Expression:
+def _unaliased(expression: Expression, alias: str) -> Expression:
     match expression:
         case Literal():
             return expression
         case Attribute():
             return replace(expression, of=None) if expression.of == alias else expression
         case Comparison() | Arithmetic():
-            return replace(expression, left=_at_hand(expression.left, alias), right=_at_hand(expression.right, alias))
+            return replace(
+                expression, left=_unaliased(expression.left, alias), right=_unaliased(expression.right, alias)
+            )
         case IsNull() | InList() | Like() | Not() | Negative():
-            return replace(expression, operand=_at_hand(expression.operand, alias))
+            return replace(expression, operand=_unaliased(expression.operand, alias))
         case Both() | Either():
-            return replace(expression, operands=tuple(_at_hand(one, alias) for one in expression.operands))
+            return replace(expression, operands=tuple(_unaliased(one, alias) for one in expression.operands))
         case Call():
-            return replace(expression, arguments=tuple(_at_hand(one, alias) for one in expression.arguments))
+            return replace(expression, arguments=tuple(_unaliased(one, alias) for one in expression.arguments))

@@ -13,10 +13,7 @@ class PatternError(ForestallError, code="pattern", fault="caller"):
 class PatternRefused(PatternError, code="pattern-refused"):
     """A pattern text is refused.
 
-    Args:
-        reason: Stable code of the refusal, such as ``syntax`` or ``duplicate-alias``; see ``docs/semantics.md``.
-        message: The error and its correction.
-        position: Place in the text.
+    ``reason``: stable code of the refusal, such as ``syntax`` or ``duplicate-alias``; see ``docs/semantics.md``.
     """
 
     def __init__(self, reason: str, message: str, position: Position) -> None:

@@ -51,10 +51,7 @@ class Derivation:
     def behind(self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None) -> Iterator[Step]:
         """As ``follow``, but without settling the stream itself, whose time is already as far as possible.
 
-        Args:
-            stream: Name of the stream.
-            steps: The steps of its places.
-            reached: The derived streams to settle; None: those that the stream feeds within the shard.
+        ``reached``: the derived streams to settle; None: those that the stream feeds within the shard.
         """
         targets = self.feeds.downstream(stream) if reached is None else reached
         for step in steps:

@@ -25,11 +25,6 @@ class DerivedPlace(Place):
     id; retractions follow the other events of the same time. Events that the watermark has already passed are late, and
     are taken when they come. The watermark is the least promise of the stream's sources; the shard, which holds all
     places, computes it.
-
-    Args:
-        declaration: The newest declaration in the log.
-        kinds: The kinds of operators, by name.
-        hosts: The hosts, by kind.
     """
 
     def __init__(self, declaration: StreamDeclaration, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> None:
@@ -57,10 +52,8 @@ class DerivedPlace(Place):
     def order(self, *, is_ordered: bool, is_merged: bool) -> None:
         """Set how later events arrive.
 
-        Args:
-            is_ordered: Whether events come from several places.
-            is_merged: Whether operators put them into one order (``Feed.is_merged``). Such events have no traces that
-                end, so only hosts with operators get them: other hosts would retain each key for ever.
+        ``is_merged``: whether operators put them into one order (``Feed.is_merged``). Such events have no traces that
+        end, so only hosts with operators get them: other hosts would retain each key for ever.
         """
         self._is_ordered, self._is_merged = is_ordered, is_merged
 

@@ -31,9 +31,7 @@ from streams import (
 def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardState] | None = None) -> list[OutputRow]:
     """Rows of all shards, shard by shard, each in the order of its log; nothing is appended to the logs.
 
-    Args:
-        logs: Entries by shard, in log order.
-        states: Initial states, which are advanced. A missing shard begins empty.
+    ``states``: initial states, which are advanced. A missing shard begins empty.
     """
     given = states or {}
     rows: list[OutputRow] = []
@@ -100,10 +98,7 @@ class InlineShards:
     def feed(self, stream: str, batch: EventBatch, route: str = "") -> None:
         """Append events to the logs of the shards that own their keys.
 
-        Args:
-            stream: Name of the stream.
-            batch: The events, in processing order.
-            route: Name of the further key by which they are keyed; empty for the correlation key.
+        ``route``: name of the further key by which they are keyed; empty for the correlation key.
         """
         if not route and stream not in self.states[0].feeds.sources:
             batch = batch.numbered(self._fed[stream])

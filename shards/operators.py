@@ -237,9 +237,7 @@ class Running(ABC):
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget all other keys, as if their events had been in another shard.
 
-        Args:
-            is_kept: Selects hashes of keys.
-            has_counts: Keep the counts so far; else they are 0.
+        ``has_counts``: keep the counts so far; else they are 0.
         """
 
     def measures(self) -> Mapping[str, int]:
@@ -439,9 +437,7 @@ class DocumentKind(Kind):
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
         """Further operators that an operator consists of, each with one input; lists do not show them.
 
-        Args:
-            definition: A result of ``read``.
-            declared: The declaration of a stream by its name; may raise.
+        ``declared``: the declaration of a stream by its name; may raise.
 
         Raises:
             ForestallError: A stream is not declared.
@@ -467,9 +463,7 @@ class DocumentKind(Kind):
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
         """Sentences on the counts of all shards, and the counts that are shown beside them.
 
-        Args:
-            definition: The operator.
-            counts: Counters by name, summed over the shards.
+        ``counts``: counters by name, summed over the shards.
         """
         return (), counts
 
@@ -478,10 +472,7 @@ class DocumentKind(Kind):
     ) -> Mapping[str, Mapping[str, Any]]:
         """Measurements of the inputs whose keys the operator finishes itself, by alias, as plain JSON.
 
-        Args:
-            definition: The operator.
-            counts: As for ``figures``.
-            state: State of the decider; None: it has none yet.
+        ``state``: state of the decider; None: it has none yet.
         """
         return {}
 
@@ -513,11 +504,7 @@ class DocumentKind(Kind):
     ) -> Sequence[str]:
         """Sentences on what was measured and decided; none where nothing is decided for the operator.
 
-        Args:
-            definition: The operator.
-            counts: As for ``figures``.
-            state: State of the decider; None: it has none yet.
-            decisions: Its newest decisions, oldest first.
+        ``state``: state of the decider; None: it has none yet.
         """
         return ()
 

@@ -118,11 +118,7 @@ class LateEvent:
 class Place:
     """Orders the events of one key of a stream and hands them to the hosts.
 
-    Args:
-        declaration: The newest declaration in the log.
-        route: Name of the further key; empty for the correlation key.
-        kinds: The kinds of operators, by name.
-        hosts: The hosts, by kind.
+    ``route``: name of the further key; empty for the correlation key.
     """
 
     def __init__(
@@ -303,10 +299,7 @@ class Place:
     ) -> Iterator[Step]:
         """Take in decoded batches.
 
-        Args:
-            entries: In the order of the log.
-            batches: The batch of each entry.
-            is_timed: Whether passing time matters to streams derived from the events.
+        ``is_timed``: whether passing time matters to streams derived from the events.
         """
         if self._buffer is None:
             for host in self._hosts.values():

@@ -26,14 +26,7 @@ _Model: TypeAlias = type[ResultList[Any, Any]]
 
 
 def _add_list(kind: str, model: _Model, called: str, description: str) -> None:
-    """Add the endpoint that lists a kind of result.
-
-    Args:
-        kind: Name of the kind.
-        model: The wire model of the answer.
-        called: The plural for people.
-        description: Description of the endpoint.
-    """
+    """Add the endpoint that lists a kind of result."""
     plural = RESULT_KINDS[kind].plural
 
     def list_results(

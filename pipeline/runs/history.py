@@ -216,10 +216,7 @@ def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callab
 def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
     """The numbered events of a part.
 
-    Args:
-        history: The history of the stream.
-        part: The part.
-        done: Number of events in earlier parts, if times count events.
+    ``done``: number of events in earlier parts, if times count events.
 
     Raises:
         EventFileError: The file cannot be read; places in the message refer to the whole file.
@@ -244,11 +241,7 @@ def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
 def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> Iterator[Dealt]:
     """Portions of events that a shard derived for a later round.
 
-    Args:
-        batch: The events.
-        source: Variant and stream.
-        origin: Number of the shard among those of all rounds.
-        shards: The number of shards.
+    ``origin``: number of the shard among those of all rounds.
     """
     for row, part in enumerate(_slices(batch, _PORTION_ROWS)):
         place = HistoryPlace(0, True, source, 0, origin, 0, row)

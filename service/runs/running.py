@@ -48,11 +48,7 @@ class MeasuredRun:
 class InlineRun:
     """A run in this process.
 
-    Args:
-        plan: The rules.
-        kinds: The kinds of operators, by name.
-        renderer: Makes the results of outputs.
-        later: The patterns that do not run before ``start``.
+    ``later``: the patterns that do not run before ``start``.
 
     Raises:
         ProjectRefused: Patterns feed each other in a circle, or an ordinary stream.
@@ -179,11 +175,7 @@ def measured_of(
 ) -> dict[str, MeasuredRun]:
     """The measured bound of each stream with ``lateness: auto``.
 
-    Args:
-        plan: The rules.
-        counts: The counters of each stream, of all shards.
-        bounds_us: The bound of each stream at the end.
-        changes: How often it changed.
+    ``counts``: the counters of each stream, of all shards. ``bounds_us``: the bound of each stream at the end.
     """
     return {
         name: MeasuredRun(

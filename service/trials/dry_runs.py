@@ -40,11 +40,7 @@ class DryRuns:
 
         The pattern is matched over the newest events of a stream, of which open transactions stay open.
 
-        Args:
-            stream: Its name.
-            pattern: The pattern.
-            is_guarded: Whether the stream's current constraints terminate its partial matches early.
-            most_events: The number of events to match.
+        ``is_guarded``: whether the stream's current constraints terminate its partial matches early.
 
         Raises:
             ForestallError: As for ``Registration.register_pattern``.

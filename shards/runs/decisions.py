@@ -46,10 +46,7 @@ def decisions_of(
 ) -> Iterator[Decision | DeciderState]:
     """The decisions for a variant, then the states of its deciders.
 
-    Args:
-        number: Index of the variant.
-        variant: The variant.
-        events: Numbered events of the observed streams, in the order in which ``forestall run`` would be given them.
+    ``events``: numbered events of the observed streams, in the order in which ``forestall run`` would be given them.
     """
     shards, observers = InlineShards(1), _observers(variant)
     names = {(stream, one.kind, one.name) for stream, one in observers}

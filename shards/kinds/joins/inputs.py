@@ -329,12 +329,7 @@ class JoinInputHost(Host):
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
-        """For each input, the rows after which constraints allow no more of its events in the trace.
-
-        Args:
-            batch: The events.
-            now_us: The newest time at each event.
-        """
+        """For each input, the rows after which constraints allow no more of its events; ``now_us``: the newest time."""
         found: dict[str, list[int]] = {}
         if self.ruled_out is None:
             return found
@@ -427,13 +422,7 @@ class JoinInputHost(Host):
 
 
 def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:
-    """The mark of an input's events of a type, as its place in ``MARKS``; ``_NOTHING``: they do not concern the input.
-
-    Args:
-        event_type: The type.
-        body: Body of the input's definition.
-        ends: Types that end a trace.
-    """
+    """The mark of an input's events of a type, as its place in ``MARKS``; ``_NOTHING``: the input ignores them."""
     if _takes_back(event_type, body):
         return _RETRACTING
     is_last = event_type in body["last"] or event_type in ends
@@ -460,11 +449,7 @@ def _keyed_by(
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
     """Re-key rows by the value at a path; an event without a usable key gets a key of its own.
 
-    Args:
-        path: Path of the key.
-        batch: The rows.
-        is_event: Which rows are events of the input; other rows without a key are dropped.
-        alias: Alias of the input.
+    ``is_event``: which rows are events of the input; other rows without a key are dropped.
 
     Returns:
         The re-keyed rows, their places in ``batch``, and which are events without a usable key.

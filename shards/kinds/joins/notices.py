@@ -21,11 +21,8 @@ def notices_of(
 ) -> Iterator[str]:
     """A sentence for each member of a join without effect.
 
-    Args:
-        body: The join.
-        document: The members of its document.
-        declared: Returns the declaration of a stream by its name.
-        has_constraints: Whether a stream follows a workflow or has constraints.
+    ``declared``: returns the declaration of a stream by its name. ``has_constraints``: whether a stream follows a
+    workflow or has constraints.
     """
     for number, one in enumerate(body.inputs):
         source, path = source_of(one.stream, one.key, declared(one.stream))

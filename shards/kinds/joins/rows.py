@@ -29,11 +29,7 @@ from streams import (
 def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> FoundRows:
     """A row for each event of a join, at least one; the derived stream has the join's name.
 
-    Args:
-        events: The events, with the keys of the merged events that they come from.
-        stream: The stream of merged events.
-        name: Name of the join.
-        version: Its version.
+    ``events``: the events, with the keys of the merged events that they come from.
     """
     columns, types = events.columns, events.columns.column("type")
     keys = json_contents(columns.column("key"))
@@ -85,11 +81,7 @@ def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origi
 def letter_body(event: Event, origin: Origin, error: ForestallError, identity: str) -> dict[str, Any]:
     """The body of a dead letter about an event that a join does not take.
 
-    Args:
-        event: The event, as the join has it.
-        origin: The entry that it comes from.
-        error: The reason.
-        identity: Id of the dead letter.
+    ``event``: the event, as the join has it.
     """
     shown = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
     return {

@@ -106,11 +106,7 @@ class RuledOut:
     def see(self, key: str, event_type: str, time_us: int, inputs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         """The inputs that an event finishes in its trace.
 
-        Args:
-            key: Key of the trace.
-            event_type: Type of the event.
-            time_us: Time of the event.
-            inputs: Event types of each input by name; empty: all types.
+        ``inputs``: event types of each input by name; empty: all types.
         """
         trace = self._traces.get(key)
         if trace is None:

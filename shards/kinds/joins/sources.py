@@ -13,10 +13,7 @@ def source_of(stream: str, key: str | None, declaration: StreamDeclaration) -> t
 
     Events with such a key change shards; None: the stream declares the key.
 
-    Args:
-        stream: Name of the stream.
-        key: The key as the join's document names it; None: the correlation key.
-        declaration: Declaration of the stream.
+    ``key``: the key as the join's document names it; None: the correlation key.
     """
     if key is None or {key} == set(places_of(declaration.key)):
         return Input(stream), None

@@ -36,10 +36,7 @@ _EVENTS_AT_ONCE = 32_768  # bound events; columns of this size stay in processor
 def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundRows]:
     """The alerts of the matches of one correlation key, in their order.
 
-    Args:
-        lane: Results of the per-key matcher.
-        stream: Name of the stream.
-        route: Name of the further key, if any.
+    ``route``: name of the further key, if any.
     """
     returned = texts_of([_json(values) for values in lane.values_of_returns()])
     done = 0
@@ -52,11 +49,8 @@ def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundR
 def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], stream: str, route: str = "") -> FoundRows:
     """Early terminations as rows.
 
-    Args:
-        columns: The early terminations.
-        reasons: The members that explain each kind of early termination, as plain JSON.
-        stream: Name of the stream.
-        route: Name of the further key, if any.
+    ``reasons``: the members that explain each kind of early termination, as plain JSON. ``route``: name of the further
+    key, if any.
     """
     names = [f"{json_text(ending.pattern)},{ending.version}" for ending in columns.kinds]
     key, event = json_contents(columns.key), json_contents(columns.event_id)

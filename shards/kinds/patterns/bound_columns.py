@@ -57,10 +57,7 @@ class BoundTexts:
     def of(cls, columns: MatchColumns, patterns: Sequence[RunningPattern], place: NDArray[np.integer]) -> BoundTexts:
         """The bound events of some matches.
 
-        Args:
-            columns: The matches.
-            patterns: Their patterns.
-            place: For each match, the index of its pattern in ``patterns``.
+        ``place``: for each match, the index of its pattern in ``patterns``.
         """
         named = [pattern.automaton.aliases for pattern in patterns]
         aliases = [alias for names in named for alias in names]

@@ -69,12 +69,7 @@ class CaseAnswer:
     rules: Mapping[int, Rules]
 
     def of(self, found: OpenCases, newest_us: int | None) -> Json:
-        """The answer as plain JSON.
-
-        Args:
-            found: The traces.
-            newest_us: How far time has come.
-        """
+        """The answer as plain JSON."""
         by_state: dict[tuple[int, MonitorState], Json] = {}
         reasons: dict[tuple[str, int, MonitorState], str | None] = {}
         return {

@@ -76,11 +76,7 @@ class _Found:
 class DerivedEvents:
     """The events that patterns of one place derive from a batch, or as time passes.
 
-    Args:
-        lanes: Results of the per-key matchers.
-        batch: The events.
-        stream: Name of the stream.
-        newest_us: How far time had come before; None before the first event.
+    ``newest_us``: how far time had come before; None before the first event.
     """
 
     def __init__(self, lanes: Sequence[LaneOutput], batch: EventBatch, stream: str, newest_us: int | None) -> None:
@@ -185,10 +181,7 @@ class _Events:
     def of(cls, found: Sequence[_Found], arrivals: NDArray[np.int64] | None, passed_us: NDArray[np.int64]) -> _Events:
         """Join the events of all per-key matchers.
 
-        Args:
-            found: The parts.
-            arrivals: The arrival numbers of the batch.
-            passed_us: How far time has come at each event of the batch.
+        ``passed_us``: how far time has come at each event of the batch.
         """
         firsts = np.cumsum([0, *(len(one.patterns) for one in found)])
         patterns = [pattern for one in found for pattern in one.patterns]

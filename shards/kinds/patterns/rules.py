@@ -39,9 +39,7 @@ class _Question:
 class Rules:
     """A constraint set, its monitor, and a cache of explanations.
 
-    Args:
-        constraint_set: The constraints of the traces.
-        ties: How events with equal timestamps are ordered.
+    ``ties``: how events with equal timestamps are ordered.
     """
 
     def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
@@ -86,9 +84,7 @@ class Rules:
     def following(self, state: MonitorState, declared: Collection[str]) -> tuple[list[str], list[str]]:
         """Event types that may come next and types that must not, in a trace without deviation, by type alone.
 
-        Args:
-            state: State of the trace's monitor.
-            declared: Types of the stream; the types of the constraints are added. At most 50 types are examined.
+        ``declared``: types of the stream; the types of the constraints are added. At most 50 types are examined.
         """
         known = self._constraint_set
         types = sorted({*declared, *known.types, *known.end_events})[:_MOST_TYPES]
@@ -137,9 +133,7 @@ def _make_room(kept: dict[Any, Any]) -> None:
 def rules_of(document: Any, ties: Ties = "log") -> Rules:
     """The rules of an uploaded document; equal documents share one object.
 
-    Args:
-        document: In the form of ``constraints.to_document``.
-        ties: How the stream orders events with equal timestamps.
+    ``ties``: how the stream orders events with equal timestamps.
 
     Raises:
         InvalidConstraints: The document is refused.

@@ -17,10 +17,7 @@ from streams import format_time, shown_time
 def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     """Id and JSON object of the alert for a match.
 
-    Args:
-        stream: Name of the stream.
-        match: The match.
-        steps: The step of each alias, in words.
+    ``steps``: the step of each alias, in words.
     """
     identity = alert_id(stream, match.pattern, match.version, match.key, match.bindings)
     body = {
@@ -44,13 +41,7 @@ def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, 
 
 
 def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Id and JSON object of an early termination.
-
-    Args:
-        stream: Name of the stream.
-        ending: The early termination.
-        reason: The members that explain it.
-    """
+    """Id and JSON object of an early termination."""
     identity = row_id(ENDING, stream, ending.pattern, ending.version, ending.key, ending.event_id)
     body = {
         "id": identity,

@@ -59,11 +59,11 @@ class Attempt:
             return False
         event = self.trace.events[place]
         if atom.condition is None:
-            return is_taken(atom, DataScope(own=atom.alias, at_hand=event))
+            return is_taken(atom, DataScope(own=atom.alias, current=event))
         groups = self._groups(spot.pre)
         if not is_step:
             groups.pop(atom.alias, None)
-        return is_taken(atom, DataScope(own=atom.alias, at_hand=event, plain=self._plain(spot), groups=groups))
+        return is_taken(atom, DataScope(own=atom.alias, current=event, plain=self._plain(spot), groups=groups))
 
     def bindings(self) -> Bindings:
         found: dict[str, list[int]] = {}

@@ -77,7 +77,7 @@ def split_traces(pattern: Pattern, events: Iterable[Event], end_events: Collecti
     newest_us: int | None = None
     for event in events:
         newest_us = event.time_us if newest_us is None else max(newest_us, event.time_us)
-        values = [value_of(path, DataScope(at_hand=event)) for path in paths]
+        values = [value_of(path, DataScope(current=event)) for path in paths]
         if None in values:
             continue
         key = (event.key, *((_kind(value), value) for value in values))

@@ -45,30 +45,30 @@ class DataScope:
     """
 
     own: str | None = None
-    at_hand: Event | None = None
+    current: Event | None = None
     plain: Mapping[str, Event] = field(default_factory=dict)
     groups: Mapping[str, Events] = field(default_factory=dict)
 
     def event_of(self, alias: str | None) -> Event | None:
         """The event that a plain reference reads."""
-        return self.at_hand if alias is None or alias == self.own else self.plain.get(alias)
+        return self.current if alias is None or alias == self.own else self.plain.get(alias)
 
     def events_of(self, alias: str | None) -> Events:
         """The events of an aggregate; for the own alias the current event is the last."""
         owner = self.own if alias is None else alias
         bound = self.groups.get(owner, ()) if owner is not None else ()
-        return (*bound, self.at_hand) if owner == self.own and self.at_hand is not None else bound
+        return (*bound, self.current) if owner == self.own and self.current is not None else bound
 
 
 def takes(atom: Atom, event: Event) -> bool:
     """Whether a step whose condition reads no other event can take an event."""
-    return is_taken(atom, DataScope(own=atom.alias, at_hand=event))
+    return is_taken(atom, DataScope(own=atom.alias, current=event))
 
 
 def is_taken(atom: Atom, scope: DataScope) -> bool:
     """The predicate ``takes`` of section 4.3: the current event has the step's type, and the condition is true."""
-    assert scope.at_hand is not None
-    if not atom.is_any_type and scope.at_hand.type not in atom.types:
+    assert scope.current is not None
+    if not atom.is_any_type and scope.current.type not in atom.types:
         return False
     return atom.condition is None or value_of(atom.condition, scope) is True
 
@@ -213,13 +213,13 @@ def _called(call: Call, scope: DataScope) -> Scalar:
         return _of_event(call.name, argument, scope)
     if call.name == "prev":
         bound = scope.groups.get(scope.own, ()) if scope.own is not None else ()
-        return value_of(argument, DataScope(own=scope.own, at_hand=bound[-1])) if bound else None
+        return value_of(argument, DataScope(own=scope.own, current=bound[-1])) if bound else None
     alias = next(aliases_in(argument), None)
     owner = scope.own if alias is None else alias
     events = scope.events_of(alias)
     if call.name == "count" and isinstance(argument, Attribute) and not argument.path:
         return len(events)
-    return _aggregated(call.name, [value_of(argument, DataScope(own=owner, at_hand=event)) for event in events])
+    return _aggregated(call.name, [value_of(argument, DataScope(own=owner, current=event)) for event in events])
 
 
 def _of_event(name: str, argument: Expression, scope: DataScope) -> Scalar:
