@@ -31,12 +31,13 @@ class DerivedEventAppender:
         """
         shards = {row.shard: orjson.loads(row.body) for row in reports}
         ends = {row.shard: row.position for row in reports}
-        for stream, found in _by_stream(rows).items():
-            self._store.append(
-                stream, [_part(shard, shards[shard]["after"], ends[shard], found[shard]) for shard in sorted(found)]
-            )
-        for stream, promises in _promises(shards).items():
-            self._store.promise(stream, promises, ends)
+        parts = {
+            stream: [_part(shard, shards[shard]["after"], ends[shard], found[shard]) for shard in sorted(found)]
+            for stream, found in _by_stream(rows).items()
+        }
+        promises = _promises(shards)
+        if parts or promises:
+            self._store.write(parts, promises, ends)
 
 
 def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]]]:

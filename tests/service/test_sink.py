@@ -268,14 +268,13 @@ def test_derived_events_are_listed_delivered_and_appended_once_and_time_follows(
     assert stores.stream_times.read()[1]["hints"].newest_us == 1_767_225_605_000_000
 
 
-@pytest.mark.parametrize("step", ["results", "events", "promises", "stats"])
+@pytest.mark.parametrize("step", ["events", "results", "stats"])
 def test_a_sink_that_fails_anywhere_is_repeated_without_harm(stores, clock, monkeypatch, step):
     stores.registry.declare_stream(StreamDeclaration(name="hints", derived=True))
     as_old_as_the_log(stores.client, "hints")
     places = {
         "results": (stores.results["derived"], "append"),
-        "events": (stores.derived, "append"),
-        "promises": (stores.derived, "promise"),
+        "events": (stores.derived, "write"),
         "stats": (stores.pipeline_status, "note"),
     }
     owner, name = places[step]

@@ -9,7 +9,7 @@ shard cannot promise anything yet.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
@@ -20,12 +20,16 @@ from service.stores.connection import Client, register
 from service.stores.log.backlog import APPENDED_KEY, MATCHED_KEY
 from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY, LayoutStore
 from service.stores.log.lives import STREAMS_KEY, is_older, since_of
-from service.stores.log.stream_times import STREAM_TIMES_KEY, StreamTimesStore
-from streams import LAYOUT_KEY, EventBatch, Tick, log_key, position_order
+from service.stores.log.routes import ROUTES_KEY
+from service.stores.log.stream_times import STREAM_TIMES_KEY
+from streams import LAYOUT_KEY, EventBatch, Tick, encode_control, log_key, position_order
 
 CHUNK_EVENTS = 5_000
 
 _Move: TypeAlias = tuple[str, str, str]  # of a mark: its field, the expected value (empty: no mark), the new value
+_Promised: TypeAlias = tuple[str, Sequence[tuple[int, str, str]]]  # of a stream: shards, with promise and end
+
+_TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"time":%d')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,60 +51,82 @@ class DerivedPart:
     positions: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The number of events that were appended, and of derived streams whose time has advanced."""
+
+    events: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Chunk:
+    """Events of a derived stream that are appended together, and the moves of the marks.
+
+    ``size`` includes events that are left out. ``is_last``: no other events of the stream are left.
+    """
+
+    since: str
+    moves: Sequence[_Move]
+    events: EventBatch
+    size: int
+    is_last: bool
+
+    @property
+    def count(self) -> int:
+        return len(self.events)
+
+
 class DerivedEventStore:
     """Appends derived events once, and ticks that announce how far the time of their streams has come."""
 
-    def __init__(self, client: Client, layout: LayoutStore, times: StreamTimesStore) -> None:
+    def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
         self._layout = layout
-        self._times = times
+        self._read = register(client, "log/read_derived")
         self._append = register(client, "log/append_derived")
 
-    def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
-        """Append the events that are not in the log yet, and return their number.
+    def write(
+        self,
+        parts: Mapping[str, Sequence[DerivedPart]],
+        promises: Mapping[str, Mapping[int, int | None]] = MappingProxyType({}),
+        ends: Mapping[int, str] = MappingProxyType({}),
+    ) -> Written:
+        """Append the events that are not in the log yet, then store promises; both by derived stream.
 
         Events that an earlier attempt appended are skipped, and events that are known to be matched: a new checkpoint
         reads the log again, in other ranges. Events that were derived before the stream was declared are left out: they
         belong to a former stream of the same name. Each part holds all events that its shard found in the micro-batch.
+
+        A promise is in microseconds by shard, None where the shard promises nothing yet. ``ends`` has the position up
+        to which each shard had read its log: a shard that had not reached the present declaration of the stream
+        promises nothing. If the time of a stream has advanced, every shard gets a tick.
+
         Raises ``LogResharding`` also if the log was resharded since this process read its layout.
         """
-        appended = 0
-        parts = self._unwritten(parts)
-        while (since := since_of(self._client, stream)) and (chunk := self._next_chunk(stream, parts, since)):
-            if self._append_chunk(stream, since, chunk):
-                appended += sum(len(part.events) for part, _ in chunk)
-        return appended
+        appended, promised = 0, [(stream, _promises(by_shard, ends)) for stream, by_shard in promises.items()]
+        while True:
+            chunks, is_whole = self._next_chunks(parts) if parts else ({}, True)
+            if not chunks and not promised:
+                return Written(events=appended, ticks=0)
+            done, ticks = self._send(chunks, promised if is_whole else [])
+            appended += sum(chunk.count for chunk, is_done in zip(chunks.values(), done, strict=True) if is_done)
+            if is_whole and all(done):
+                return Written(events=appended, ticks=ticks)
+
+    def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
+        """As ``write`` for the events of one stream; returns the number of events that were appended."""
+        return self.write({stream: parts}).events
 
     def promise(
         self, stream: str, by_shard: Mapping[int, int | None], ends: Mapping[int, str] = MappingProxyType({})
     ) -> bool:
-        """Store the promises of shards to a derived stream, and append a tick to every shard if its time has advanced.
-
-        A promise is in microseconds, None where the shard promises nothing yet. ``ends`` has the position up to which
-        each shard had read its log: a shard that had not reached the present declaration of the stream promises
-        nothing. Returns whether the time of the stream has advanced.
-        """
-        since = since_of(self._client, stream)
-        promises = {
-            _field(stream, shard): f"{'' if time_us is None else time_us}@{since}"
-            for shard, time_us in by_shard.items()
-            if since and not (shard in ends and is_older(ends[shard], since))
-        }
-        if not promises:
-            return False
-        self._client.hset(DERIVED_PROMISES_KEY, mapping=cast(Any, promises))
-        promised = self._promises(stream, since)
-        known = [time_us for time_us in promised if time_us is not None]
-        if len(known) < len(promised):
-            return False
-        tick = Tick(time_us=min(known), cause="events")
-        return self._times.tick(stream, tick, self._layout, token=self._layout.token, since=since)
+        """As ``write`` for the promises to one stream; returns whether the time of the stream has advanced."""
+        return self.write({}, {stream: by_shard}, ends).ticks > 0
 
     def promises(self, stream: str) -> list[int | None]:
         """The latest promise of each shard to a derived stream; None where it promises nothing yet."""
-        return self._promises(stream, since_of(self._client, stream))
-
-    def _promises(self, stream: str, since: str) -> list[int | None]:
+        since = since_of(self._client, stream)
         found = cast("list[bytes | None]", self._client.hmget(DERIVED_PROMISES_KEY, self._fields(stream)))
         return [_promised((body or b"").decode(), since) for body in found]
 
@@ -111,60 +137,89 @@ class DerivedEventStore:
     def _fields(self, stream: str) -> list[str]:
         return [_field(stream, shard) for shard in range(self._layout.known().shards)]
 
-    def _unwritten(self, parts: Sequence[DerivedPart]) -> list[DerivedPart]:
-        """The parts whose ranges are not matched yet: new parts, and parts of a micro-batch that is written again."""
-        fields = [f"position:{part.shard}" for part in parts]
-        found = cast("list[bytes | None]", self._client.hmget(MATCHED_KEY, fields)) if fields else []
-        return [
-            part
-            for part, noted in zip(parts, found, strict=True)
-            if noted is None or position_order(noted.decode()) < position_order(part.until)
-        ]
+    def _next_chunks(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[dict[str, _Chunk], bool]:
+        """The next events to append, by stream, and whether no others are left; at most ``CHUNK_EVENTS`` in all."""
+        shards = sorted({part.shard for of in parts.values() for part in of})
+        found = cast(
+            "list[Any]",
+            self._read(
+                streams=STREAMS_KEY,
+                marks=DERIVED_MARKS_KEY,
+                matched=MATCHED_KEY,
+                positions=orjson.dumps(shards),
+                names=list(parts),
+            ),
+        )
+        matched = dict(zip(shards, (position_order(one.decode()) for one in found[len(parts) :]), strict=True))
+        chunks: dict[str, _Chunk] = {}
+        room, is_whole = CHUNK_EVENTS, True
+        for (stream, of), (since, *marks) in zip(parts.items(), found[: len(parts)], strict=True):
+            unmatched = [part for part in of if position_order(part.until) > matched[part.shard]]
+            known = dict(zip(shards, (mark.decode() for mark in marks), strict=True))
+            chunk = _chunk(stream, since.decode(), unmatched, known, room)
+            room -= chunk.size
+            is_whole &= chunk.is_last
+            if chunk.moves:
+                chunks[stream] = chunk
+        return chunks, is_whole
 
-    def _next_chunk(self, stream: str, parts: Sequence[DerivedPart], since: str) -> list[tuple[DerivedPart, _Move]]:
-        """The next events to append, by shard, each with the move of its mark; at most ``CHUNK_EVENTS``.
-
-        Marks also count the events that are left out.
-        """
-        if not parts:
-            return []
-        fields = [_field(stream, part.shard) for part in parts]
-        found = cast("list[bytes | None]", self._client.hmget(DERIVED_MARKS_KEY, fields))
-        chunk, room = [], CHUNK_EVENTS
-        for part, body in zip(parts, found, strict=True):
-            mark = "" if body is None else body.decode()
-            done = _done(mark, part)
-            events = part.events.slice(done, min(room, len(part.events) - done))
-            if len(events):
-                move = (_field(stream, part.shard), mark, f"{part.after} {done + len(events)}")
-                room -= len(events)
-                if old := [one for one in set(part.positions) if is_older(one, since)]:
-                    events = events.take(np.flatnonzero(~np.isin(part.positions[done : done + len(events)], old)))
-                chunk.append((replace(part, events=events), move))
-        return chunk
-
-    def _append_chunk(self, stream: str, since: str, chunk: Sequence[tuple[DerivedPart, _Move]]) -> bool:
-        """Append a chunk, unless its marks have moved since they were read, or the stream was declared again."""
+    def _send(self, chunks: Mapping[str, _Chunk], promised: Sequence[_Promised]) -> tuple[list[int], int]:
+        """Append chunks and store promises; returns for each chunk whether it was appended, and the number of ticks."""
         shards = self._layout.known().shards
-        batch = EventBatch.joined([part.events for part, _ in chunk])
-        by_shard = batch.split_by_shard(shards)
+        appends, bodies = [], []
+        for stream, chunk in chunks.items():
+            by_shard = chunk.events.split_by_shard(shards)
+            newest_us = str(int(chunk.events.time_us.max())) if len(chunk.events) else ""
+            of = [(shard, len(events)) for shard, events in by_shard.items()]
+            bodies += [events.to_bytes() for events in by_shard.values()]
+            one = {"stream": stream, "since": chunk.since, "newest_us": newest_us, "moves": chunk.moves, "parts": of}
+            appends.append(one)
         reply = self._append(
             marks=DERIVED_MARKS_KEY,
             appended=APPENDED_KEY,
             times=STREAM_TIMES_KEY,
             layout=LAYOUT_KEY,
             streams=STREAMS_KEY,
-            shards=[log_key(shard) for shard in by_shard],
-            moves=orjson.dumps([move for _, move in chunk]),
-            stream=stream,
-            since=since,
-            newest_us=int(batch.time_us.max()) if len(batch) else b"",
+            routes=ROUTES_KEY,
+            promises=DERIVED_PROMISES_KEY,
+            shards=[log_key(shard) for shard in range(shards)],
+            appends=orjson.dumps(appends),
+            promised=orjson.dumps(promised),
+            kind=Tick.KIND.value,
+            tick=_TICK,
             shard_count=shards,
             token=self._layout.token,
-            parts=[value for events in by_shard.values() for value in (events.to_bytes(), len(events))],
+            bodies=bodies,
         )
         self._layout.require(reply)
-        return bool(reply)
+        done, ticks = reply
+        return done, ticks
+
+
+def _chunk(stream: str, since: str, parts: Sequence[DerivedPart], marks: Mapping[int, str], room: int) -> _Chunk:
+    """The next events of a stream, by shard, each with the move of its mark. Marks also count events left out."""
+    moves: list[_Move] = []
+    batches: list[EventBatch] = []
+    size, is_last = 0, True
+    for part in parts if since else ():
+        mark = marks[part.shard]
+        done = _done(mark, part)
+        events = part.events.slice(done, min(room - size, len(part.events) - done))
+        is_last &= done + len(events) == len(part.events)
+        if len(events):
+            moves.append((_field(stream, part.shard), mark, f"{part.after} {done + len(events)}"))
+            size += len(events)
+            if old := [one for one in set(part.positions) if is_older(one, since)]:
+                events = events.take(np.flatnonzero(~np.isin(part.positions[done : done + len(events)], old)))
+            batches.append(events)
+    return _Chunk(since=since, moves=moves, events=EventBatch.joined(batches), size=size, is_last=is_last)
+
+
+def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> list[tuple[int, str, str]]:
+    """The promises of shards, as the script takes them."""
+    return [
+        (shard, "" if time_us is None else str(time_us), ends.get(shard, "")) for shard, time_us in by_shard.items()
+    ]
 
 
 def _done(mark: str, part: DerivedPart) -> int:

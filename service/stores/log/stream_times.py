@@ -59,11 +59,10 @@ class StreamTimesStore:
         """The time of declaration of each stream; read it before the times of the streams."""
         return sinces(self._client)
 
-    def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, token: str = "", since: str = ANY_LIFE) -> bool:
+    def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, since: str = ANY_LIFE) -> bool:
         """Append a tick to every shard if it is newer than the last one; returns whether it was.
 
-        ``token`` is that of a caller that holds the log itself. ``since`` is when the stream of the tick was declared:
-        a later stream of the same name is not ticked.
+        ``since`` is when the stream of the tick was declared: a later stream of the same name is not ticked.
         """
 
         def append(shards: int) -> Any:
@@ -79,7 +78,6 @@ class StreamTimesStore:
                 kind=Tick.KIND.value,
                 body=encode_control(tick),
                 shard_count=shards,
-                token=token,
             )
 
         return bool(layout.fitted(append))

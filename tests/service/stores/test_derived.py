@@ -9,7 +9,7 @@ from service import LogResharding, build_stores
 from service.stores import DerivedPart
 from service.stores.conditions import ANY
 from service.stores.log import derived
-from service.stores.log.lives import STREAMS_KEY
+from service.stores.log.layout import DERIVED_PROMISES_KEY
 from streams import LAYOUT_KEY, Event, EventBatch, RecordKind, StreamDeclaration
 from tests.builders.service import stats_row
 
@@ -149,16 +149,33 @@ def test_events_and_promises_of_a_stream_that_was_removed_are_of_no_later_one_of
     assert [time for _, time in ticks(stores)] == [5]
 
 
-def test_promises_that_are_kept_while_a_stream_is_declared_again_are_not_believed(stores, client, monkeypatch):
-    shards = range(stores.log.shards())
-    tick = stores.stream_times.tick
+def test_promises_to_a_stream_that_was_removed_are_none_to_a_later_one_of_its_name(stores, client):
+    assert not stores.derived.promise("late", {0: 50, 1: 50})
+    declared_again(stores, client)
+    client.hset(DERIVED_PROMISES_KEY, mapping={"0:late": "50@1", "1:late": "50@1"})  # kept by a script before that
+    assert not stores.derived.promise("late", {2: 99})
+    assert (ticks(stores), stores.derived.promises("late")) == ([], [None, None, 99])
+    stores.registry.removal.remove("late", ANY, is_cascading=True)
+    assert not stores.derived.promise("late", dict.fromkeys(range(3), 99))
+    assert ticks(stores) == []
 
-    def late(*given, **named):
-        declared_again(stores, client)
-        return tick(*given, **named)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(stores.stream_times, "tick", late)
-        client.hset(STREAMS_KEY, "late", client.hget(STREAMS_KEY, "late").replace(b'"since_ms":1', b'"since_ms":'))
-        assert not stores.derived.promise("late", dict.fromkeys(shards, 99))
-    assert (ticks(stores), stores.derived.promises("late")) == ([], [None] * len(shards))
+def test_events_and_promises_of_several_streams_are_written_together(stores):
+    stores.registry.declare_stream(StreamDeclaration(name="lost", derived=True))
+    promised = {"late": {0: 5, 1: 6, 2: 7}, "lost": {0: 8, 1: 9}}
+    written = stores.derived.write({"late": [part(0, "5-0", 1)], "lost": [part(1, "5-0", 2)]}, promised)
+    assert (written.events, written.ticks) == (2, 1)
+    assert (found(stores), ticks(stores)) == (["0-1", "1-2"], [("late", 5)])
+
+
+def test_promises_follow_the_last_chunk(stores, monkeypatch):
+    monkeypatch.setattr(derived, "CHUNK_EVENTS", 2)
+    append, calls = stores.derived._append, []
+
+    def noted(**given):
+        calls.append(orjson.loads(given["promised"]))
+        return append(**given)
+
+    monkeypatch.setattr(stores.derived, "_append", noted)
+    stores.derived.write({"late": [part(0, "5-0", 1, 2, 3)]}, {"late": {0: 4}})
+    assert calls == [[], [["late", [[0, "4", ""]]]]]
