@@ -52,7 +52,7 @@ from streams import StateLost, log_key, position_order
 
 _ENDINGS_TOLD = 1_000  # per micro-batch: after a backlog there are as many as events, and the newest are listed
 _ENTRY_BYTES = 200
-_SHARED_BYTES = 131_072
+_SHARED_BYTES = 1_048_576
 _SHARED_PART = 4
 _UNSAVED = struct.Struct("<q")  # header of a handed over state: bytes matched since the last snapshot
 
