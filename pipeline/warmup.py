@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from threading import Event
 
 import pyarrow as pa
@@ -31,10 +32,19 @@ def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress
             stop.set()
 
 
+@cache
+def load_kernels() -> None:
+    """Load the kernels of the pipeline, unless this process or its parent has; missing ones are compiled."""
+    compile_missing(EXERCISES)
+    for exercise in EXERCISES:
+        run_exercise(exercise)
+
+
 def warm_up(session: SparkSession) -> None:
-    """Let the Python workers that will match load the kernels of the pipeline, one worker per core.
+    """Let the Python workers that will match micro-batches load the kernels of the pipeline, one worker per core.
 
     On a cluster they compile the kernels first: the workers of one machine share the work, and keep the result.
+    Continuous tasks run in other workers, which load the kernels as they begin.
     """
     tasks = session.sparkContext.defaultParallelism
     with matcher_workers(session.sparkContext):
@@ -44,7 +54,5 @@ def warm_up(session: SparkSession) -> None:
 
 def _load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        compile_missing(EXERCISES)
-        for exercise in EXERCISES:
-            run_exercise(exercise)
+        load_kernels()
         yield batch

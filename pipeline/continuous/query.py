@@ -157,7 +157,7 @@ class ContinuousQuery:
         shards = self._options.log.shards
         options = TaskOptions(held=self._options.held, job=self._job)
         try:
-            with matcher_workers(self._context):
+            with matcher_workers(self._context, are_tasks=True):
                 self._context.parallelize(range(shards), shards).mapPartitionsWithIndex(run_tasks(options)).collect()
         # house: allow broad-except: whatever it is, the thread that waits raises it
         except Exception as error:

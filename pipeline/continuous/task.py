@@ -20,6 +20,7 @@ from pipeline.continuous.leases import LIFE_S, Beats, Leases
 from pipeline.continuous.policy import OldestFirst, Policy
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reading import START, connect, stored_entry
+from pipeline.warmup import load_kernels
 from shards import StoredEntry
 from streams import ForestallError, ScriptInput, log_key, position_order, read_script, stops_key
 
@@ -174,9 +175,13 @@ def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[i
 
 
 def _run(_: int, slots: Iterable[int], options: TaskOptions) -> Iterator[int]:
-    """Run a task; an error is reported to the driver, because Spark would try the task again for ever."""
+    """Run a task; an error is reported to the driver, because Spark would try the task again for ever.
+
+    It loads the kernels before it asks for shards, which other tasks advance meanwhile.
+    """
     for slot in slots:
         try:
+            load_kernels()
             ShardTask(options).run()
         # house: allow broad-except: whatever it is, the driver raises it
         except Exception as error:

@@ -1,5 +1,6 @@
 """Spark's Python daemon with the pipeline in it: the workers that it forks have their imports done already.
 
+That of continuous tasks has also loaded the kernels, so a task that replaces a dead one can match at once.
 Spark starts it instead of ``pyspark.daemon`` on local masters; on a cluster's machines the packages only exist once a
 task has begun.
 """
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 
-from pipeline.spark.workers import is_matcher
+from pipeline.spark.workers import is_matcher, is_task
 
 
 def main() -> None:
@@ -22,6 +23,8 @@ def main() -> None:
     gc.disable()
     for name in ("pyspark.worker", "pipeline.sources.log_reader", *(_matcher_modules() if is_matcher() else ())):
         import_module(name)
+    if is_task():
+        import_module("pipeline.warmup").load_kernels()
     gc.freeze()
     gc.enable()
     import_module("pyspark.daemon").manager()

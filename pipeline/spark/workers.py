@@ -12,17 +12,18 @@ from contextlib import contextmanager
 from pyspark import SparkContext
 
 _ROLE = "FORESTALL_ROLE"
-_MATCHER = "matcher"
+_MATCHER, _TASK = "matcher", "task"
 
 
 @contextmanager
-def matcher_workers(context: SparkContext) -> Iterator[None]:
+def matcher_workers(context: SparkContext, *, are_tasks: bool = False) -> Iterator[None]:
     """Let Spark reserve Python workers for the steps that are planned in the block.
 
     Such a worker keeps its kernels and the states of its shards. Otherwise workers that read and workers that match
-    would change places from one micro-batch to the next.
+    would change places from one micro-batch to the next. ``are_tasks``: for continuous tasks, from a daemon that has
+    loaded the kernels.
     """
-    context.environment[_ROLE] = _MATCHER
+    context.environment[_ROLE] = _TASK if are_tasks else _MATCHER
     try:
         yield
     finally:
@@ -31,4 +32,9 @@ def matcher_workers(context: SparkContext) -> Iterator[None]:
 
 def is_matcher() -> bool:
     """Whether this process is a worker that matches, or the daemon of such workers."""
-    return os.environ.get(_ROLE) == _MATCHER  # house: allow environment: Spark passes it to its workers
+    return os.environ.get(_ROLE) in (_MATCHER, _TASK)  # house: allow environment: Spark passes it to its workers
+
+
+def is_task() -> bool:
+    """Whether this process is a worker that runs continuous tasks, or the daemon of such workers."""
+    return os.environ.get(_ROLE) == _TASK  # house: allow environment: Spark passes it to its workers

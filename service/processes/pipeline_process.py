@@ -82,11 +82,12 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
                 ends.callback(end_session, session)
             report.begin("waiting for Spark's machines")
             tasks = await_machines(session, where.cluster)
-        if needed:
-            report.begin("loading kernels", STUCK_S)
-        else:
+        if not needed:
             report.begin("compiling kernels on the machines of the cluster")
-        warm_up(session)
+            warm_up(session)
+        elif not settings.is_continuous:
+            report.begin("loading kernels", STUCK_S)
+            warm_up(session)
         report.begin("reading the layout of the log")
         layout = stores.log.layout.read()
         stores.log.layout.require_settled()

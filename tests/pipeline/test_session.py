@@ -93,6 +93,17 @@ def test_workers_that_match_have_the_pipeline_when_they_begin_and_others_only_th
 
 
 @pytest.mark.spark
+def test_workers_of_continuous_tasks_have_the_kernels_when_they_begin(spark):
+    def loaded(_):
+        from pipeline.warmup import load_kernels  # noqa: PLC0415  # sent by value
+
+        yield load_kernels.cache_info().currsize
+
+    with matcher_workers(spark.sparkContext, are_tasks=True):
+        assert spark.sparkContext.parallelize([0], 1).mapPartitions(loaded).collect() == [1]
+
+
+@pytest.mark.spark
 def test_interrupts_stay_with_the_program(spark):
     assert signal.getsignal(signal.SIGINT) is AT_START
 
