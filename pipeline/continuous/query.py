@@ -41,7 +41,7 @@ from streams import NOTED_KEY, ForestallError, position_order
 
 _LOOKED_S = 0.2
 _BEAT_S = 1.0
-_BEGUN_S = 180.0  # within which the first task has begun
+_BEGUN_S = 600.0  # within which the first task has begun
 _LONGEST_STEP_S = 300.0  # a shard with news that has made no step for longer is stalled
 _STALLS_S = 10.0  # between two looks for stalled shards
 _ENDING_S = 10.0

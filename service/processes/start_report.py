@@ -22,8 +22,8 @@ from streams.compiling import CompileProgress
 
 _REPORTED_EVERY_S = 1.0
 _LONG_S = 3.0  # without a heartbeat
-STUCK_S = 180.0
-"""Limit of a phase that takes seconds, or tens of them on a busy machine."""
+STUCK_S = 600.0
+"""Limit of a phase that takes seconds, or minutes on a machine with twenty times the work that it can do."""
 
 
 @dataclass(slots=True)
