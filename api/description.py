@@ -26,9 +26,9 @@ TAGS: list[dict[str, Any]] = [
     for name, description in (
         ("streams", "Streams of events: their correlation key, the schemas of their types, and ends of transactions."),
         ("workflows", "Process models, the constraints that follow from them, and the streams that follow them."),
-        ("constraints", "What holds in every transaction of a stream."),
-        ("patterns", "What to look for, from draft to retirement."),
-        ("operators", "Joins of streams: their life is that of patterns, their results are derived events."),
+        ("constraints", "Rules that every transaction of a stream keeps."),
+        ("patterns", "The patterns that are matched, from draft to retirement."),
+        ("operators", "Joins of streams: their life cycle is that of patterns, their results are derived events."),
         ("schemas", "JSON Schemas of the documents that the API accepts."),
         ("events", "Sending events."),
         (
@@ -43,12 +43,12 @@ TAGS: list[dict[str, Any]] = [
         ("endings", "Early terminations: partial matches that could no longer complete, and why."),
         ("deviations", "Transactions that leave the constraints of their stream."),
         ("dead-letters", "Events that could not be processed, and sending them again."),
-        ("webhooks", "Where to send alerts, and the state of their deliveries."),
+        ("webhooks", "Addresses to which alerts are sent, and the state of their deliveries."),
         ("pipeline", "The state of the pipeline."),
-        ("backtests", "What a pattern would have found in the past."),
-        ("projects", "Which resources each project has made."),
+        ("backtests", "The results that a pattern would have had in the past."),
+        ("projects", "The resources that each project has made."),
         ("keys", "API keys with scopes."),
-        ("audit", "Who changed what."),
+        ("audit", "Who changed which resource, and when."),
         ("health", "Health and readiness; no key is required."),
     )
 ]

@@ -82,19 +82,23 @@ ASKING_RESPONSES: dict[int | str, dict[str, Any]] = {
     504: _response("Not all shards have answered in time; try again.", 504, "answers-late", "2 of 8 shards answered"),
 }
 READY_RESPONSES: dict[int | str, dict[str, Any]] = {
-    503: _response("Something is missing; 'missing' says what.", 503, "not-ready", "Redis does not answer"),
+    503: _response(
+        "The service is not ready; 'missing' names the missing parts.", 503, "not-ready", "Redis does not answer"
+    ),
 }
 
 _PROBLEMS: dict[int, dict[str, Any]] = {
-    400: _response("The request cannot be read, or is refused for what it says.", 400, "invalid-cursor", _CURSOR),
+    400: _response("The request cannot be read, or its content is refused.", 400, "invalid-cursor", _CURSOR),
     401: _response("The API key is missing or wrong.", 401, "unauthorized", "the API key is wrong"),
     403: _response("The API key does not have the scope, or may not touch the stream.", 403, "forbidden", _LACKING),
-    404: _response("What the request names is not there.", 404, "unknown-stream", "there is no stream 'orders'"),
-    409: _response("It does not go together with what is there.", 409, "conflict", "the name is taken"),
-    412: _response("It is no longer as it was read.", 412, "precondition-failed", _CHANGED),
+    404: _response(
+        "A resource that the request names does not exist.", 404, "unknown-stream", "there is no stream 'orders'"
+    ),
+    409: _response("The request conflicts with an existing resource.", 409, "conflict", "the name is taken"),
+    412: _response("The resource has changed since it was read.", 412, "precondition-failed", _CHANGED),
     413: _response("The request is larger than a limit of the service.", 413, "body-too-large", _LARGE),
-    415: _response("The body is of a type or encoding that is not read.", 415, "unsupported-media-type", _MEDIA),
-    422: _response("The request is not of this shape.", 422, "wrong-shape", "body.text: Field required"),
+    415: _response("The body has an unsupported type or encoding.", 415, "unsupported-media-type", _MEDIA),
+    422: _response("The request does not have the required form.", 422, "wrong-shape", "body.text: Field required"),
     429: _response("Too many requests; try again after Retry-After.", 429, "rate-limited", _OFTEN),
     503: _response("Redis does not answer; try again.", 503, "store-unavailable", "Redis does not answer"),
     507: _response("Redis has no memory left.", 507, "store-full", "Redis has reached its maxmemory"),

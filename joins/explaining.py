@@ -47,19 +47,21 @@ def warnings(body: JoinBody) -> list[str]:
 def _algorithm(body: JoinBody) -> str:
     if body.waits:
         return (
-            "WO-Join: keys rise roughly, and how far out of order they are is measured; an event goes when the keys of "
-            "all other inputs have come so far that none of them can join it, or it has left its window."
+            "WO-Join: keys rise roughly, and how far out of order they are is measured; an event is dropped when the "
+            "keys of all other inputs have come so far that none of them can join it, or it has left its window."
         )
     has_windows = any(one.window.kind != "none" for one in body.inputs)
     closes = any(one.closes for one in body.inputs)
     many = "M" if len(body.inputs) > 2 else ""
     if has_windows and closes:
-        return f"{many}PWJoin: an event goes when it leaves its window, or earlier, when no other input can join it."
+        return (
+            f"{many}PWJoin: an event is dropped when it leaves its window, or earlier, when no other input can join it."
+        )
     if closes:
-        return f"{many}PJoin: there are no windows, so an event goes when no other input can join it."
+        return f"{many}PJoin: there are no windows, so an event is dropped when no other input can join it."
     if has_windows:
-        return f"{many}WJoin: no input finishes its keys, so an event goes when it leaves its window."
-    return f"{many}Join: there are no windows, and no input finishes its keys, so no event goes."
+        return f"{many}WJoin: no input finishes its keys, so an event is dropped when it leaves its window."
+    return f"{many}Join: there are no windows, and no input finishes its keys, so no event is dropped."
 
 
 def _memory(body: JoinBody) -> Iterator[str]:
@@ -70,8 +72,8 @@ def _memory(body: JoinBody) -> Iterator[str]:
         )
     if body.memory_rows is not None:
         yield (
-            f"At most {body.memory_rows:,} events of a shard are in memory. Where there are more, those of the keys of "
-            "which nothing has come for longest go to disk, and come back with the next event of their key."
+            f"At most {body.memory_rows:,} events of a shard are in memory. If there are more, the events of the least "
+            "recently used keys are moved to disk, and come back with the next event of their key."
         )
 
 
@@ -107,7 +109,7 @@ def _emitted(body: JoinBody) -> Iterator[str]:
     if body.optional:
         yield (
             f"A combination that lacks any of {', '.join(body.outer)}, and is part of no larger one, is emitted once "
-            "nothing of what it lacks can join it any more."
+            "no missing input can join it any more."
         )
         return
     for alias in body.outer:

@@ -41,7 +41,7 @@ def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Seq
         return ()
     if found > newest:
         raise StoreNewer(
-            f"what is stored has format {found}, of a newer release; this one reads {newest} at most. Run that "
+            f"the stored data has format {found}, of a newer release; this one reads {newest} at most. Run that "
             "release, or restore a backup from before the store was brought up to date",
             found=found,
             newest=newest,

@@ -116,7 +116,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         "/{name:path}",
         summary=f"Look up a {kind.name}",
         name=f"get_{kind.name}",
-        response_description=f"The {kind.name} as it is.",
+        response_description=f"The {kind.name}, with its state.",
     )
     def get_one(name: str, services: Served, response: Response) -> OperatorModel:
         """The current version of the operator, and its state."""
@@ -128,7 +128,7 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
         "/{name:path}/explanation",
         summary=f"Explain a {kind.name}",
         name=f"explain_{kind.name}",
-        response_description=f"How the {kind.name} runs, and what it has counted.",
+        response_description=f"How the {kind.name} runs, and its counts.",
     )
     def explain(name: str, services: Served) -> OperatorExplanationModel:
         """The algorithm that runs and why, the events that are kept and for how long, and counts."""
@@ -183,7 +183,7 @@ def _add_delete(router: APIRouter, kind: DocumentKind) -> None:
         status_code=status.HTTP_204_NO_CONTENT,
         summary=f"Delete a {kind.name}",
         name=f"delete_{kind.name}",
-        response_description=f"The {kind.name} does not run any more; its results stay.",
+        response_description=f"The {kind.name} no longer runs; its results stay.",
     )
     def delete(name: str, services: Served, preconditions: Preconditions) -> None:
         """Stop the operator from this position of the log on; its results stay."""

@@ -55,7 +55,7 @@ CORRECTION_EXAMPLE: dict[str, Any] = {
     "event_type": "Invoice",
     "time": "2026-01-01T09:45:00Z",
     # house: allow plain-words: the reason as the pipeline has stored it so far
-    "reason": "Invoice must not follow, and was told to be impossible when the alert was sent",
+    "reason": "Invoice must not follow, and was ruled out when the alert was sent",
     "severity": "high",
 }
 

@@ -295,7 +295,7 @@ class StreamChanges(WireModel):
     idle_timeout: float | None = Field(None, gt=0, description=f"{_IDLE} Null: it stays open.")
     quiet_after: float | None = Field(None, gt=0, description=_QUIET)
     max_ahead: AheadModel = Field(None, description=_AHEAD)
-    end_events: list[str] | None = Field(None, description=f"{_ENDS} In place of all that there were.")
+    end_events: list[str] | None = Field(None, description=f"{_ENDS} Replaces all present ones.")
     description: str | None = Field(None, max_length=4_000, description=_DESCRIPTION)
 
     @model_validator(mode="before")

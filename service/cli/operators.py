@@ -50,7 +50,7 @@ def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return
-    kept = f"; it kept what it holds since {found['held_since']}" if found.get("is_continued") else ""
+    kept = f"; it has kept its state since {found['held_since']}" if found.get("is_continued") else ""
     typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}{kept}"))
     if skipped := found.get("skipped"):
         typer.echo(f"It skips the backlog: {skipped['events']} events of all streams wait to be matched.")
@@ -77,7 +77,7 @@ def _add_add(app: typer.Typer, resource: Resource) -> None:
 
 
 def _add_explain(app: typer.Typer, resource: Resource) -> None:
-    meaning = f"Print how a {resource.one} runs, what it keeps and for how long, and what it has counted."
+    meaning = f"Explain how a {resource.one} runs, how long it keeps events, and its counts."
 
     @app.command("explain", help=meaning)
     def explain(

@@ -61,7 +61,7 @@ def test(
         unkeyed = {**ran.unkeyed, **unkeyed}
         if not outcome.is_right:
             tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
-        if not outcome.is_right and update and typer.confirm("Write what was found into the test?", err=True):
+        if not outcome.is_right and update and typer.confirm("Write these results into the test?", err=True):
             case.document.file.write_text(with_expectation(case.document, expectation(found, case)), encoding="utf-8")
             standard_error.print(escape(f"{case.document.file} is updated"))
     tell_notices(unkeyed)

@@ -50,7 +50,7 @@ def at_risk(facts: ServerFacts) -> Iterator[Finding]:
         yield warning(
             subject,
             f"appendfsync is {facts.fsync}: a crash of the server can lose "
-            f"{'up to a second of ' if facts.fsync == 'everysec' else ''}what was acknowledged, and the pipeline then "
+            f"{'up to a second of ' if facts.fsync == 'everysec' else ''}acknowledged data, and the pipeline then "
             "refuses a log that is behind its checkpoint",
             "set appendfsync always in its configuration",
         )
@@ -95,7 +95,7 @@ def _version(facts: ServerFacts) -> Finding:
 def _memory(facts: ServerFacts) -> Iterator[Finding]:
     used = f"{facts.memory_used / _MIB:,.0f} MiB are used"
     if not facts.memory_limit:
-        yield ok("redis memory", f"{used}, there is no maxmemory")
+        yield ok("redis memory", f"{used}, maxmemory is not set")
         return
     share = facts.memory_used / facts.memory_limit
     found = f"{used} of maxmemory {facts.memory_limit / _MIB:,.0f} MiB"

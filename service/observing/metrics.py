@@ -119,7 +119,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
     )
     yield _gauge(
         "operator_suspended",
-        "1 where an operator of another kind is suspended, as it contradicts what it was declared to keep.",
+        "1 if an operator of another kind is suspended, because an event contradicts its document.",
         ("operator", "name"),
         [((one.kind, one.name), 1) for one in stores.registry.operators("").all() if one.state == "suspended"],
     )

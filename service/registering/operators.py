@@ -189,10 +189,10 @@ def _since(record: RegisteredOperator) -> str:
     if record.state != "active":
         return f"It is {record.state}, and holds nothing."
     if not record.is_continued:
-        return f"Version {record.version} began from nothing at {format_time(record.since_us)}."
+        return f"Version {record.version} began without state at {format_time(record.since_us)}."
     return (
-        f"Version {record.version} runs since {format_time(record.registered_us)}. It kept what it held from version "
-        f"{record.held_from} on, which began from nothing at {format_time(record.since_us)}."
+        f"Version {record.version} runs since {format_time(record.registered_us)}. It has kept its state since version "
+        f"{record.held_from}, which began without state at {format_time(record.since_us)}."
     )
 
 

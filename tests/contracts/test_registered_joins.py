@@ -347,7 +347,7 @@ def test_a_join_that_runs_changes_with_what_it_holds(http, stores, options, api_
     matched(http, stores, lambda: match_log(options, sink))
     assert listed(http, "paid") == [{"order": "o1", "what": "p1"}]
     explained = " ".join(http.get("/v1/joins/paid/explanation").json()["sentences"])
-    assert "It kept what it held from version 1 on" in explained
+    assert "It has kept its state since version 1, which" in explained
     other = http.post("/v1/joins", json={**PAID, "emit": "on_close", "return": {"n": "count(p)"}}).json()
     assert (other["version"], other["is_continued"]) == (3, False)
     http.post("/v1/joins/paid/pause")

@@ -31,7 +31,7 @@ def test_a_join_of_windows_alone() -> None:
         "Nothing bounds how many events of one key o and p have at a time, so n events of each make up to n²"
     )
     assert found == [
-        "WJoin: no input finishes its keys, so an event goes when it leaves its window.",
+        "WJoin: no input finishes its keys, so an event is dropped when it leaves its window.",
         "o: events are kept until they are 90 min old; it finishes no key.",
         "p: events are kept until they are 90 min old; it finishes no key.",
         "Each combination is emitted at its last event, once the time of all inputs has passed it.",
@@ -42,7 +42,7 @@ def test_a_join_of_windows_alone() -> None:
 def test_a_join_of_keys_that_are_finished() -> None:
     found = explained({**ONE, "closed_by": "workflow"}, {**OTHER, "closed_by": ["end", {"type": "Last"}]}, outer=["p"])
     assert found[:-1] == [
-        "PJoin: there are no windows, so an event goes when no other input can join it.",
+        "PJoin: there are no windows, so an event is dropped when no other input can join it.",
         f"o: events are kept until p has finished their key; a key of it is finished {BY_WORKFLOW}.",
         f"p: events are kept until o has finished their key; a key of it is finished {BY_TYPE}.",
         "Each combination is emitted at its last event, once the time of all inputs has passed it.",
@@ -90,8 +90,8 @@ def test_three_inputs_two_of_which_may_be_absent() -> None:
     assert found[2].startswith("p: events are kept until they are 2 s old; ")
     assert found[-2:] == [
         (
-            "A combination that lacks any of p, q, and is part of no larger one, is emitted once nothing of what it "
-            "lacks can join it any more."
+            "A combination that lacks any of p, q, and is part of no larger one, is emitted once no missing input can "
+            "join it any more."
         ),
         LIMITS,
     ]

@@ -76,7 +76,7 @@ def wrong_state(
 ) -> WrongPatternState | WrongOperatorState:
     """The error for an action that an operator's state does not permit."""
     can: list[Any] = [*permitted, "delete"]
-    sentence = f"{record.name!r} is {record.state}: {why}; what it can: {', '.join(can)}"
+    sentence = f"{record.name!r} is {record.state}: {why}; possible actions: {', '.join(can)}"
     if record.kind == PATTERN:
         return WrongPatternState(f"the pattern {sentence}", pattern=record.name, state=record.state, permitted=can)
     return WrongOperatorState(

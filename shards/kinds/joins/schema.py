@@ -38,15 +38,15 @@ _INPUT = {
         "type": {**_NAMES, "description": "Event types that take part (default: all)."},
         "key": {"type": "string", "description": "Path of the join key (default: the correlation key)."},
         "closed_by": {
-            "description": "When a key of it is finished: unique, clustered, end, punctuation, workflow, {type: TYPE}, "
-            "or a list of these.",
+            "description": "When a key of the input is finished: unique, clustered, end, punctuation, workflow, "
+            "{type: TYPE}, or a list of these.",
             "oneOf": [*_CLOSING["oneOf"], {"type": "array", "items": _CLOSING}],
         },
         "window": _WINDOW,
         "retractions": {
             "type": "string",
-            "description": "Of a derived stream: take (default) takes out what is retracted, a duration such as '2 h' "
-            "does so for at least that long, event treats retractions as events like others.",
+            "description": "For a derived stream: take (default) removes retracted events, a duration such as '2 h' "
+            "does so for at least this long, event treats retractions as ordinary events.",
         },
     },
     "additionalProperties": False,

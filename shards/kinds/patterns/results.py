@@ -148,7 +148,7 @@ class PatternResults:
             "event": correction.event_id,
             "event_type": correction.event_type,
             "time": format_time(correction.time_us),
-            "reason": f"{correction.event_type} must not follow, and was told to be impossible when the alert was sent",
+            "reason": f"{correction.event_type} must not follow, and was ruled out when the alert was sent",
         }
         return CORRECTION, identity, body
 

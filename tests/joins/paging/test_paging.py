@@ -314,6 +314,6 @@ def test_without_memory_a_join_that_nothing_bounds_is_refused() -> None:
 
 def test_it_is_explained() -> None:
     algorithm, memory, kept, *_ = explain(read_join(ENDLESS))
-    assert algorithm == "Join: there are no windows, and no input finishes its keys, so no event goes."
+    assert algorithm == "Join: there are no windows, and no input finishes its keys, so no event is dropped."
     assert memory.startswith("At most 8 events of a shard are in memory.")
     assert kept == "o: events are kept for ever; it finishes no key."

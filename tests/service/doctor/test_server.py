@@ -37,7 +37,7 @@ def test_a_sound_server_has_no_faults():
         ({"is_clustered": True}, "problem", "Redis Cluster"),
         ({"is_replica": True}, "problem", "name its primary"),
         ({"is_append_only": False}, "problem", "set appendonly yes and appendfsync always"),
-        ({"fsync": "everysec"}, "warning", "up to a second of what was acknowledged"),
+        ({"fsync": "everysec"}, "warning", "up to a second of acknowledged data"),
         ({"fsync": "no"}, "warning", "appendfsync is no"),
         ({"fsync": None}, "warning", "does not report its appendfsync"),
         ({"failures": ("its last snapshot",)}, "problem", "its last snapshot failed"),
