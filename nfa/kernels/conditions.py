@@ -110,12 +110,12 @@ def evaluate_condition(
     bindings: Bindings,
     stack: Stack,
     head: Int,
-    at_hand: Int,
+    current: Int,
     own_begins: np.uint64,
 ) -> Int:
     """Run a program, from its first word to the word before ``end``, over a run.
 
-    ``head`` is the newest node of the run, ``at_hand`` the row of the event that is about to be bound, each possibly
+    ``head`` is the newest node of the run, ``current`` the row of the event that is about to be bound, each possibly
     NIL; ``own_begins`` is ``step_begins`` of the transition that would bind it, 0 without one. Returns ``TRUE``,
     ``FALSE``, or ``UNKNOWN`` for null and values that are not booleans. Afterwards the first place of the stack has the
     value's kind and bits.
@@ -133,7 +133,7 @@ def evaluate_condition(
             place, top = operate(code, place, kinds, values, floats, top, offsets, data)
             continue
         top += 1
-        event: Int = np.int64(at_hand)
+        event: Int = np.int64(current)
         body = place + WIDTH
         place = body
         if operation == ALIAS:
@@ -219,7 +219,7 @@ def aggregate(
     body: Int,
     chain: NDArray[np.int32],
     size: Int,
-    at_hand: Int,
+    current: Int,
     kinds: Kinds,
     values: Words,
     floats: Floats,
@@ -232,7 +232,7 @@ def aggregate(
     """Write an aggregate of the program at ``body`` to ``top``, from the oldest event to the current one."""
     function = code[body - 4]
     end = body + WIDTH * code[body - 1]
-    last = np.int64(-1) if code[body - 2] != 0 and at_hand != NIL else np.int64(0)
+    last = np.int64(-1) if code[body - 2] != 0 and current != NIL else np.int64(0)
     place: Int = size - 1
     stop: Int = last - 1
     if function == FIRST:
@@ -242,7 +242,7 @@ def aggregate(
     seen = np.int64(0)
     kinds[top] = NULL
     while place > stop:
-        event = np.int64(at_hand) if place < 0 else np.int64(chain[place])
+        event = np.int64(current) if place < 0 else np.int64(chain[place])
         place -= 1
         values[WORK] += EVENT_WORK
         run_on_event(code, body, end, event, kinds, values, floats, top + 1, event_kinds, event_values, offsets, data)

@@ -39,8 +39,8 @@ def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint6
     if condition == NIL:
         return True
     start, end = c.starts[condition], c.ends[condition]
-    newest, at_hand = np.int64(head), np.int64(event)  # one compiled signature for all callers
-    return bool(evaluate_condition(c.code, start, end, c.bindings, c.stack, newest, at_hand, begins) == TRUE)
+    newest, current = np.int64(head), np.int64(event)  # one compiled signature for all callers
+    return bool(evaluate_condition(c.code, start, end, c.bindings, c.stack, newest, current, begins) == TRUE)
 
 
 @routine

@@ -118,7 +118,7 @@ def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
 
 @routine
 def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, pattern: Int) -> None:
-    """End what can no longer complete after the current event, by the guard's policy, and report the pattern."""
+    """End partial matches that can no longer complete, by the guard's policy, and report the pattern."""
     live, before, after = x.gates.live, x.gates.truth[s.now[BEFORE]], x.gates.truth[s.now[AFTER]]
     policy, furthest = x.gates.policy[s.now[BEFORE]], p.state_from[pattern]
     was_possible, is_possible = live[before, p.column[furthest]] != 0, live[after, p.column[furthest]] != 0
@@ -202,7 +202,7 @@ def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
 def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
     """Before an event that is out of order, apply the decisions of newer events to its trace.
 
-    Otherwise an old event could still change what other batch boundaries, at which time passes, would have decided.
+    Otherwise an old event could still change decisions that other batch boundaries, at which time passes, have made.
     Returns as ``catch_up``; a repeated call for the same event, after patterns have met it, changes nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:

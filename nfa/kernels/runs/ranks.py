@@ -2,7 +2,8 @@
 
 Under ``ties: log``, a match without trailing conditions is decided by its last event. All matches of a trace that one
 event completes are ranked here and emitted with it; decisions that wait for time to pass are ranked outside the kernel
-(``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission; the slow version is ``nfa.reference.emission``.
+(``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission; the slow version is
+``tests.references.patterns.emission``.
 
 Matches that one event completes share their last event, and the events of a chain are in the order of the log. So they
 are compared by start, first event, length, then event by event, and last by the aliases of the events.

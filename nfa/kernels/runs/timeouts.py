@@ -6,7 +6,7 @@ all its bindings, because chains are in the order in which events came. So a can
 newest event and the events of that event's alias; the chains of all runs of the pair are walked once, and a node finds
 the candidates that it rules out by hash. The work grows with the number of nodes of the pair, not with the number of
 pairs of its runs. Candidates are in buckets only during this search; runs of these patterns are never parked.
-Semantics: ``docs/semantics.md``, timeouts; the slow version is ``nfa.reference.partials``.
+Semantics: ``docs/semantics.md``, timeouts; the slow version is ``tests.references.patterns.partials``.
 """
 
 from __future__ import annotations

@@ -97,6 +97,15 @@ def test_a_kernel_is_compiled_once(place):
     assert out.strip().endswith(str(folder))
 
 
+def test_kept_code_is_loaded_without_the_compilers_implementations(used):
+    program = f"{PROGRAM}\nimport sys\nprint([name for name in sys.modules if name.startswith('numba.np.linalg')])"
+    kept, out, _ = run(used, program)
+    assert (kept, out.splitlines()[1]) == (["42", "1"], "[]")
+    (used / "code" / "somewhere.py").write_text(MODULE.replace("2 *", "3 *"))
+    compiled, out, _ = run(used, program)
+    assert (compiled, out.splitlines()[1]) == (["63", "0"], "['numba.np.linalg']")
+
+
 def test_another_checkout_finds_it(used):
     (used / "code").rename(used / "moved")
     assert run(used, PYTHONPATH=environment(used)["PYTHONPATH"].replace("code", "moved"))[0] == ["42", "1"]
