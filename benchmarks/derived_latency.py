@@ -26,10 +26,10 @@ import numpy as np
 import orjson
 import redis
 
+from benchmarks.arrivals import alerts_at, index_of, records_of
 from benchmarks.chain_workload import HABITS, ORDERS, PURCHASES, chain_events, declare_chain
 from benchmarks.pipeline_latency import FIRST_SHARE, post_at_rate
 from service.processes.temporary import running
-from service.stores.results.alerts import BODIES_KEY, INDEX_KEY
 from service.stores.results.recent import list_key
 from shards import DERIVED
 from streams import Event, format_time, render_plain
@@ -44,34 +44,33 @@ class Results:
 
     def __init__(self, url: str) -> None:
         self._server = redis.Redis.from_url(url)
-        self.events: list[tuple[float, bytes]] = []
+        self.events: list[tuple[float, Mapping[bytes, bytes]]] = []
         self.alerts: list[tuple[float, bytes]] = []
         self.stop = Flag()
 
     def run(self) -> None:
         """Record the arrival time of each result, until ``stop`` is set."""
-        last: dict[Any, Any] = {list_key(DERIVED): b"0", f"{INDEX_KEY}:stream:{HABITS}": b"0"}
+        last: dict[Any, Any] = {list_key(DERIVED): b"0", index_of(HABITS): b"0"}
         while not self.stop.is_set():
             found: Any = self._server.xread(last, block=200, count=10_000)
             now = time()
             for key, entries in found:
                 last[key.decode()] = entries[-1][0]
-                for _, fields in entries:
-                    if b"record" in fields:
-                        self.events.append((now, fields[b"record"]))
-                    else:
-                        self.alerts.append((now, fields[b"id"]))
+                if key.decode() == index_of(HABITS):
+                    self.alerts += [(now, place) for place, _ in entries]
+                else:
+                    self.events += [(now, fields) for _, fields in entries]
 
     def seen(self) -> dict[str, dict[_Place, tuple[float, _Place]]]:
         """By stream, and by key and time of each result: its arrival, and the key and time of the completing event."""
         found: dict[str, dict[_Place, tuple[float, _Place]]] = {PURCHASES: {}, HABITS: {}, "alerts": {}}
-        for when, record in self.events:
-            event = orjson.loads(record)
-            found[event["into"]][event["key"], event["time"]] = when, (event["source_key"], event["time"])
-        for when, identity in self.alerts:
-            alert = orjson.loads(self._server.hget(BODIES_KEY, identity.decode()) or b"{}")["alert"]
-            place = alert["key"], alert["end"]
-            found["alerts"][place] = when, place
+        for when, fields in self.events:
+            for event in records_of(fields):
+                found[event["into"]][event["key"], event["time"]] = when, (event["source_key"], event["time"])
+        for when, chunk in self.alerts:
+            for alert in alerts_at(self._server, chunk, HABITS):
+                place = alert["key"], alert["end"]
+                found["alerts"][place] = when, place
         return found
 
 

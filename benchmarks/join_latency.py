@@ -32,10 +32,10 @@ import numpy as np
 import orjson
 import redis
 
+from benchmarks.arrivals import alerts_at, index_of, records_of
 from benchmarks.pipeline_latency import FIRST_SHARE, post_at_rate, tell_batches
 from service.client import ForestallClient
 from service.processes.temporary import TemporaryService, running
-from service.stores.results.alerts import BODIES_KEY, INDEX_KEY
 from service.stores.results.recent import list_key
 from shards import DERIVED
 from streams import Event, render_plain
@@ -76,32 +76,35 @@ class Results:
 
     def __init__(self, url: str) -> None:
         self._server = redis.Redis.from_url(url)
-        self._seen: list[tuple[float, bytes, Mapping[bytes, bytes]]] = []
+        self._events: list[tuple[float, Mapping[bytes, bytes]]] = []
+        self._alerts: list[tuple[float, str, bytes]] = []
         self.stop = Flag()
 
     def run(self) -> None:
         """Record the arrival time of each result, until ``stop`` is set."""
-        keys = [list_key(DERIVED), *(f"{INDEX_KEY}:stream:{stream}" for stream in (JOIN["name"], STREAMS[-1]))]
-        last: dict[Any, Any] = dict.fromkeys(keys, b"0")
+        streams = {index_of(stream): stream for stream in (JOIN["name"], STREAMS[-1])}
+        last: dict[Any, Any] = dict.fromkeys([list_key(DERIVED), *streams], b"0")
         while not self.stop.is_set():
             found: Any = self._server.xread(last, block=200, count=10_000)
             now = time()
             for key, entries in found:
                 last[key.decode()] = entries[-1][0]
-                self._seen += [(now, key, fields) for _, fields in entries]
+                stream = streams.get(key.decode())
+                if stream is None:
+                    self._events += [(now, fields) for _, fields in entries]
+                else:
+                    self._alerts += [(now, stream, place) for place, _ in entries]
 
     def of_shipments(self) -> dict[str, dict[str, float]]:
         """The arrival time of each result, by its kind and the shipment that completed it."""
         found: dict[str, dict[str, float]] = {"plain": {}, "joined": {}, "behind": {}}
         shipments: dict[str, str] = {}
-        for when, _, fields in self._seen:
-            if b"record" in fields:
-                event = orjson.loads(fields[b"record"])
+        for when, fields in self._events:
+            for event in records_of(fields):
                 shipments[event["id"]] = event["data"]["shipment"]
                 found["joined"][event["data"]["shipment"]] = when
-        for when, _, fields in self._seen:
-            if b"id" in fields and b"record" not in fields:
-                body = orjson.loads(self._server.hget(BODIES_KEY, fields[b"id"].decode()) or b"{}")["alert"]
+        for when, stream, place in self._alerts:
+            for body in alerts_at(self._server, place, stream):
                 ((bound,),) = body["bindings"].values()
                 found[body["pattern"]][shipments.get(bound, bound)] = when
         return found

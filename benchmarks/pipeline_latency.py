@@ -27,12 +27,12 @@ import numpy as np
 import orjson
 import redis
 
+from benchmarks.arrivals import alerts_at, index_of
 from benchmarks.filled_log import STREAM
 from benchmarks.pipeline_chaos import children_of
 from benchmarks.workload import EP1, Q1, Q2, order_constraints, orders
 from constraints import to_document
 from service.processes.temporary import TemporaryService, running
-from service.stores.results.alerts import BODIES_KEY, INDEX_KEY
 from streams import render_plain
 from workflows import OrderSettings
 
@@ -80,25 +80,22 @@ class Watcher:
         self.stop = Flag()
 
     def run(self) -> None:
-        """Record the arrival time of each alert's id, until ``stop`` is set."""
-        key, last = f"{INDEX_KEY}:stream:{STREAM}", b"0"
+        """Record when each block of alerts arrived, until ``stop`` is set."""
+        key, last = index_of(STREAM), b"0"
         while not self.stop.is_set():
             found: Any = self._server.xread({key: last}, block=200, count=10_000)
             now = time.time()
             for _, entries in found:
-                self.seen += [(now, fields[b"id"]) for _, fields in entries]
+                self.seen += [(now, place) for place, _ in entries]
                 last = entries[-1][0]
 
     def event_ids(self) -> list[tuple[float, list[str]]]:
         """The arrival time of each alert, and the events that it names."""
-        told: list[tuple[float, list[str]]] = []
-        for start in range(0, len(self.seen), 1_000):
-            part = self.seen[start : start + 1_000]
-            bodies: Any = self._server.hmget(BODIES_KEY, [alert.decode() for _, alert in part])
-            for (when, _), body in zip(part, bodies, strict=True):
-                bound = orjson.loads(body)["alert"]["bindings"].values()
-                told.append((when, [event for events in bound for event in events]))
-        return told
+        return [
+            (when, [event for events in alert["bindings"].values() for event in events])
+            for when, place in self.seen
+            for alert in alerts_at(self._server, place, STREAM)
+        ]
 
 
 def generate(wanted: Namespace) -> None:
@@ -117,13 +114,14 @@ def generate(wanted: Namespace) -> None:
     thread.join()
     first = begun + FIRST_SHARE * took
     latencies = []
-    for when, events in watcher.event_ids():
+    found = watcher.event_ids()
+    for when, events in found:
         done = max(acknowledged.get(_place(event, request_of, len(bodies)), 0.0) for event in events)
         latencies += [when - done] if done > first else []
     result = {
         "latencies": latencies,
         "answers_s": answers_s,
-        "alerts": len(watcher.seen),
+        "alerts": len(found),
         "posted": wanted.request * len(acknowledged),
         "took": took,
         "late_s": late_s,

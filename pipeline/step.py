@@ -114,23 +114,9 @@ def _columns(block: RowBlock) -> list[pa.Array]:
 
 def from_table(table: pa.Table) -> list[OutputRow]:
     """Rows of a collected micro-batch, by shard and position; rows of one position keep their order."""
-    shards, positions, *others = (table.column(name).to_pylist() for name in _OUTPUT.names)
-    places = {position: position_order(position) for position in set(positions)}
-    rows = [
-        OutputRow(
-            kind=kind,
-            stream=stream,
-            id=row_id,
-            body=body,
-            position=position,
-            shard=shard,
-            subject=subject,
-            counter=counter,
-        )
-        for shard, position, kind, stream, subject, counter, row_id, body in zip(
-            shards, positions, *others, strict=True
-        )
-    ]
+    columns = (table.column(name).to_pylist() for name in OutputRow._fields)
+    rows = list(map(OutputRow._make, zip(*columns, strict=True)))
+    places = {position: position_order(position) for position in {row.position for row in rows}}
     rows.sort(key=lambda row: (row.shard, places[row.position]))
     return rows
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import structlog
 
 from service.errors import BackupRefused, StoreNewer, StoreUnavailable
-from service.stores import FIRST_FORMAT, Client, Keyspace, StoreFormat
+from service.stores import FIRST_FORMAT, Client, Keyspace, StoreFormat, move_to_blocks
 
 _PAUSE_S, _PATIENCE_S = 0.1, 120.0
 
@@ -27,7 +27,7 @@ class Migration:
     apply: Callable[[Client, Callable[[], None]], None]
 
 
-MIGRATIONS: tuple[Migration, ...] = ()
+MIGRATIONS: tuple[Migration, ...] = (Migration(name="alerts are stored in blocks", apply=move_to_blocks),)
 
 
 def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Sequence[Migration]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -28,9 +28,8 @@ ID_LENGTH = 32
 _ROW_EVENTS = 1_000  # so that no row is much larger than others
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputRow:
-    """One result of a shard.
+class OutputRow(NamedTuple):
+    """One result of a shard; a named tuple, as many are made at once.
 
     Attributes:
         kind: Name of its kind of result.
@@ -41,7 +40,6 @@ class OutputRow:
         shard: Number of the shard that computed it.
         subject: Name of its operator; empty if it has none.
         counter: As ``ResultKind.counter_of``.
-        severity: Severity of its operator; set when the row is stored, because the shard does not know it.
     """
 
     kind: str
@@ -52,7 +50,6 @@ class OutputRow:
     shard: int
     subject: str = ""
     counter: str = "[]"
-    severity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,8 +8,7 @@ entries as matched.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
@@ -19,7 +18,7 @@ from service.delivery.alert_spans import AlertSpans
 from service.delivery.decisions import Decisions
 from service.delivery.derived_events import DerivedEventAppender
 from service.runtime import Stores
-from service.stores import USUAL_SEVERITY, RegisteredWebhook
+from service.stores import RegisteredWebhook
 from shards import ALERT, ANSWER, DEAD_LETTER, REKEYED, STATS, OutputRow, ResultKind
 from streams import Clock
 
@@ -90,26 +89,30 @@ class AlertSink:
         """Write the rows of one kind."""
         if kind.stops:
             rows = self._suspending(rows)
-        if kind.is_graded:
-            rows = self._graded(rows)
+        severities = self._stores.registry.severities() if kind.is_graded else None
         if kind is DEAD_LETTER:
             _log_given_up(rows)
         if kind is ANSWER:
             self._stores.questions.keep(rows)
         elif kind is ALERT:
-            self._write_alerts(rows, webhooks, now_us, epoch_id)
+            self._write_alerts(rows, webhooks, now_us, epoch_id, severities)
         elif kind.counts_for:
             self._stores.results[kind.counts_for].count(rows, epoch_id)
         else:
-            self._stores.results[kind.name].append(rows, epoch_id, webhooks, now_us)
+            self._stores.results[kind.name].append(rows, epoch_id, webhooks, now_us, severities)
 
     def _write_alerts(
-        self, alerts: Sequence[OutputRow], webhooks: Sequence[RegisteredWebhook], now_us: int, epoch_id: int
+        self,
+        alerts: Sequence[OutputRow],
+        webhooks: Sequence[RegisteredWebhook],
+        now_us: int,
+        epoch_id: int,
+        severities: Mapping[str, str] | None,
     ) -> None:
         """Write alerts; their spans end when they are in the log, and are never exported if writing fails."""
         spans = {} if self._spans is None else self._spans.begin(alerts)
         parents = {alert: span.traceparent for alert, span in spans.items()}
-        self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents)
+        self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents, severities)
         for span in spans.values():
             span.end()
 
@@ -123,11 +126,6 @@ class AlertSink:
             kind = report.get("operator", "pattern")
             structlog.get_logger(__name__).warning(f"{kind}-suspended", stream=row.stream, **fields)
         return standing
-
-    def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Rows with the current severity of their operators, which the log does not have."""
-        severities = self._stores.registry.severities()
-        return [replace(row, severity=severities.get(row.subject, USUAL_SEVERITY)) for row in rows]
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:

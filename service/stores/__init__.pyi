@@ -56,6 +56,7 @@ from .results.alerts import AlertFilter, AlertPage, AlertStore
 from .results.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
 from .results.marks import Acknowledgement, AlertMarks, Note
 from .results.recent import RecentPage, RecentStore
+from .results.single_alerts import move_to_blocks
 from .server_facts import ServerFacts, server_facts, server_time_us
 from .severities import SEVERITIES, USUAL_SEVERITY, Severity
 from .store_format import FIRST_FORMAT, StoreFormat
@@ -169,6 +170,7 @@ __all__ = [
     "connect",
     "event_digest",
     "is_answering",
+    "move_to_blocks",
     "pages_of_any",
     "pattern_draft",
     "server_facts",

@@ -8,6 +8,7 @@ from service.errors import InvalidCursor
 
 NUMBER = re.compile("[0-9]{1,18}")
 PLACE = re.compile("(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")  # of a Redis stream, which has no place 0-0
+ROW_PLACE = re.compile(rf"{PLACE.pattern}(\.[0-9]{{1,9}})?")  # the same, or a row of a block there
 
 
 def require_cursor(after: str, form: re.Pattern[str]) -> None:

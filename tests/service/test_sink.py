@@ -187,10 +187,10 @@ def test_bodies_are_stored_as_they_came_with_the_severity_as_last_member(stores,
     AlertSink(stores, clock)([row("alert", "a1"), row("correction", "c1"), row("timeout", "t1", missing=["b"])], 1)
     plain = b'"stream":"s","pattern":"p","event_type":"A","code":"c"'
     assert stores.alerts.body("a1") == b'{"id":"a1",%b,"severity":"high"}' % plain
-    records = [client.xrange(stores.results[name].key)[0][1][b"record"] for name in ("correction", "timeout")]
-    assert records == [
-        b'{"format":1,"id":"c1",%b,"severity":"high"}' % plain,
-        b'{"format":1,"id":"t1",%b,"missing":["b"]}' % plain,
+    blocks = [client.xrange(stores.results[name].key)[0][1][b"block"] for name in ("correction", "timeout")]
+    assert blocks == [
+        b'{"format":1,"size":0}\n{"id":"c1",%b,"severity":"high"}' % plain,
+        b'{"format":1,"size":0}\n{"id":"t1",%b,"missing":["b"]}' % plain,
     ]
 
 

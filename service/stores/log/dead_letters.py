@@ -15,8 +15,6 @@ from shards import DEAD_LETTER
 
 DEAD_LETTERS_KEY = list_key(DEAD_LETTER)
 
-_PAGE_LETTERS = 500
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOutcome:
@@ -64,7 +62,7 @@ class DeadLetterStore(RecentStore):
 
     def all(self) -> Iterator[dict[str, Any]]:
         """Every dead letter that is kept, newest first."""
-        return (record for _, record in self._newest_first(_PAGE_LETTERS, None))
+        return (record for _, record in self.newest_first())
 
     def note_outcome(self, letter_id: str, outcome: ReplayOutcome) -> None:
         """Store the result of resending a letter; results are kept at least as long as their letters."""

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from service.stores.connection import Client
-from service.stores.cursors import PLACE, require_cursor
+from service.stores.cursors import ROW_PLACE, require_cursor
 from service.stores.log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
 from service.stores.log.layout import LayoutStore
-from service.stores.records import decode
-from service.stores.results.recent import list_key
+from service.stores.results.recent import RecentList, list_key
 from shards import DERIVED
 from streams import position_order
 
 _BEGINNING = "0"
 _FIRST = "0-0"
 _EXAMINED = 5_000
-_AT_ONCE = 500
 _MEMBERS = ("id", "type", "time", "key", "data")
 
 
@@ -35,19 +33,19 @@ class DerivedEventPages:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._key = list_key(DERIVED)
+        self._listed = RecentList(client, list_key(DERIVED), kept=0)
 
     def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> EventPage:
         """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest."""
         if after is None:
             return self._newest(wanted, limit)
         if after not in (_BEGINNING, _FIRST):
-            require_cursor(after, PLACE)
+            require_cursor(after, ROW_PLACE)
         items: list[dict[str, Any]] = []
         cursors: list[str] = []
         begin = place = after if after != _BEGINNING else _FIRST
         has_more = False
-        for examined, (place, record) in enumerate(self._behind(begin), start=1):
+        for examined, (place, record) in enumerate(self._listed.oldest_first(begin), start=1):
             if _is_wanted(place, record, wanted):
                 items.append(_event(record))
                 cursors.append(place)
@@ -60,14 +58,14 @@ class DerivedEventPages:
     def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
         """The events of a stream that was declared at a time of Redis; costs a pass over the list."""
         wanted = EventFilter(stream=stream, since_ms=since_ms)
-        found = [(place, record) for place, record in self._before() if _is_wanted(place, record, wanted)]
+        found = [(place, record) for place, record in self._listed.newest_first() if _is_wanted(place, record, wanted)]
         trimmed_us = self._trimmed_us(_FIRST)
         return ListedEvents(records=found[::-1], is_whole=trimmed_us is None or trimmed_us <= since_ms * 1_000)
 
     def _newest(self, wanted: EventFilter, limit: int) -> EventPage:
         found: list[tuple[str, dict[str, Any]]] = []
         end: str | None = None
-        for examined, (place, record) in enumerate(self._before(), start=1):
+        for examined, (place, record) in enumerate(self._listed.newest_first(), start=1):
             end = end or place
             if _is_wanted(place, record, wanted):
                 found.append((place, _event(record)))
@@ -78,29 +76,12 @@ class DerivedEventPages:
 
     def _trimmed_us(self, begin: str) -> int | None:
         """Arrival time of the oldest kept event, if events after the place ``begin`` were trimmed; else None."""
-        first = cast("list[tuple[bytes, Any]]", self._client.xrange(self._key, count=1))
-        if not first or position_order(begin) >= position_order(oldest := first[0][0].decode()):
+        first = cast("list[tuple[bytes, Any]]", self._client.xrange(self._listed.key, count=1))
+        if not first or position_order(begin.partition(".")[0]) >= position_order(oldest := first[0][0].decode()):
             return None
-        facts = cast("Mapping[str, Any]", self._client.xinfo_stream(self._key))
+        facts = cast("Mapping[str, Any]", self._client.xinfo_stream(self._listed.key))
         is_trimmed = int(facts["entries-added"]) > int(facts["length"])
         return _milliseconds(oldest) * 1_000 if is_trimmed else None
-
-    def _behind(self, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        while found := cast(
-            "list[tuple[bytes, dict[bytes, bytes]]]", self._client.xrange(self._key, min=f"({place}", count=_AT_ONCE)
-        ):
-            for position, fields in found:
-                place = position.decode()
-                yield place, decode(fields[b"record"], self._key)
-
-    def _before(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        until = "+"
-        while found := cast(
-            "list[tuple[bytes, dict[bytes, bytes]]]", self._client.xrevrange(self._key, max=until, count=_AT_ONCE)
-        ):
-            for position, fields in found:
-                yield position.decode(), decode(fields[b"record"], self._key)
-            until = f"({found[-1][0].decode()}"
 
 
 def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str], bool]) -> EventPages:

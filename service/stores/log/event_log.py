@@ -19,7 +19,7 @@ from service.stores.log.routes import GONE, ROUTES_KEY, as_text, from_text
 from service.stores.log.stream_times import STREAM_TIMES_KEY
 from service.stores.records import decode, encode
 from service.stores.request_contexts import CONTEXTS_KEY, ContextLimits, events_of
-from service.stores.results.recent import COUNTS_SUFFIX
+from service.stores.results.recent import COUNTS_SUFFIX, SIZE_SUFFIX
 from streams import LAYOUT_KEY, AttributePath, EventBatch, LogEntry, RecordKind, log_key
 
 _PAGE_ENTRIES = 256
@@ -203,6 +203,7 @@ class EventLog:
         return self._append_events(
             kept_answer=key,
             dead_letters=DEAD_LETTERS_KEY,
+            dead_letter_size=DEAD_LETTERS_KEY + SIZE_SUFFIX,
             dead_letter_counts=DEAD_LETTERS_KEY + COUNTS_SUFFIX,
             appended=APPENDED_KEY,
             matched=MATCHED_KEY,

@@ -1,51 +1,61 @@
 """The alert log: every alert once, with its queued webhook deliveries.
 
-A limited number of a stream's alerts is kept; the oldest are removed, with everything that belongs to them, while newer
-ones are written. A micro-batch may be written twice if the pipeline dies between its sink and its checkpoint, so the
-ids removed during the latest micro-batch are remembered until the next one begins: a removed alert is not stored again.
+Alerts are numbered in the order of writing, and written in chunks: of each stream in a chunk, the bodies are one block.
+Indexes name the chunks that have alerts of a stream or of a pattern, by the number of the chunk's last alert. The place
+of an alert, by its id, is its row in its block and the name of the block.
+
+A limited number of a stream's alerts is kept; the oldest blocks are removed, with everything that belongs to them,
+while newer ones are written. A micro-batch may be written twice if the pipeline dies between its sink and its
+checkpoint, so the ids removed during the latest micro-batch are remembered until the next one begins: a removed alert
+is not stored again.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 import orjson
 
-from service.errors import RecordFormatError
 from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import NUMBER, require_cursor
-from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
+from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
-from service.stores.records import FORMAT_VERSION
+from service.stores.results.alert_blocks import StoredAlert, pack_alerts, unpack_alerts, unpack_body
+from service.stores.results.blocks import in_parts
 from service.stores.results.marks import ACKNOWLEDGED_KEY, NOTES_KEY, AlertMarks, unknown_alert
-from service.stores.results.recent import graded_body
-from service.stores.severities import USUAL_SEVERITY
+from service.stores.results.writing import Writing
 from shards import ALERT, OutputRow
 from streams import NOTED_KEY, parse_time
 
-BODIES_KEY = PREFIX + "alerts:bodies"
+PLACES_KEY = PREFIX + "alerts:places"
+BLOCKS_KEY = PREFIX + "alerts:blocks"
 NUMBER_KEY = PREFIX + "alerts:number"
-INDEX_KEY = PREFIX + "alerts:index"
+INDEX_KEY = PREFIX + "alerts:chunks"
 COUNTS_KEY = PREFIX + "alerts:counts"
+SIZES_KEY = PREFIX + "alerts:sizes"
 
 LOST_COUNTS_KEY = PREFIX + "alerts:lost"
 TRIMMED_KEY = PREFIX + "alerts:trimmed"
 TRIMMED_COUNTS_KEY = PREFIX + "alerts:trimmed:counts"
 
-_CHUNK_ALERTS = 200
+MOST_ALERTS = 200  # of a chunk
+_PARTS_KEPT = 10  # a chunk has at most this part of the alerts that are kept, as they are removed by blocks
 _TRIMMED_AT_ONCE = 1_000  # more than a chunk adds, so that a lowered limit is reached after a while
 _PAGE_ALERTS = 500
 _EXAMINED = 5_000
-_HEAD = b'{"format":%d,"alert":' % FORMAT_VERSION
-_TAIL = b"}"
+_MOST_CHUNKS = 256  # that are read at once
 _LOST = b'"would_be_lost":true'
-
 
 _Found: TypeAlias = tuple[str, dict[str, Any]]
 """A cursor after an alert, and the alert."""
+
+_Chunks: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
+"""Entries of an index: the place of a chunk, and its streams with the number of alerts that the index has of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +109,9 @@ class AlertStore:
     def __init__(self, client: Client, *, kept: int = 0) -> None:
         self._client = client
         self._kept = kept
+        self._most = min(MOST_ALERTS, max(1, kept // _PARTS_KEPT)) if kept else MOST_ALERTS
         self._append = register(client, "results/append_alerts")
-        self.marks = AlertMarks(client, BODIES_KEY)
+        self.marks = AlertMarks(client, PLACES_KEY)
 
     def append(
         self,
@@ -109,46 +120,67 @@ class AlertStore:
         now_us: int,
         epoch: int = 0,
         traceparents: Mapping[str, str] = MappingProxyType({}),
+        severities: Mapping[str, str] | None = None,
     ) -> int:
         """Write new alerts in the given order, each with a delivery for each webhook that wants it; returns their
         number.
 
         ``epoch`` is the number of the micro-batch. The first attempts of the deliveries are due at ``now_us``.
-        ``traceparents`` has the spans of alerts by id; the deliveries carry them.
+        ``traceparents`` has the spans of alerts by id; the deliveries carry them. ``severities``: as in ``Writing``.
         """
-        added = 0
-        for start in range(0, len(rows), _CHUNK_ALERTS):
-            chunk = [
-                _packed(row, webhooks, now_us, traceparents.get(row.id)) for row in rows[start : start + _CHUNK_ALERTS]
-            ]
-            new = self._append(
-                noted=NOTED_KEY,
-                bodies=BODIES_KEY,
-                number=NUMBER_KEY,
-                due=DUE_KEY,
-                deliveries=RECORDS_KEY,
-                counts=COUNTS_KEY,
-                trimmed=TRIMMED_KEY,
-                trimmed_counts=TRIMMED_COUNTS_KEY,
-                acknowledged=ACKNOWLEDGED_KEY,
-                lost_counts=LOST_COUNTS_KEY,
-                now_us=now_us,
-                alerts=orjson.dumps(chunk),
-                epoch=f"epoch:{epoch}",
-                kept=self._kept,
-                most_trimmed=_TRIMMED_AT_ONCE,
-                index_key=INDEX_KEY,
-                notes_key=NOTES_KEY,
-            )
-            added += int(new)
-        return added
+        writing = Writing(
+            epoch=epoch, now_us=now_us, webhooks=webhooks, severities=severities, traceparents=traceparents
+        )
+        new = list({row.id: row for row in rows}.values())
+        chunks = in_parts(new, [len(row.body) for row in new], self._most)
+        return sum(self._put(chunk, writing) for chunk in chunks)
+
+    def _put(self, rows: Sequence[OutputRow], writing: Writing) -> int:
+        """Write a chunk without the alerts that are stored already; returns the number of the others."""
+        by_stream: dict[str, list[int]] = {}
+        for at, row in enumerate(rows):
+            by_stream.setdefault(row.stream, []).append(at)
+        bodies = writing.bodies(rows)
+        known = self._append(
+            noted=NOTED_KEY,
+            places=PLACES_KEY,
+            blocks=BLOCKS_KEY,
+            number=NUMBER_KEY,
+            due=DUE_KEY,
+            deliveries=RECORDS_KEY,
+            counts=COUNTS_KEY,
+            lost_counts=LOST_COUNTS_KEY,
+            sizes=SIZES_KEY,
+            trimmed=TRIMMED_KEY,
+            trimmed_counts=TRIMMED_COUNTS_KEY,
+            acknowledged=ACKNOWLEDGED_KEY,
+            epoch=f"epoch:{writing.epoch}",
+            kept=self._kept,
+            most_trimmed=_TRIMMED_AT_ONCE,
+            now_us=writing.now_us,
+            index_key=INDEX_KEY,
+            notes_key=NOTES_KEY,
+            chunk=_chunk(rows, by_stream, writing),
+            new_blocks=[
+                pack_alerts(
+                    [rows[at] for at in chosen], [len(rows) - 1 - at for at in chosen], [bodies[at] for at in chosen]
+                )
+                for chosen in by_stream.values()
+            ],
+        )
+        if not known:
+            return len(rows)
+        left = [row for at, row in enumerate(rows, start=1) if at not in set(known)]
+        return self._put(left, writing) if left else 0
 
     def body(self, alert_id: str) -> bytes:
         """The alert as JSON, byte for byte as it was written; raises ``UnknownAlert`` if it is not kept."""
-        stored = cast("bytes | None", self._client.hget(BODIES_KEY, alert_id))
-        if stored is None:
+        place = cast("bytes | None", self._client.hget(PLACES_KEY, alert_id))
+        row, _, name = (place or b"").decode().partition(":")
+        block = cast("bytes | None", self._client.hget(BLOCKS_KEY, name))
+        if place is None or block is None:  # None: it was removed between the two calls
             raise unknown_alert(alert_id)
-        return _unwrapped(stored, alert_id)
+        return unpack_body(block, name, int(row))
 
     def get(self, alert_id: str) -> dict[str, Any]:
         """The alert as plain JSON."""
@@ -168,8 +200,13 @@ class AlertStore:
 
     def last(self, stream: str, pattern: str) -> dict[str, Any] | None:
         """The newest alert of a pattern that is kept."""
-        found = cast("list[tuple[bytes, dict[bytes, bytes]]]", self._client.xrevrange(_index(stream, pattern), count=1))
-        return self.get(found[0][1][b"id"].decode()) if found else None
+        wanted, until = AlertFilter(stream=stream, pattern=pattern), "+"
+        while chunks := cast(_Chunks, self._client.xrevrange(_index(None, pattern), max=until, count=_MOST_CHUNKS)):
+            for chunk in chunks:
+                if alerts := list(self._of_chunks([chunk], wanted)):
+                    return cast("dict[str, Any]", orjson.loads(alerts[-1].body))
+            until = f"({chunks[-1][0].decode()}"
+        return None
 
     def trimmed(self) -> dict[str, int]:
         """The number of alerts removed because their stream exceeded the number to keep, by stream."""
@@ -201,57 +238,69 @@ class AlertStore:
         )
 
     def _behind(self, wanted: AlertFilter, after: str, limit: int) -> Iterator[_Found]:
-        """Alerts of a stream and pattern after a cursor, in chunks."""
+        """Alerts of a stream and pattern after a cursor, with their acknowledgements."""
         is_plain = wanted == AlertFilter(stream=wanted.stream, pattern=wanted.pattern)
-        count = limit if is_plain else _PAGE_ALERTS
+        stored = self._stored(wanted, int(after))
+        while alerts := list(islice(stored, limit if is_plain else _PAGE_ALERTS)):
+            seen = self.marks.acknowledgements([alert.id for alert in alerts])
+            for alert, mark in zip(alerts, seen, strict=True):
+                shown = orjson.loads(alert.body)
+                yield str(alert.number), shown if mark is None else {**shown, "acknowledged": asdict(mark)}
+
+    def _stored(self, wanted: AlertFilter, after: int) -> Iterator[StoredAlert]:
+        """Alerts of a stream and pattern with a number above ``after``, in order."""
+        last, count = f"{after}-0", 1
         index = _index(wanted.stream, wanted.pattern)
-        while places := cast(
-            "list[tuple[bytes, dict[bytes, bytes]]]",
-            self._client.xrange(index, min=f"({after}-0", max="+", count=count),
-        ):
-            ids = [fields[b"id"].decode() for _, fields in places]
-            bodies = cast("list[bytes | None]", self._client.hmget(BODIES_KEY, ids))
-            seen = self.marks.acknowledgements(ids)
-            for (place, _), id_, body, mark in zip(places, ids, bodies, seen, strict=True):
-                after = place.partition(b"-")[0].decode()
-                if body is not None:  # None: it was removed between the two calls
-                    alert = orjson.loads(_unwrapped(body, id_))
-                    yield after, alert if mark is None else {**alert, "acknowledged": asdict(mark)}
+        while chunks := cast(_Chunks, self._client.xrange(index, min=f"({last}", count=count)):
+            for alert in self._of_chunks(chunks, wanted):
+                if alert.number > after:
+                    yield alert
+            last, size = chunks[-1][0].decode(), sum(int(rows) for _, streams in chunks for rows in streams.values())
+            count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
+
+    def _of_chunks(self, chunks: _Chunks, wanted: AlertFilter) -> Iterator[StoredAlert]:
+        """The alerts of a stream and pattern in some chunks, in order."""
+        names = [
+            [f"{place.decode()}:{stream.decode()}" for stream in streams if wanted.stream in (None, stream.decode())]
+            for place, streams in chunks
+        ]
+        sent = [name for some in names for name in some]
+        read = cast("list[bytes | None]", self._client.hmget(BLOCKS_KEY, sent)) if sent else []
+        blocks = {name: block for name, block in zip(sent, read, strict=True) if block is not None}  # None: removed
+        for some in names:
+            alerts = [alert for name in some if name in blocks for alert in unpack_alerts(blocks[name], name)]
+            chosen = [alert for alert in alerts if wanted.pattern in (None, alert.pattern)]
+            yield from sorted(chosen, key=lambda alert: alert.number)
 
 
-def _packed(
-    row: OutputRow, webhooks: Sequence[RegisteredWebhook], now_us: int, traceparent: str | None
-) -> Mapping[str, Any]:
-    body, pattern = graded_body(row), row.subject
-    indexes = [_index(None, None), _index(row.stream, None), _index(None, pattern), _index(row.stream, pattern)]
-    item = Deliverable(
-        kind=ALERT.delivered_as,
-        id=row.id,
-        stream=row.stream,
-        pattern=pattern,
-        severity=row.severity or USUAL_SEVERITY,
-        traceparent=traceparent,
+def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], writing: Writing) -> bytes:
+    """The chunk in the form for the script; ``by_stream``: the indexes of its rows."""
+    counts, lost = (
+        Counter(row.counter for row in some) for some in (rows, [row for row in rows if _is_lost(row.body)])
     )
-    return {
-        "id": row.id,
-        "stream": row.stream,
-        "body": (_HEAD + body + _TAIL).decode(),
-        "indexes": indexes,
-        "deliveries": deliveries_of(item, webhooks, now_us),
-        "counter": row.counter,
-        "lost": _LOST in row.body and orjson.loads(row.body).get("would_be_lost", False),
-    }
+    streams = [
+        {
+            "stream": stream,
+            "rows": [at + 1 for at in chosen],
+            "patterns": Counter(rows[at].subject for at in chosen),
+        }
+        for stream, chosen in by_stream.items()
+    ]
+    return orjson.dumps(
+        {
+            "ids": [row.id for row in rows],
+            "streams": streams,
+            "counts": [[counter, count, lost[counter]] for counter, count in counts.items()],
+            "deliveries": writing.deliveries(ALERT, rows),
+        }
+    )
+
+
+def _is_lost(body: bytes) -> bool:
+    return _LOST in body and bool(orjson.loads(body).get("would_be_lost", False))
 
 
 def _index(stream: str | None, pattern: str | None) -> str:
-    return INDEX_KEY + "".join(
-        f":{kind}:{name}" for kind, name in (("stream", stream), ("pattern", pattern)) if name is not None
-    )
-
-
-def _unwrapped(stored: bytes, alert_id: str) -> bytes:
-    if not stored.startswith(_HEAD):
-        raise RecordFormatError(
-            f"the stored alert {alert_id!r} does not have format {FORMAT_VERSION}, which this release reads"
-        )
-    return stored[len(_HEAD) : -len(_TAIL)]
+    """The index to read for a stream and a pattern: that of the pattern, if any, as its entries name streams."""
+    kind, name = ("stream", stream) if pattern is None else ("pattern", pattern)
+    return INDEX_KEY if name is None else f"{INDEX_KEY}:{kind}:{name}"

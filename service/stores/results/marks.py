@@ -38,18 +38,18 @@ class Note:
 
 
 class AlertMarks:
-    """Stores acknowledgements and notes; ``bodies_key`` is the Redis key of the alerts that may be marked."""
+    """Stores acknowledgements and notes; ``places_key``: the Redis key with the ids of all alerts."""
 
-    def __init__(self, client: Client, bodies_key: str) -> None:
+    def __init__(self, client: Client, places_key: str) -> None:
         self._client = client
-        self._bodies_key = bodies_key
+        self._places_key = places_key
         self._acknowledge = register(client, "results/acknowledge")
         self._note = register(client, "results/add_note")
 
     def acknowledge(self, alert_id: str, mark: Acknowledgement) -> Acknowledgement:
         """Acknowledge an alert; returns the first acknowledgement, which stays. Raises ``UnknownAlert``."""
         record = encode(**asdict(mark))
-        found = self._acknowledge(bodies=self._bodies_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
+        found = self._acknowledge(places=self._places_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
         if found is None:
             raise unknown_alert(alert_id)
         return _acknowledgement(found, alert_id)
@@ -58,7 +58,7 @@ class AlertMarks:
         """Add a note to an alert; raises ``UnknownAlert``, or ``TooManyNotes`` at the maximum."""
         record = encode(**asdict(note))
         written = self._note(
-            bodies=self._bodies_key, notes=NOTES_KEY + alert_id, id=alert_id, record=record, most=MOST_NOTES
+            places=self._places_key, notes=NOTES_KEY + alert_id, id=alert_id, record=record, most=MOST_NOTES
         )
         if written is None:
             raise unknown_alert(alert_id)

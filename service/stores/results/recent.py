@@ -1,32 +1,43 @@
 """Capped lists of recent records with counters that are never reset: timeouts, early terminations, deviations etc.
 
+An entry of a list is a record, or a block of some. The place of a record in a block is that of its entry, a dot and its
+number in the block.
+
 A micro-batch may be written twice if the pipeline dies between its sink and its checkpoint. So the ids of the latest
 micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted nor delivered again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import orjson
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import PLACE, require_cursor
-from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY, Deliverable, deliveries_of
+from service.stores.cursors import ROW_PLACE, require_cursor
+from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
-from service.stores.records import decode, encode_object
-from service.stores.severities import USUAL_SEVERITY
+from service.stores.records import decode
+from service.stores.results.blocks import in_parts, pack, unpack
+from service.stores.results.writing import Writing
 from shards import OutputRow, ResultKind
 from streams import NOTED_KEY
 
 COUNTS_SUFFIX = ":counts"  # appended to the key of a list: the key of its counters
-
-_Arguments: TypeAlias = tuple[str | bytes | int, ...]
+SIZE_SUFFIX = ":size"  # the key of the number of its records; missing in lists of earlier releases
 
 _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
+_PARTS_KEPT = 10  # a block has at most this part of the records that are kept, as they are removed by blocks
+
+_Listed: TypeAlias = tuple[str, dict[str, Any]]
+"""A record with its place."""
+
+_Entries: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +65,11 @@ class RecentList:
         are added, or removed because the list is full.
         """
         if after is not None:
-            require_cursor(after, PLACE)
+            require_cursor(after, ROW_PLACE)
         found: list[dict[str, Any]] = []
         last: str | None = None
         wanted = {name: value for name, value in {"stream": stream, **chosen}.items() if value is not None}
-        for place, record in self._newest_first(_PAGE_ROWS if wanted else limit + 1, after):
+        for place, record in self.newest_first(_PAGE_ROWS if wanted else limit + 1, after):
             if not wanted.items() <= record.items():
                 continue
             if len(found) == limit:
@@ -71,16 +82,27 @@ class RecentList:
         """The latest records, newest first."""
         return self.page(limit, stream=stream).records
 
-    def _newest_first(self, page_rows: int, after: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Places and records, newest first, from the end or from a place."""
-        until = "+" if after is None else f"({after}"
-        while page := cast(
-            "list[tuple[bytes, dict[bytes, bytes]]]",
-            self._client.xrevrange(self.key, max=until, count=page_rows),
-        ):
+    def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_Listed]:
+        """Records with their places, newest first, from the end or a place; about ``page_rows`` are read at once."""
+        end, row = _entry_of(after)
+        until, count = ("+" if end is None else f"{'(' if row is None else ''}{end}"), 1
+        while page := cast(_Entries, self._client.xrevrange(self.key, max=until, count=count)):
             for place, fields in page:
-                yield place.decode(), decode(fields[b"record"], self.key)
-            until = "(" + page[-1][0].decode()
+                for at, read in reversed(_rows(place.decode(), fields, self.key)):
+                    if place.decode() != end or row is None or _row_of(at) < row:
+                        yield at, read()
+            until, count = "(" + page[-1][0].decode(), _next_count(count, page, page_rows)
+
+    def oldest_first(self, after: str, page_rows: int = _PAGE_ROWS) -> Iterator[_Listed]:
+        """Records with their places after a place, oldest first; about ``page_rows`` are read at once."""
+        begin, row = _entry_of(after)
+        start, count = f"{'(' if row is None else ''}{begin}", 1
+        while page := cast(_Entries, self._client.xrange(self.key, min=start, count=count)):
+            for place, fields in page:
+                for at, read in _rows(place.decode(), fields, self.key):
+                    if place.decode() != begin or row is None or _row_of(at) > row:
+                        yield at, read()
+            start, count = "(" + page[-1][0].decode(), _next_count(count, page, page_rows)
 
 
 class RecentStore(RecentList):
@@ -92,63 +114,63 @@ class RecentStore(RecentList):
         self.kind = kind
 
     def append(
-        self, rows: Sequence[OutputRow], epoch: int, webhooks: Sequence[RegisteredWebhook] = (), now_us: int = 0
+        self,
+        rows: Sequence[OutputRow],
+        epoch: int,
+        webhooks: Sequence[RegisteredWebhook] = (),
+        now_us: int = 0,
+        severities: Mapping[str, str] | None = None,
     ) -> int:
         """Store and count the rows of a micro-batch, and return the number of new ones.
 
         Rows already stored in the same epoch, the number of the micro-batch, are skipped. Each row has a delivery for
-        each webhook that wants it; its first attempt is due at ``now_us``.
+        each webhook that wants it; its first attempt is due at ``now_us``. ``severities``: as in ``Writing``.
         """
-
-        def arguments(row: OutputRow) -> _Arguments:
-            body = graded_body(row)
-            return row.id, encode_object(body), row.counter, 1, self._deliveries(row, body, webhooks, now_us)
-
-        return self._put(rows, epoch, now_us, arguments)
+        writing = Writing(epoch=epoch, now_us=now_us, webhooks=webhooks, severities=severities)
+        most = min(_CHUNK_ROWS, max(1, self._kept // _PARTS_KEPT))
+        return self._put_all(rows, most, writing, is_listed=True)
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
         """Add the ``count`` of unlisted rows, once per epoch (number of the micro-batch); returns how many were new."""
-        return self._put(rows, epoch, 0, lambda row: (row.id, b"", row.counter, orjson.loads(row.body)["count"], b""))
+        return self._put_all(rows, _CHUNK_ROWS, Writing(epoch=epoch), is_listed=False)
 
-    def _put(
-        self,
-        rows: Sequence[OutputRow],
-        epoch: int,
-        now_us: int,
-        arguments: Callable[[OutputRow], _Arguments],
-    ) -> int:
+    def _put_all(self, rows: Sequence[OutputRow], most: int, writing: Writing, *, is_listed: bool) -> int:
         """Pass rows to the script in chunks; returns the number of new ones."""
-        added = 0
-        for start in range(0, len(rows), _CHUNK_ROWS):
-            new = self._append(
-                noted=NOTED_KEY,
-                entries=self.key,
-                counts=self.key + COUNTS_SUFFIX,
-                seen=self.key + ":seen",
-                due=DUE_KEY,
-                deliveries=RECORDS_KEY,
-                epoch=f"epoch:{epoch}",
-                kept=self._kept,
-                now_us=now_us,
-                rows=[part for row in rows[start : start + _CHUNK_ROWS] for part in arguments(row)],
-            )
-            added += int(new)
-        return added
+        new = list({row.id: row for row in rows}.values())
+        chunks = in_parts(new, [len(row.body) for row in new], most)
+        return sum(self._put(chunk, writing, is_listed=is_listed) for chunk in chunks)
 
-    def _deliveries(self, row: OutputRow, body: bytes, webhooks: Sequence[RegisteredWebhook], now_us: int) -> bytes:
-        """The row's deliveries in the form for the script; empty if there are none."""
-        if not self.kind.delivered_as or not webhooks:
-            return b""
-        item = Deliverable(
-            kind=self.kind.delivered_as,
-            id=row.id,
-            stream=row.stream,
-            pattern=row.subject or None,
-            severity=row.severity or USUAL_SEVERITY,
-            body=body.decode(),
+    def _put(self, rows: Sequence[OutputRow], writing: Writing, *, is_listed: bool) -> int:
+        counts: Counter[str] = Counter()
+        if is_listed:
+            counts.update(row.counter for row in rows)
+        else:
+            for row in rows:
+                counts[row.counter] += orjson.loads(row.body)["count"]
+        known = self._append(
+            noted=NOTED_KEY,
+            entries=self.key,
+            size=self.key + SIZE_SUFFIX,
+            counts=self.key + COUNTS_SUFFIX,
+            seen=self.key + ":seen",
+            due=DUE_KEY,
+            deliveries=RECORDS_KEY,
+            epoch=f"epoch:{writing.epoch}",
+            kept=self._kept,
+            now_us=writing.now_us,
+            chunk=orjson.dumps(
+                {
+                    "ids": [row.id for row in rows],
+                    "counts": list(counts.items()),
+                    "deliveries": writing.deliveries(self.kind, rows) if is_listed else [],
+                }
+            ),
+            block=pack(writing.bodies(rows)) if is_listed else b"",
         )
-        found = deliveries_of(item, webhooks, now_us)
-        return orjson.dumps(found) if found else b""
+        if not known:
+            return len(rows)
+        left = [row for at, row in enumerate(rows, start=1) if at not in set(known)]
+        return self._put(left, writing, is_listed=is_listed) if left else 0
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
         """Counters with the chosen values since the store began, sorted: the fields counted by, and ``count``."""
@@ -163,6 +185,27 @@ def list_key(kind: ResultKind) -> str:
     return PREFIX + kind.plural
 
 
-def graded_body(row: OutputRow) -> bytes:
-    """A row in its stored form, a JSON object; its last member is the severity of its operator, if it has one."""
-    return row.body[:-1] + b',"severity":"%b"}' % row.severity.encode() if row.severity else row.body
+def _entry_of(place: str | None) -> tuple[str | None, int | None]:
+    """The entry of a place, and its number in the block; None: the whole entry."""
+    if place is None:
+        return None, None
+    entry, dot, _ = place.partition(".")
+    return entry, _row_of(place) if dot else None
+
+
+def _row_of(place: str) -> int:
+    return int(place.partition(".")[2])
+
+
+def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
+    """The records of an entry with their places, oldest first, each read when it is called."""
+    if b"block" not in fields:
+        return [(place, lambda: decode(fields[b"record"], key))]
+    texts = unpack(fields[b"block"], key)
+    return [(f"{place}.{row}", partial(orjson.loads, text)) for row, text in enumerate(texts)]
+
+
+def _next_count(count: int, page: _Entries, rows: int) -> int:
+    """The number of entries that have about ``rows`` rows, if they are as those of the page."""
+    size = sum(int(fields.get(b"rows", 1)) for _, fields in page)
+    return max(1, count * rows // size)

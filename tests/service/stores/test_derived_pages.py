@@ -5,7 +5,7 @@ import pytest
 
 from service.errors import InvalidCursor
 from service.stores import EventFilter
-from service.stores.log.derived_pages import DerivedEventPages
+from service.stores.results.recent import RecentList
 from streams import StreamDeclaration
 from tests.builders.service import sink_row
 
@@ -69,8 +69,9 @@ def test_what_is_no_cursor_is_refused(pages):
         pages(EventFilter(stream="late"), "1-1_2-2", 1)
 
 
-def test_a_page_says_where_older_events_are_gone(pages, stores, monkeypatch):
-    derive(stores, 1, 2)
+def test_a_page_says_where_older_events_are_gone(pages, stores):
+    derive(stores, 1)
+    derive(stores, 2, epoch=2)
     stores.client.xtrim("forestall:derived-events", maxlen=1, approximate=False)
     page = pages(EventFilter(stream="late"), "0", 9)
     assert ids(page) == ["d2"]
@@ -80,13 +81,13 @@ def test_a_page_says_where_older_events_are_gone(pages, stores, monkeypatch):
 def test_a_reader_that_falls_behind_learns_that_events_of_its_millisecond_are_gone(pages, stores):
     """All events of a micro-batch may have one millisecond; their list keeps the newest of all derived streams."""
     key, wanted = "forestall:derived-events", EventFilter(stream="late")
-    derive(stores, 1, 2, 3, 4)
-    places = [place.decode() for place, _ in stores.client.xrange(key)]
+    for number in range(1, 5):
+        derive(stores, number, epoch=number)
     records = [fields for _, fields in stores.client.xrange(key)]
     stores.client.delete(key)
     for number, fields in enumerate(records, start=1):
         stores.client.xadd(key, fields, id=f"7-{number}")
-    assert len(places) == 4
+    assert len(records) == 4
     first = pages(wanted, "0", 1)
     assert (ids(first), first.trimmed_us) == (["d1"], None)
     stores.client.xtrim(key, maxlen=1, approximate=False)
@@ -95,16 +96,29 @@ def test_a_reader_that_falls_behind_learns_that_events_of_its_millisecond_are_go
     assert pages(wanted, behind.after, 9).trimmed_us is None
 
 
+def test_a_page_may_begin_and_end_in_a_block(pages, stores):
+    derive(stores, *range(10))
+    derive(stores, *range(10, 13), epoch=2)
+    found, after = [], "0"
+    while page := ids(read := pages(EventFilter(stream="late"), after, 4)):
+        assert read.after == read.cursors[-1]
+        found.append(page)
+        after = read.after
+    assert found == [[f"d{number}" for number in some] for some in (range(4), range(4, 8), range(8, 12), [12])]
+    assert ids(pages(EventFilter(stream="late"), None, 5)) == [f"d{number}" for number in range(8, 13)]
+
+
 def test_what_is_trimmed_while_a_page_is_read_is_known(pages, stores, monkeypatch):
-    derive(stores, 1, 2, 3)
+    for number in (1, 2, 3):
+        derive(stores, number, epoch=number)
     first = pages(EventFilter(stream="late"), "0", 1)
-    read = DerivedEventPages._behind
+    read = RecentList.oldest_first
 
     def trimmed_first(self, place):
         stores.client.xtrim("forestall:derived-events", maxlen=1, approximate=False)
         return read(self, place)
 
-    monkeypatch.setattr(DerivedEventPages, "_behind", trimmed_first)
+    monkeypatch.setattr(RecentList, "oldest_first", trimmed_first)
     page = pages(EventFilter(stream="late"), first.after, 9)
     assert ids(page) == ["d3"]
     assert page.trimmed_us is not None

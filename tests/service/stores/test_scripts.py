@@ -92,6 +92,7 @@ def append(run, **given):
     usual = {
         "kept_answer": "answer",
         "dead_letters": "dead",
+        "dead_letter_size": "dead:size",
         "dead_letter_counts": "dead:counts",
         "appended": "appended",
         "matched": "matched",
@@ -133,7 +134,7 @@ def test_log_append_events(run, client):
     assert fields == {b"kind": b"events", b"stream": b"s", b"body": b"two", b"upto": b"1:3:3", b"route": b"by"}
     assert positions == [first, second]
     assert client.hget("appended", "events") == b"5"
-    assert [fields for _, fields in client.xrange("dead")] == [{b"record": b"letter"}]
+    assert [fields for _, fields in client.xrange("dead")] == [{b"record": b"letter", b"rows": b"1"}]
     assert client.hgetall("dead:counts") == {b"reason": b"1"}
     assert client.hgetall("duplicates") == {b"s": b"4"}
     assert client.hget("times", "s:newest") == b"5"
@@ -397,98 +398,6 @@ def test_locks_begin_answer(run, client):
     replies = [run("locks/begin_answer", answer="answer", pending=one, pending_ms=60_000) for one in ("a", "a", "b")]
     assert replies == [None, None, b"a"]
     assert client.pttl("answer") > 50_000
-
-
-# Results.
-
-
-def test_results_append_alerts(run, client):
-    def append_alerts(epoch, *ids):
-        keys = {name: name for name in ("bodies", "number", "due", "deliveries", "counts", "noted")}
-        keys |= {
-            "trimmed": "trimmed",
-            "trimmed_counts": "trimmed:counts",
-            "acknowledged": "acknowledged",
-            "noted": "noted",
-        }
-        alerts = [
-            {
-                "id": id_,
-                "stream": "s",
-                "body": '{"alert":{"pattern":"p"}}',
-                "indexes": ["index", "index:stream:s", "index:pattern:p", "index:stream:s:pattern:p"],
-                "deliveries": [{"id": f"w:{id_}", "record": "r"}],
-                "counter": "c",
-                "lost": id_ == "a",
-            }
-            for id_ in ids
-        ]
-        bounds = {"kept": 2, "most_trimmed": 10, "index_key": "index", "notes_key": "notes:"}
-        sent = {"now_us": 7, "alerts": orjson.dumps(alerts), "epoch": epoch}
-        return run("results/append_alerts", **keys, lost_counts="lost", **sent, **bounds)
-
-    assert append_alerts("epoch:1", "a", "b") == 2
-    assert client.zrange("due", 0, -1, withscores=True) == [(b"w:a", 7.0), (b"w:b", 7.0)]
-    assert client.hgetall("deliveries") == {b"w:a": b"r", b"w:b": b"r"}
-    client.hset("acknowledged", "a", "seen")
-    client.rpush("notes:a", "n")
-    assert append_alerts("epoch:1", "a", "c") == 1
-    assert append_alerts("epoch:1", "a") == 0
-    assert set(client.hgetall("bodies")) == {b"b", b"c"}
-    assert not client.exists("acknowledged", "notes:a")
-    for index in ("index", "index:stream:s", "index:pattern:p", "index:stream:s:pattern:p"):
-        assert client.xrange(index) == [(b"2-0", {b"id": b"b"}), (b"3-0", {b"id": b"c"})]
-    assert (client.hgetall("counts"), client.hgetall("lost")) == ({b"c": b"3"}, {b"c": b"1"})
-    assert client.hgetall("trimmed:counts") == {b"s": b"1"}
-    assert append_alerts("epoch:2", "a") == 1
-    client.set("noted", 3)
-    with pytest.raises(redis.ResponseError, match="SUPERSEDED by the batch 3"):
-        append_alerts("epoch:2", "d")
-
-
-def test_results_append_rows(run, client):
-    def append_rows(epoch, *rows):
-        keys = {name: name for name in ("entries", "counts", "seen", "due", "deliveries", "noted")}
-        parts = [part for row in rows for part in row]
-        return run("results/append_rows", **keys, epoch=epoch, kept=10, now_us=7, rows=parts)
-
-    delivery = orjson.dumps([{"id": "w:a", "record": "r"}])
-    rows = [("a", "one", "c", 1, delivery), ("b", "", "c", 5, "")]
-    assert [append_rows("epoch:1", *rows), append_rows("epoch:1", *rows)] == [2, 0]
-    assert [fields for _, fields in client.xrange("entries")] == [{b"record": b"one"}]
-    assert client.hgetall("counts") == {b"c": b"6"}
-    assert (client.zscore("due", "w:a"), client.hgetall("deliveries")) == (7, {b"w:a": b"r"})
-    assert append_rows("epoch:2", *rows) == 2
-    client.set("noted", 3)
-    with pytest.raises(redis.ResponseError, match="SUPERSEDED by the batch 3"):
-        append_rows("epoch:2", *rows)
-    assert append_rows("epoch:3", *rows) == 2
-
-
-def test_results_acknowledge(run, client):
-    def acknowledge(record):
-        return run("results/acknowledge", bodies="bodies", acknowledged="acknowledged", id="a", record=record)
-
-    assert acknowledge("1") is None
-    client.hset("bodies", "a", "b")
-    assert [acknowledge("1"), acknowledge("2")] == [b"1", b"1"]
-
-
-def test_results_add_note(run, client):
-    def add(record):
-        return run("results/add_note", bodies="bodies", notes="notes", id="a", record=record, most=2)
-
-    assert add("1") is None
-    client.hset("bodies", "a", "b")
-    assert [add("1"), add("2"), add("1"), add("3")] == [1, 1, 1, 0]
-    assert client.lrange("notes", 0, -1) == [b"1", b"2"]
-
-
-def test_results_note_outcome(run, client):
-    for at_us, letter in enumerate("abca"):
-        run("results/note_outcome", outcomes="o", times="t", letter=letter, outcome=at_us, at_us=at_us, kept=2)
-    assert client.hgetall("o") == {b"c": b"2", b"a": b"3"}
-    assert client.zrange("t", 0, -1) == [b"c", b"a"]
 
 
 # Deliveries.

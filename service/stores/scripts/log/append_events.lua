@@ -1,6 +1,6 @@
---! uses: counting, timing, fitting, remembering, knowing
---! keys: kept_answer, dead_letters, dead_letter_counts, appended, matched, routes, times, layout, contexts, event_ids
---! keys: duplicates, shards*
+--! uses: counting, timing, fitting, remembering, knowing, listing
+--! keys: kept_answer, dead_letters, dead_letter_size, dead_letter_counts, appended, matched, routes, times, layout
+--! keys: contexts, event_ids, duplicates, shards*
 --! args: answer, answer_ms, stream, dead_letters_kept, feed_mark, most_events, most_bytes, known_routes, newest_us
 --! args: shard_count, context, digests, digest_bytes, ids_kept, ids_ms, dropped, rest*
 -- Appends a batch of events with its dead letters, all or nothing, once.
@@ -30,7 +30,7 @@ end
 local full = events > 0 and limited(appended, matched, events, bytes, tonumber(most_events), tonumber(most_bytes))
 if full then return {false, {}, full} end
 for at = 3 * #shards + 1, #rest, 2 do
-  redis.call('XADD', dead_letters, 'MAXLEN', '~', dead_letters_kept, '*', 'record', rest[at])
+  list(dead_letters, dead_letter_size, tonumber(dead_letters_kept), 1, 'record', rest[at])
   redis.call('HINCRBY', dead_letter_counts, rest[at + 1], 1)
 end
 local positions = {}

@@ -1,27 +1,26 @@
---! uses: noting
---! keys: noted, entries, counts, seen, due, deliveries
---! args: epoch, kept, now_us, rows*
--- Lists and counts the rows of a micro-batch (``epoch``), each once. ``rows``: of each its id, its record ('': not
--- listed), its counter, the amount to add to it, and a JSON list of its deliveries (''). Returns the number of new
--- rows.
+--! uses: listing, noting
+--! keys: noted, entries, size, counts, seen, due, deliveries
+--! args: epoch, kept, now_us, chunk, block
+-- Lists and counts rows of a micro-batch (``epoch``), all or nothing. ``block``: the rows ('': they are not listed).
+-- ``chunk`` is JSON: ``ids`` of the rows in order; ``counts``: counters and amounts; ``deliveries``: ids and records.
+-- Nothing is written if rows were written in this micro-batch already: returns their indexes in ``ids``.
 local unwanted = superseded(noted, epoch)
 if unwanted then return unwanted end
 if redis.call('SISMEMBER', seen, epoch) == 0 then
-  redis.call('DEL', seen)
+  redis.call('UNLINK', seen)
   redis.call('SADD', seen, epoch)
 end
-local added = 0
-for i = 1, #rows, 5 do
-  if redis.call('SADD', seen, rows[i]) == 1 then
-    if rows[i + 1] ~= '' then redis.call('XADD', entries, 'MAXLEN', '~', kept, '*', 'record', rows[i + 1]) end
-    redis.call('HINCRBY', counts, rows[i + 2], rows[i + 3])
-    if rows[i + 4] ~= '' then
-      for _, delivery in ipairs(cjson.decode(rows[i + 4])) do
-        redis.call('HSET', deliveries, delivery.id, delivery.record)
-        redis.call('ZADD', due, now_us, delivery.id)
-      end
-    end
-    added = added + 1
-  end
+local new = cjson.decode(chunk)
+local known = {}
+for i, is_known in ipairs(redis.call('SMISMEMBER', seen, unpack(new.ids))) do
+  if is_known == 1 then known[#known + 1] = i end
 end
-return added
+if #known > 0 then return known end
+redis.call('SADD', seen, unpack(new.ids))
+if block ~= '' then list(entries, size, tonumber(kept), #new.ids, 'block', block) end
+for _, count in ipairs(new.counts) do redis.call('HINCRBY', counts, count[1], count[2]) end
+for _, delivery in ipairs(new.deliveries) do
+  redis.call('HSET', deliveries, delivery.id, delivery.record)
+  redis.call('ZADD', due, now_us, delivery.id)
+end
+return known

@@ -1,0 +1,64 @@
+"""Blocks: the JSON texts of some results as one compressed value.
+
+A block begins with a header, a line of JSON that scripts can read; the texts follow, one a line, so a text has no line
+break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
+
+from service.errors import RecordFormatError
+from service.stores.records import decode, encode
+
+MOST_BYTES = 256_000
+"""Texts of one block have about this number of bytes at most, so that reading a single one stays cheap."""
+
+_COMPRESSED_FROM = 200  # bytes; shorter texts become no shorter
+_LEVEL = 1
+
+_Item = TypeVar("_Item")
+
+
+def pack(texts: Sequence[bytes], **header: Any) -> bytes:
+    """A block of at least one text; further members of the header are plain JSON."""
+    body = b"\n".join(texts)
+    is_short = len(body) < _COMPRESSED_FROM
+    if not is_short:
+        packed = _codec().compress(body, asbytes=True)
+    return encode(size=0 if is_short else len(body), **header) + b"\n" + (body if is_short else packed)
+
+
+def unpack(block: bytes, what: str) -> list[bytes]:
+    """The texts of a block; ``RecordFormatError`` names ``what`` is damaged or has an unknown format."""
+    header, _, body = block.partition(b"\n")
+    size = decode(header, what)["size"]
+    try:
+        texts = _codec().decompress(body, size, asbytes=True) if size else body
+    except OSError as error:
+        raise RecordFormatError(f"the stored block of {what} is damaged: {error}") from error
+    return cast(bytes, texts).split(b"\n")
+
+
+def header_of(block: bytes, what: str) -> dict[str, Any]:
+    """The header of a block."""
+    return decode(block.partition(b"\n")[0], what)
+
+
+def in_parts(items: Sequence[_Item], sizes: Sequence[int], most: int) -> Iterator[Sequence[_Item]]:
+    """Items in order, in parts of at most ``most`` items and, but for single ones, ``MOST_BYTES`` by their sizes."""
+    begin = total = 0
+    for at, size in enumerate(sizes):
+        if at > begin and (at - begin == most or total + size > MOST_BYTES):
+            yield items[begin:at]
+            begin, total = at, 0
+        total += size
+    if begin < len(items):
+        yield items[begin:]
+
+
+def _codec() -> pa.Codec:
+    return pa.Codec("zstd", compression_level=_LEVEL)

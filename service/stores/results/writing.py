@@ -1,0 +1,64 @@
+"""What the stores of results have in common when they write rows of a micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from service.stores.deliveries.delivery import Deliverable, deliveries_of
+from service.stores.deliveries.webhooks import RegisteredWebhook
+from service.stores.severities import USUAL_SEVERITY
+from shards import ALERT, OutputRow, ResultKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """How rows of a micro-batch are stored and delivered.
+
+    Attributes:
+        epoch: Number of the micro-batch.
+        now_us: When the first attempts of deliveries are due.
+        webhooks: The webhooks that may get results.
+        severities: The severities of operators by name, which bodies get as their last member; None: results of the
+            kind have none.
+        traceparents: The spans of results by id.
+    """
+
+    epoch: int
+    now_us: int = 0
+    webhooks: Sequence[RegisteredWebhook] = ()
+    severities: Mapping[str, str] | None = None
+    traceparents: Mapping[str, str] = field(default_factory=dict)
+
+    def bodies(self, rows: Sequence[OutputRow]) -> list[bytes]:
+        """The stored form of rows, JSON objects."""
+        if self.severities is None:
+            return [row.body for row in rows]
+        names = {row.subject for row in rows}
+        ends = {name: b',"severity":"%b"}' % self._severity(name).encode() for name in names}
+        return [row.body[:-1] + ends[row.subject] for row in rows]
+
+    def deliveries(self, kind: ResultKind, rows: Sequence[OutputRow]) -> list[dict[str, str]]:
+        """Id and record of the deliveries of rows."""
+        if not kind.delivered_as or not self.webhooks:
+            return []
+        bodies = [None] * len(rows) if kind is ALERT else [body.decode() for body in self.bodies(rows)]
+        return [
+            delivery
+            for row, body in zip(rows, bodies, strict=True)
+            for delivery in deliveries_of(self._deliverable(kind, row, body), self.webhooks, self.now_us)
+        ]
+
+    def _deliverable(self, kind: ResultKind, row: OutputRow, body: str | None) -> Deliverable:
+        return Deliverable(
+            kind=kind.delivered_as,
+            id=row.id,
+            stream=row.stream,
+            pattern=row.subject or None,
+            severity=self._severity(row.subject),
+            body=body,
+            traceparent=self.traceparents.get(row.id),
+        )
+
+    def _severity(self, name: str) -> str:
+        return USUAL_SEVERITY if self.severities is None else self.severities.get(name, USUAL_SEVERITY)
