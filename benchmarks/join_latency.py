@@ -82,7 +82,7 @@ class Results:
 
     def run(self) -> None:
         """Record the arrival time of each result, until ``stop`` is set."""
-        streams = {index_of(stream): stream for stream in (JOIN["name"], STREAMS[-1])}
+        streams = {index_of(stream): stream for stream in (str(JOIN["name"]), STREAMS[-1])}
         last: dict[Any, Any] = dict.fromkeys([list_key(DERIVED), *streams], b"0")
         while not self.stop.is_set():
             found: Any = self._server.xread(last, block=200, count=10_000)

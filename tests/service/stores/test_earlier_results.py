@@ -1,4 +1,4 @@
-"""Results that the first store format has, one by one, are read as before after the store was brought up to date."""
+"""Results of the first store format are read as before, once the store was brought up to date."""
 
 from pathlib import Path
 
@@ -78,11 +78,12 @@ def answers(stores):
     found["bodies"] = [alerts.body(f"alert-{number}").decode() for number in range(50, 60)]
     found["notes"] = [note.text for note in alerts.marks.notes("alert-57")]
     for name in ("ending", "correction"):
-        store, pages, after = stores.results[name], [], None
-        while not pages or after is not None:
-            page = store.page(4, stream="orders", after=after)
+        store = stores.results[name]
+        page = store.page(4, stream="orders")
+        pages = [[page.records, page.next]]
+        while page.next is not None:
+            page = store.page(4, stream="orders", after=page.next)
             pages.append([page.records, page.next])
-            after = page.next
         found[name] = [pages, store.recent(99), store.counts()]
     return found
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import orjson
 import pytest
-import redis
 
 import pipeline
 import service.stores

@@ -6,6 +6,7 @@ local function list(entries, size, kept, rows, form, value)
   redis.call('XADD', entries, '*', form, value, 'rows', rows)
   while total > kept do
     local oldest = redis.call('XRANGE', entries, '-', '+', 'COUNT', 1)[1]
+    if not oldest then total = 0 break end
     local left = total - (oldest[2][3] and tonumber(oldest[2][4]) or 1)
     if left < kept then break end
     redis.call('XDEL', entries, oldest[1])

@@ -39,6 +39,7 @@ local function trim(stream)
   local beyond = math.min(tonumber(redis.call('HGET', sizes, stream)) - tonumber(kept), tonumber(most_trimmed))
   while beyond > 0 do
     local oldest = redis.call('XRANGE', index, '-', '+', 'COUNT', 1)[1]
+    if not oldest then return end
     beyond = beyond - tonumber(oldest[2][2])
     if beyond < 0 then return end
     redis.call('XDEL', index, oldest[1])
