@@ -52,16 +52,16 @@ def main() -> None:
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         folder = Path(name)
         with running(folder / "data", lambda text: print(text, flush=True), _settings(wanted)) as service:
-            _declare(service)
+            declare(service)
             if wanted.idle:
                 _tell_idle(service, wanted.idle)
-            before, cpu = service.client.get("/pipeline"), _cpu_s(service)
+            before, cpu = service.client.get("/pipeline"), cpu_s(service)
             words = [sys.executable, "-P", "-m", "benchmarks.pipeline_latency", f"--url={service.url}"]
             words += [f"--redis={service.supervisor.redis_url}", f"--output={folder / 'latencies.json'}"]
             words += [f"--rate={wanted.rate}", f"--request={wanted.request}", f"--seconds={wanted.seconds}"]
             environment = os.environ | {"FORESTALL_API_KEY": service.api_key}
             subprocess.run(words, env=environment, check=True)
-            spent = {part: seconds - cpu[part] for part, seconds in _cpu_s(service).items()}
+            spent = {part: seconds - cpu[part] for part, seconds in cpu_s(service).items()}
             _tell(orjson.loads((folder / "latencies.json").read_bytes()), wanted)
             tell_batches(before, service.client.get("/pipeline"))
             print("  CPU seconds: " + ", ".join(f"{part} {seconds:.1f}" for part, seconds in spent.items()))
@@ -100,7 +100,7 @@ class Watcher:
 
 def generate(wanted: Namespace) -> None:
     """Post at the rate, watch alerts, and write the measurements."""
-    bodies, request_of = _bodies(wanted.request)
+    bodies, request_of = ready_bodies(wanted.request)
     watcher = Watcher(wanted.redis)
     thread = Thread(target=watcher.run, name="watcher")
     thread.start()
@@ -130,7 +130,7 @@ def generate(wanted: Namespace) -> None:
     Path(wanted.output).write_bytes(orjson.dumps(result))
 
 
-def _bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
+def ready_bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
     """Bodies of requests, and the request of each event; further copies get other keys and ids."""
     events = orders(MADE_ORDERS, settings=OrderSettings(reject=0.0, cancel=0.1))
     starts = range(0, len(events) - request + 1, request)
@@ -173,7 +173,8 @@ def _place(event: str, request_of: Mapping[str, int], requests: int) -> int:
     return int(copy.rstrip("-") or 0) * requests + request_of[found + made]
 
 
-def _declare(service: TemporaryService) -> None:
+def declare(service: TemporaryService) -> None:
+    """Declare the stream, its constraints and the patterns."""
     constraint_set = order_constraints()
     service.client.post("/streams", {"name": STREAM, "end_events": sorted(constraint_set.end_events)})
     service.client.post("/constraints", {"stream": STREAM, **to_document(constraint_set)})
@@ -181,7 +182,7 @@ def _declare(service: TemporaryService) -> None:
         service.client.post("/patterns", {"stream": STREAM, "text": text})
 
 
-def _cpu_s(service: TemporaryService) -> dict[str, float]:
+def cpu_s(service: TemporaryService) -> dict[str, float]:
     """CPU seconds of the service's processes so far, including their child processes."""
     supervisor = service.supervisor
     record = orjson.loads((supervisor.settings.data_dir / "redis" / "server.json").read_bytes())
@@ -201,9 +202,9 @@ def _tree_s(pid: int) -> float:
 def _tell_idle(service: TemporaryService, seconds: float) -> None:
     """Print the share of a core that each process takes while nothing comes."""
     time.sleep(_SETTLED_S)
-    before = _cpu_s(service)
+    before = cpu_s(service)
     time.sleep(seconds)
-    shares = {part: 100 * (spent - before[part]) / seconds for part, spent in _cpu_s(service).items()}
+    shares = {part: 100 * (spent - before[part]) / seconds for part, spent in cpu_s(service).items()}
     parts = ", ".join(f"{part} {share:.1f}" for part, share in shares.items())
     print(f"idle for {seconds:.0f} s: {sum(shares.values()):.1f} % of a core ({parts})")
 
