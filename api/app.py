@@ -133,6 +133,7 @@ def _application(
             stores = ends.enter_context(open_stores(settings, result_kinds=results))
             context = {} if spans is None else {"context": spans.current}
             services = Services.of(stores, settings, clock, kinds=kinds, **context)
+            ends.callback(services.questions.end)
             async with nullcontext() if pool is None else pool:
                 yield {"services": services}
 

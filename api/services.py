@@ -50,6 +50,7 @@ class Services:
     dry_runs: DryRuns
     live: LiveAlerts
     traces: Traces
+    questions: Questions
     open_cases: OpenCaseLibrary
     ring: KeyRing
     keys: KeyLibrary
@@ -82,7 +83,8 @@ class Services:
             announcing=Announcing(stores, clock),
             dry_runs=DryRuns(stores, registration),
             traces=Traces(stores, settings.limits),
-            open_cases=OpenCaseLibrary(stores, Questions(stores, settings, clock)),
+            questions=(questions := Questions(stores, settings, clock)),
+            open_cases=OpenCaseLibrary(stores, questions),
             live=LiveAlerts(stores.alerts, stores.event_pages, settings.limits.live_listeners),
             ring=ring,
             keys=KeyLibrary(stores.keys, ring, settings, clock),

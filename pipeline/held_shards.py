@@ -28,6 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -48,7 +49,7 @@ from pipeline.sources.options import EventLogOptions
 from pipeline.spilled import SpilledStates
 from pipeline.stops import PlacedStops
 from shards import KINDS, Kind, RowBlock, SavedStateError, ShardState, StoredEntry
-from streams import StateLost, log_key, position_order
+from streams import Ask, StateLost, log_key, position_order
 
 _ENDINGS_TOLD = 1_000  # per micro-batch: after a backlog there are as many as events, and the newest are listed
 _ENTRY_BYTES = 200
@@ -156,6 +157,10 @@ class HeldShards:
         """
         held = self._held[shard]
         return stats_row(held.state, self._work.pop(shard), held.size_bytes)
+
+    def answer(self, shard: int, after: str, stream: str, asked: Ask) -> dict[str, Any]:
+        """The answer of a shard's state at a position to a question, as ``ShardState.answer``."""
+        return self._held_at(shard, after).state.answer(stream, asked)
 
     def load(self, shard: int, epoch: int | None = None) -> None:
         """Find a shard's state at the end of its results, as its next micro-batch will; else ``LogDamaged``.

@@ -74,3 +74,8 @@ def _prefix_of(body: bytes) -> tuple[int, bytes]:
             version=version,
         )
     return version, bytes(digest)
+
+
+def sections_below(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
+    """The sections below a prefix, without it."""
+    return {name[len(prefix) + 1 :]: body for name, body in sections.items() if name.startswith(f"{prefix}/")}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from shards.blob import sections_below
 from shards.entries import Entry
 from shards.operators import Host, KeyChoice, Kind, SavedHost
 from shards.place import Place, Step, known_kind
@@ -181,7 +182,7 @@ def loaded_place(head: Mapping[str, Any], sections: Mapping[str, bytes], kinds: 
     declaration, route = StreamDeclaration.from_json(head["declaration"]), head["route"]
     hosts: dict[str, Host] = {}
     for kind, host_head in head["hosts"].items():
-        own = {name.partition("/")[2]: body for name, body in sections.items() if name.startswith(f"{kind}/")}
+        own = sections_below(sections, kind)
         hosts[kind] = known_kind(kind, kinds).host(declaration, route, SavedHost(head=host_head, sections=own))
     place = place_of(declaration, route, kinds, hosts)
     place.restore(head, sections)

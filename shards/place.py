@@ -66,12 +66,14 @@ class Answer:
     asked: Ask
     found: Mapping[str, Any]
 
+    def body(self, shard: int, position: str, stream: str) -> dict[str, Any]:
+        """The answer as plain JSON; it is exact as of the position."""
+        return {"question": self.asked.id, "shard": shard, "position": position, "stream": stream, **self.found}
+
     def results(self, origin: Origin) -> Iterator[Result]:
         """One row for each shard."""
         identity = row_id(ANSWER, self.asked.id, origin.shard)
-        entry = origin.entry
-        about = {"question": self.asked.id, "shard": origin.shard, "position": entry.position, "stream": entry.stream}
-        yield ANSWER, identity, {**about, **self.found}
+        yield ANSWER, identity, self.body(origin.shard, origin.entry.position, origin.entry.stream)
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         """Nothing."""

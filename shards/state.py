@@ -13,12 +13,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shards.blob import pack, unpack
+from shards.blob import pack, sections_below, unpack
 from shards.decoding import batches_of
 from shards.derivation import MAIN as _MAIN
 from shards.derivation import Derivation
@@ -40,7 +40,7 @@ from shards.operators import (
     no_results,
     own_results,
 )
-from shards.place import Place, Step, known_kind
+from shards.place import Answer, Place, Step, known_kind
 from shards.rows import OutputRow, RowBlock, dead_letter, results_of, rows_of
 from shards.stops import STOPPED, Stops
 from streams import (
@@ -215,6 +215,14 @@ class ShardState:
                 self._stops.pass_to(entry.position)
         return rows + self._matched(group.taken())
 
+    def answer(self, stream: str, asked: Ask) -> dict[str, Any]:
+        """The answer of a host to a question between two entries, exact as of ``position``; nothing changes."""
+        entry = StoredEntry(position=self._position, kind=asked.KIND, stream=stream, body=b"")
+        return self._answered(entry, asked).body(self._shard, self._position, stream)
+
+    def _answered(self, entry: Entry, asked: Ask) -> Answer:
+        return (self._places.get((entry.stream, asked.route)) or self._declared(entry)).answer(asked)
+
     def take(self, entry: EventsEntry) -> list[RowBlock]:
         """As ``advance`` with one entry, for trusted events that cannot harm the matcher."""
         if position_order(entry.position) <= position_order(self._position):
@@ -305,7 +313,10 @@ class ShardState:
         if version == 1:
             head, sections = from_format_1(head, sections)
         try:
-            places = [loaded_place(saved, _own(sections, number), kinds) for number, saved in enumerate(head["places"])]
+            places = [
+                loaded_place(saved, sections_below(sections, str(number)), kinds)
+                for number, saved in enumerate(head["places"])
+            ]
         except StateLost:
             raise
         except ForestallError as error:
@@ -426,8 +437,7 @@ class ShardState:
             case KeysClosed() as closed:
                 yield from main.close_keys(entry, closed)
             case Ask() as asked:
-                place = self._places.get((entry.stream, asked.route), main)
-                yield entry, place.answer(asked)
+                yield entry, self._answered(entry, asked)
 
     def _promised(self, promise: Punctuation, main: Place, entry: Entry) -> Iterator[Step]:
         """Steps of a punctuation: a promise about time, single keys, or a range of keys."""
@@ -588,9 +598,3 @@ def _taken(place: Place, record: StreamOn | Tick | LatenessChange, entry: Entry)
 def _label(key: _PlaceKey) -> str:
     stream, route = key
     return f"{stream}@{route}" if route else stream
-
-
-def _own(sections: Mapping[str, bytes], number: int) -> dict[str, bytes]:
-    """The sections of the place with a number, under the names that the place gave them."""
-    prefix = f"{number}/"
-    return {name.removeprefix(prefix): one for name, one in sections.items() if name.startswith(prefix)}

@@ -95,7 +95,18 @@ from streams.log.control import (
 )
 from streams.log.keys_closed import ClosedKeys, KeysClosed
 from streams.log.operators import Definition, Input
-from streams.log.records import LAYOUT_KEY, NOTED_KEY, LogEntry, RecordKind, log_key, position_order, stops_key
+from streams.log.records import (
+    LAYOUT_KEY,
+    NOTED_KEY,
+    TASKS_JOB_KEY,
+    LogEntry,
+    RecordKind,
+    answers_key,
+    log_key,
+    position_order,
+    questions_key,
+    stops_key,
+)
 from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
@@ -124,6 +135,7 @@ __all__ = [
     "NAMED_UNITS_US",
     "NEVER_US",
     "NOTED_KEY",
+    "TASKS_JOB_KEY",
     "UNITS_US",
     "USUAL_BUDGET",
     "Ask",
@@ -193,6 +205,7 @@ __all__ = [
     "TimeUnit",
     "TraceEnd",
     "WorkBudget",
+    "answers_key",
     "ascending_words",
     "attribute_path",
     "borders_of",
@@ -244,6 +257,7 @@ __all__ = [
     "place_for",
     "places_of",
     "position_order",
+    "questions_key",
     "ragged_order",
     "ragged_places",
     "read_script",

@@ -76,9 +76,9 @@ async def list_traces(
 ) -> OpenCaseList:
     """Open transactions, the oldest first: the progress of each pattern, since when, and which types may come next.
 
-    The question goes through the log, and each shard answers from its state at that position; `positions` lists these.
-    So the answer takes a micro-batch, and longer while there is a backlog: 504 if not all shards have answered in time,
-    503 if the pipeline does not run. Asking changes nothing.
+    Each shard answers from its state, which has everything that was acknowledged before the question; `positions` lists
+    the positions of the log as of which the answer is exact. It takes longer while there is a backlog: 504 if not all
+    shards have answered in time, 503 if the pipeline does not run. Asking changes nothing.
 
     Paused patterns, and patterns that are matched by a further key of the stream, are not listed.
     """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-JOB_KEY = "forestall:tasks:job"
+from streams import TASKS_JOB_KEY
+
+JOB_KEY = TASKS_JOB_KEY
 """The identity of the job whose tasks may hold shards; deleted: they stop."""
 
 OWNERS_KEY = "forestall:tasks:owners"

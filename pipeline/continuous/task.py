@@ -18,11 +18,12 @@ from pipeline.continuous.blocks import BlockWriter, Step, positions, to_bytes
 from pipeline.continuous.keys import FAILURE_KEY, WAKE_KEY
 from pipeline.continuous.leases import LIFE_S, Beats, Leases
 from pipeline.continuous.policy import OldestFirst, Policy
+from pipeline.continuous.questions import MOST_QUESTIONS, Questions
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reading import START, connect, stored_entry
 from pipeline.warmup import load_kernels
 from shards import StoredEntry
-from streams import ForestallError, ScriptInput, log_key, position_order, read_script, stops_key
+from streams import ForestallError, ScriptInput, log_key, position_order, questions_key, read_script, stops_key
 
 _RENEWED_S = 0.5
 
@@ -58,6 +59,7 @@ class ShardTask:
         self._leases = Leases(self._server, options.job, member, source.shards, options.life_s)
         self._beats = Beats(self._server, member)
         self._writer = BlockWriter(self._server)
+        self._questions = Questions(self._server, self._shards)
         self._script = read_script("pipeline.continuous", "next_entries")
         self._read = self._server.register_script(self._script.text)
         self._held: dict[int, int] = {}  # epochs by shard
@@ -77,13 +79,17 @@ class ShardTask:
             self.end()
 
     def step(self) -> bool:
-        """Advance each shard that has entries once, or wait a moment for entries; False if the job is over."""
+        """Advance each shard that has entries once, or wait a moment for some; False if the job is over.
+
+        Then answer questions to the shards.
+        """
         if not self._is_leased():
             return False
         waiting = self._waiting()
         while waiting and time.monotonic() < self._renewed + _RENEWED_S:
             shard = self._options.policy.choose(waiting)
             self._advance(shard, waiting.pop(shard))
+        self._questions.answer(self._at)
         return True
 
     def end(self) -> None:
@@ -123,9 +129,10 @@ class ShardTask:
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
         """The next entries of the shards that have some; waits a moment for the first."""
-        if self._held and (found := self._next()):
+        if self._held and ((found := self._next()) or self._questions.answer(self._at)):
             return found
         streams: dict[Any, Any] = {log_key(shard): at for shard, at in self._at.items()} | {WAKE_KEY: self._woken}
+        streams |= {questions_key(shard): after for shard, after in self._questions.afters(self._at).items()}
         news = cast("list[Any]", self._server.xread(streams, count=1, block=self._options.wait_ms) or [])
         for key, entries in news:
             if key.decode() == WAKE_KEY:
@@ -133,24 +140,28 @@ class ShardTask:
         return self._next() if self._held and news else {}
 
     def _next(self) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of the shards that have some.
+        """The next entries of the shards that have some; notes questions to the shards.
 
         Of a backlog not all shards are read at once: together they have ``max_bytes``, and the last entry. Those that
         have come least far are first.
         """
         source = self._options.held.log
         shards = sorted(self._at, key=lambda shard: position_order(self._at[shard]))
+        asked = self._questions.afters(shards)
         given: dict[str, ScriptInput] = {
-            "places": [place for shard in shards for place in (log_key(shard), stops_key(shard))],
+            "places": [place for shard in shards for place in (log_key(shard), stops_key(shard), questions_key(shard))],
             "most_entries": source.max_entries,
             "most_bytes": source.max_bytes,
-            "afters": [self._at[shard] for shard in shards],
+            "most_questions": MOST_QUESTIONS,
+            "afters": [after for shard in shards for after in (self._at[shard], asked[shard])],
         }
-        found = cast("list[tuple[int, list[Any]]]", self._read(*self._script.bind(given)))
-        self._stops = {shard: stops for shard, (stops, _) in zip(shards, found, strict=True)}
+        found = cast("list[tuple[int, list[Any], list[Any]]]", self._read(*self._script.bind(given)))
+        self._stops = {shard: stops for shard, (stops, _, _) in zip(shards, found, strict=True)}
+        for shard, (_, _, questions) in zip(shards, found, strict=True):
+            self._questions.take(shard, [(position, _fields(values)) for position, values in questions])
         return {
             shard: [stored_entry(position, _fields(values)) for position, values in page]
-            for shard, (_, page) in zip(shards, found, strict=True)
+            for shard, (_, page, _) in zip(shards, found, strict=True)
             if page
         }
 

@@ -1,25 +1,23 @@
-"""Asking questions: each is appended to the log of every shard, which answers at that position from its state.
+"""Asking questions: each shard answers from its state, as of a position of its log that the answer names.
 
-So an answer belongs to one exact position of each shard, whatever process holds the state. The caller waits on the
-event loop: the answers are polled, and no thread is held in between.
+Continuous tasks answer between two steps; with micro-batches a question is a record of the log, which each shard
+answers at that position. Either way the answer knows everything that was acknowledged before the question. The caller
+waits on the event loop, and holds no thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from time import monotonic
 from typing import Any
 
 from service.observing.readiness import missing_parts
 from service.questions.errors import AnswersLate, PipelineAway, QuestionRefused, TooManyQuestions
+from service.questions.inbox import Inbox
 from service.runtime import Stores
 from service.settings import Settings
 from streams import Ask, Clock
-
-_FIRST_S, _LONGEST_S = 0.02, 0.25  # between two polls
 
 
 class Questions:
@@ -29,7 +27,12 @@ class Questions:
         self._stores = stores
         self._settings = settings
         self._clock = clock
+        self._inbox = Inbox(stores.questions)
         self._asking = 0
+
+    def end(self) -> None:
+        """End the thread that reads answers; no question is being asked any more."""
+        self._inbox.end()
 
     async def ask(
         self, stream: str, operator: str, question: Mapping[str, Any], *, key: str | None = None
@@ -40,13 +43,20 @@ class Questions:
         process already asks the maximum number of questions, the pipeline does not run, or a shard cannot answer;
         ``AnswersLate`` if not all shards have answered in time.
         """
-        with self._seat():
-            asked = Ask(id=uuid.uuid4().hex, operator=operator, question=question)
-            shards = await asyncio.to_thread(self._append, stream, asked, key)
+        with self._seat(), self._inbox.awaited() as awaited:
+            asked = Ask(id=awaited.question, operator=operator, question=question)
+            shards = await asyncio.to_thread(self._send, stream, asked, key)
+            wait_s = self._settings.limits.question_wait_s
             try:
-                return _answers(await self._wait(asked.id, shards))
-            finally:
-                await asyncio.to_thread(self._stores.questions.forget, asked.id)
+                async with asyncio.timeout(wait_s):
+                    return _answers(await awaited.wait(shards))
+            except TimeoutError as error:
+                raise AnswersLate(
+                    f"not all of {shards} shards have answered within {wait_s:g} s "
+                    "(FORESTALL_LIMITS__QUESTION_WAIT_S): they answer when they have matched what was in the log "
+                    "before the question; GET /v1/pipeline shows the backlog; try again when it is small",
+                    shards=shards,
+                ) from error
 
     @contextmanager
     def _seat(self) -> Iterator[None]:
@@ -63,31 +73,14 @@ class Questions:
         finally:
             self._asking -= 1
 
-    def _append(self, stream: str, asked: Ask, key: str | None) -> int:
+    def _send(self, stream: str, asked: Ask, key: str | None) -> int:
         missing = missing_parts(self._stores, self._settings, self._clock)
         if missing:
             raise PipelineAway(
                 f"only the pipeline knows the state of transactions, and it does not run: {missing[0]}; GET /v1/ready "
                 "says when it does, and GET /v1/traces/{stream}/{key} reads one transaction from the log"
             )
-        return self._stores.announcements.append(stream, asked, key)
-
-    async def _wait(self, question: str, shards: int) -> Sequence[Mapping[str, Any]]:
-        wait_s = self._settings.limits.question_wait_s
-        end_s, pause_s = monotonic() + wait_s, _FIRST_S
-        while True:
-            found = await asyncio.to_thread(self._stores.questions.read, question, shards)
-            if found is not None:
-                return found
-            if monotonic() >= end_s:
-                raise AnswersLate(
-                    f"not all of {shards} shards have answered within {wait_s:g} s "
-                    "(FORESTALL_LIMITS__QUESTION_WAIT_S): they answer when they have matched what was in the log "
-                    "before the question; GET /v1/pipeline shows the backlog; try again when it is small",
-                    shards=shards,
-                )
-            await asyncio.sleep(min(pause_s, max(0.0, end_s - monotonic())))
-            pause_s = min(2 * pause_s, _LONGEST_S)
+        return self._stores.announcements.ask(stream, asked, self._settings.limits.question_wait_s, key)
 
 
 def _answers(found: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import orjson
 
+from shards.blob import sections_below
 from shards.hosts.trace_ends import TraceEnds
 from shards.operators import NO_OUTPUT, Host, KeyChoice, Observation, Origin, Output, Result, Running, SavedHost
 from streams import (
@@ -163,11 +164,13 @@ class KeyedHost(Host):
             source = (Input(declaration.name, route),)
             definition = Definition(kind=kind, name=name, version=version, inputs=source, body=orjson.loads(text))
             one = operator(definition, declaration)
-            one.load(SavedHost(head=head, sections=_own(sections, str(number))))
+            one.load(SavedHost(head=head, sections=sections_below(sections, str(number))))
             self._operators[name] = one
         if saved is not None:
             self._newest_us = saved.head["newest_us"]
-        self._traces = TraceEnds(declaration, _own(sections, "traces")) if self.has_traces and not route else None
+        self._traces = (
+            TraceEnds(declaration, sections_below(sections, "traces")) if self.has_traces and not route else None
+        )
 
     @property
     def names(self) -> Collection[str]:
@@ -303,8 +306,3 @@ class KeyedHost(Host):
 
     def _all(self, step: Callable[[Operator], Output]) -> Output:
         return Outputs(tuple(step(one) for one in self._operators.values()))
-
-
-def _own(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    """The sections below a prefix, without it."""
-    return {name[len(prefix) + 1 :]: body for name, body in sections.items() if name.startswith(f"{prefix}/")}

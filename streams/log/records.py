@@ -11,6 +11,9 @@ LAYOUT_KEY = "forestall:layout"
 NOTED_KEY = "forestall:log:noted"
 """The number of the indexer's latest batch: the sink writes no other. Absent: Spark's micro-batches are written."""
 
+TASKS_JOB_KEY = "forestall:tasks:job"
+"""The Redis key with the identity of the job whose tasks may hold shards; without it no continuous tasks run."""
+
 
 class RecordKind(StrEnum):
     """Kind of a log entry; the value is stored."""
@@ -54,6 +57,16 @@ class LogEntry:
 def log_key(shard: int) -> str:
     """The Redis key of a shard's log."""
     return f"forestall:log:{shard}"
+
+
+def questions_key(shard: int) -> str:
+    """The Redis key of the questions to a shard that its task has not answered."""
+    return f"{log_key(shard)}:questions"
+
+
+def answers_key(question: str) -> str:
+    """The Redis key of the answers to one asker, whose name and a dot begin the id of a question."""
+    return f"forestall:answers:{question.partition('.')[0]}"
 
 
 def stops_key(shard: int) -> str:

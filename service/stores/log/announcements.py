@@ -1,46 +1,80 @@
-"""Control records that change nothing registered: announcements about event time and about the end of traces."""
+"""Control records that change nothing registered: announcements about event time and the end of traces, questions."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
 from service.stores.log.routes import ROUTES_KEY, require_there
-from streams import LAYOUT_KEY, ControlRecord, encode_control, key_hash, log_key, shard_of
+from streams import (
+    LAYOUT_KEY,
+    TASKS_JOB_KEY,
+    Ask,
+    ControlRecord,
+    ScriptInput,
+    encode_control,
+    key_hash,
+    log_key,
+    shard_of,
+)
 
 _TOKEN_MS = 60_000
 
 
 class Announcements:
-    """Appends announcements to the shards of a log."""
+    """Sends announcements and questions to the shards of a log."""
 
     def __init__(self, client: Client, log: EventLog) -> None:
         self._log = log
         self._append = register(client, "log/append_control")
+        self._ask = register(client, "log/ask")
 
     def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
         """Append a record to every shard or to the shard of a key, all or nothing; returns the number of shards."""
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
+        body = encode_control(record)
+        _, reached = self._sent(
+            self._append, stream, key, {"call": token, "call_ms": _TOKEN_MS, "kind": record.KIND.value, "body": body}
+        )
+        return reached
 
+    def ask(self, stream: str, asked: Ask, life_s: float, key: str | None = None) -> int:
+        """Ask every shard or the shard of a key; returns the number of shards that will answer.
+
+        Continuous tasks answer between two steps; where none run, the question goes through the log. Unanswered
+        questions are dropped after ``life_s``.
+        """
+        given: Mapping[str, ScriptInput] = {
+            "job": TASKS_JOB_KEY,
+            "id": asked.id,
+            "body": encode_control(asked),
+            "life_ms": round(1_000 * life_s),
+        }
+        is_taken, reached = self._sent(self._ask, stream, key, given)
+        return reached if is_taken else self.append(stream, asked, key)
+
+    def _sent(
+        self, script: Callable[..., Any], stream: str, key: str | None, given: Mapping[str, ScriptInput]
+    ) -> tuple[Any, int]:
+        """Call a script with every shard or with the shard of a key; its reply, and the number of shards."""
         reached = 0
 
-        def append(shards: int) -> Any:
+        def send(shards: int) -> Any:
             nonlocal reached
             chosen = range(shards) if key is None else [shard_of(key_hash(key), shards)]
             reached = len(chosen)
-            return self._append(
-                call=token,
+            return script(
                 layout=LAYOUT_KEY,
                 routes=ROUTES_KEY,
                 shards=[log_key(shard) for shard in chosen],
-                call_ms=_TOKEN_MS,
-                kind=record.KIND.value,
                 stream=stream,
-                body=encode_control(record),
                 shard_count=shards,
+                **given,
             )
 
-        require_there(stream, self._log.layout.fitted(append))
-        return reached
+        reply = self._log.layout.fitted(send)
+        require_there(stream, reply)
+        return reply, reached

@@ -6,7 +6,11 @@ import httpx
 import pytest
 
 from api import create_app
+from pipeline.continuous.leases import begin_job
+from pipeline.continuous.query import take_over
+from pipeline.continuous.task import ShardTask, TaskOptions
 from service import AlertSink
+from service.processes.cluster import job_options
 from shards import ShardState, StoredEntry
 from streams import Ask, log_key
 from tests.builders.api import serving
@@ -36,12 +40,26 @@ def match_until(stores, is_over):
             sink(states[name].apply(stored), 0)
 
 
-@pytest.fixture
-def pipeline(orders, stores, clock):
+def hold_until(stores, settings, is_over):
+    """What a continuous task does, without the indexer: it answers by itself."""
+    options = take_over(job_options(settings, stores.log.layout.read(), stores.url, tasks=1))
+    begin_job(stores.client, "job")
+    task = ShardTask(TaskOptions(held=options.held, job="job", wait_ms=20))
+    while not is_over.is_set():
+        task.step()
+    task.end()
+
+
+@pytest.fixture(params=["log", "task"])
+def pipeline(request, orders, stores, clock, settings, tmp_path):
     """A pipeline that runs."""
     stores.heartbeat.beat(clock.now_us())
     is_over = Event()
-    thread = Thread(target=match_until, args=(stores, is_over))
+    if request.param == "log":
+        thread = Thread(target=match_until, args=(stores, is_over))
+    else:
+        own = settings.model_copy(update={"data_dir": tmp_path})
+        thread = Thread(target=hold_until, args=(stores, own, is_over))
     thread.start()
     yield stores
     is_over.set()
@@ -109,7 +127,9 @@ def test_filters_choose(pipeline, orders, sent):
 
 def test_an_answer_is_not_kept(pipeline, orders, sent):
     listed(orders)
-    assert pipeline.client.keys("forestall:question:*") == []
+    listed(orders, key="k")
+    assert pipeline.client.keys("forestall:answers:*") == []
+    assert not any(pipeline.client.xlen(key) for key in pipeline.client.keys("forestall:log:*:questions"))
 
 
 def test_both_endpoints_say_the_same_of_a_transaction(pipeline, orders, sent):

@@ -1,0 +1,106 @@
+"""Questions to shards: their task answers them between two steps, from the states in its memory.
+
+A question names the newest entry of its shard's log at the time of asking, and is answered once the shard has taken
+that entry: so the answer knows everything that was acknowledged before. This holds for a task that has lost its lease
+without knowing it, too. If entries came since, it waits for them; if none came, its state is the current one.
+
+A question is removed with its answer. What a dead task has not answered, the next owner of the shard finds. A question
+that ends its process comes back with it, until it expires, a few seconds after it was asked (``ask.lua``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import orjson
+import redis
+import structlog
+
+from pipeline.held_shards import HeldShards
+from pipeline.sources.log_reading import START, text_of
+from streams import Ask, ForestallError, RecordKind, answers_key, decode_control, position_order, questions_key
+
+MOST_QUESTIONS = 100
+"""Questions to a shard that are read at once."""
+
+_WAITED_S = 30.0  # for entries; whoever asked has given up before
+_LIFE_MS = 30_000
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """A question that was read; ``until`` is the entry that its shard has to take before."""
+
+    shard: int
+    position: str
+    fields: Mapping[bytes, bytes]
+    until: str
+    read_s: float = field(default_factory=time.monotonic)
+
+
+class Questions:
+    """The questions to the shards that a task holds."""
+
+    def __init__(self, server: redis.Redis, shards: HeldShards) -> None:
+        self._server = server
+        self._shards = shards
+        self._read: dict[int, str] = {}  # by shard: the newest question that was read
+        self._waiting: list[_Question] = []
+
+    def afters(self, held: Iterable[int]) -> dict[int, str]:
+        """For each held shard, how far its questions are read; others are forgotten."""
+        self._read = {shard: self._read.get(shard, START) for shard in held}
+        return self._read
+
+    def take(self, shard: int, page: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
+        """Take over the next questions to a shard, with their positions."""
+        for position, fields in page:
+            self._read[shard] = position.decode()
+            until = text_of(fields, b"until") or START
+            self._waiting.append(_Question(shard=shard, position=self._read[shard], fields=fields, until=until))
+
+    def answer(self, at: Mapping[int, str]) -> bool:
+        """Answer the questions to held shards that are far enough; false if there was none.
+
+        ``at`` has the position of each shard.
+        """
+        if not self._waiting:
+            return False
+        oldest = time.monotonic() - _WAITED_S
+        due, self._waiting = _parted(at, [one for one in self._waiting if one.shard in at and one.read_s > oldest])
+        if not due:
+            return False
+        pipe = self._server.pipeline(transaction=False)
+        for question in due:
+            asked, body = self._answered(question, at[question.shard])
+            pipe.rpush(answers_key(asked), body)
+            pipe.pexpire(answers_key(asked), _LIFE_MS)
+            pipe.xdel(questions_key(question.shard), question.position)
+        pipe.execute()
+        return True
+
+    def _answered(self, question: _Question, at: str) -> tuple[str, bytes]:
+        """The id of a question, and the shard's answer as JSON."""
+        stream, identity = text_of(question.fields, b"stream"), text_of(question.fields, b"id")
+        try:
+            asked = cast(Ask, decode_control(RecordKind.ASK, question.fields[b"body"]))
+            return identity, orjson.dumps(self._shards.answer(question.shard, at, stream, asked))
+        # house: allow broad-except: whatever it is, a question must not stop its shard
+        except Exception as error:
+            log.exception("question-not-answered", shard=question.shard, stream=stream)
+            message = error.message if isinstance(error, ForestallError) else f"{type(error).__name__}: {error}"
+            about = {"question": identity, "shard": question.shard, "position": at, "stream": stream}
+            return identity, orjson.dumps({**about, "error": {"message": message}})
+
+
+def _parted(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
+    """The questions whose shards are far enough, and the others."""
+    parts: tuple[list[_Question], list[_Question]] = [], []
+    for one in questions:
+        parts[position_order(one.until) > position_order(at[one.shard])].append(one)
+    return parts
