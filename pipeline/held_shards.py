@@ -25,14 +25,14 @@ import struct
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from pipeline.measures import Spent, Work, stats_row
+from pipeline.measures import Costs, Spent, Work, stats_row
 from pipeline.quarantine import Quarantine
 from pipeline.records import ShardRecords
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex, missing_snapshot, open_snapshots
@@ -48,7 +48,7 @@ from pipeline.sources.log_reading import (
 from pipeline.sources.options import EventLogOptions
 from pipeline.spilled import SpilledStates
 from pipeline.stops import PlacedStops
-from shards import KINDS, Kind, RowBlock, SavedStateError, ShardState, StoredEntry
+from shards import KINDS, Kind, OldestFirst, Policy, RowBlock, SavedStateError, ShardState, StoredEntry
 from streams import Ask, StateLost, log_key, position_order
 
 _ENDINGS_TOLD = 1_000  # per micro-batch: after a backlog there are as many as events, and the newest are listed
@@ -67,11 +67,13 @@ class HeldOptions:
     Attributes:
         handover: Folder on each machine for states on their way from one process to the next; None: no handover.
         kinds: The kinds of operators that shards run; equal in every process.
+        policy: Chooses the next shard of a task, and the next place within a step.
     """
 
     log: EventLogOptions
     handover: Path | None
     kinds: tuple[Kind, ...] = KINDS
+    policy: Policy = field(default_factory=OldestFirst)
 
 
 @dataclass(slots=True)
@@ -85,6 +87,7 @@ class _Held:
     unsaved_bytes: int = 0
     unshared_bytes: int = 0
     size_bytes: int = 0
+    costs: Costs | None = None
 
 
 class HeldShards:
@@ -92,6 +95,7 @@ class HeldShards:
 
     def __init__(self, options: HeldOptions) -> None:
         self._options = options.log
+        self._policy = options.policy
         self._spilled = SpilledStates(options.log, options.kinds)
         self._server = connect(options.log)
         self._records = ShardRecords(self._server, options.log.results)
@@ -156,7 +160,8 @@ class HeldShards:
         when it stops.
         """
         held = self._held[shard]
-        return stats_row(held.state, self._work.pop(shard), held.size_bytes)
+        costs = None if held.costs is None else held.costs.due()
+        return stats_row(held.state, self._work.pop(shard), held.size_bytes, costs)
 
     def answer(self, shard: int, after: str, stream: str, asked: Ask) -> dict[str, Any]:
         """The answer of a shard's state at a position to a question, as ``ShardState.answer``."""
@@ -252,6 +257,8 @@ class HeldShards:
         if held is None or held.state.position != after:
             held = self._held[shard] = self._rebuilt(shard, after)
             held.state.limit_endings(_ENDINGS_TOLD)
+            held.state.schedule(self._policy)
+            held.costs = Costs(held.state)
         return held
 
     def _rebuilt(self, shard: int, position: str) -> _Held:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
-from shards import COUNTED, STATS, FoundRows, RowBlock, ShardState, StoredEntry, row_id
+from shards import COUNTED, STATS, Cost, FoundRows, Metering, RowBlock, ShardState, StoredEntry, row_id
 
 _SHOWN = (
     "events",
@@ -20,6 +23,8 @@ _SHOWN = (
     "watermark_us",
 )
 _OF_AUTO = ("lateness_us",)
+_COSTS_S = 1.0
+_MOST_OPERATORS = 200  # that a report names, of one host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +63,51 @@ class Work:
         self.spent = self.spent.plus(spent)
 
 
-def stats_row(state: ShardState, work: Work, state_bytes: int) -> RowBlock:
+class Costs:
+    """The costs of a state's hosts, reported about once a second; each report counts the one before by half."""
+
+    def __init__(self, state: ShardState) -> None:
+        state.meter(Metering(time.thread_time_ns))
+        self._state = state
+        self._reported = time.monotonic() - _COSTS_S
+        self._seconds = 0.0
+
+    def due(self) -> dict[str, Any] | None:
+        """The costs as plain JSON, and the seconds in which they arose; None: reported less than a second ago."""
+        now = time.monotonic()
+        if now < self._reported + _COSTS_S:
+            return None
+        self._seconds, self._reported = self._seconds + now - self._reported, now
+        found = self._state.costs
+        report = {"at_us": time.time_ns() // 1_000, "seconds": self._seconds, "streams": _costs(found)}
+        self._seconds /= 2
+        for hosts in found.values():
+            for cost, _ in hosts.values():
+                cost.halve()
+        return report
+
+
+def _costs(found: Mapping[str, Mapping[str, tuple[Cost, Collection[str]]]]) -> dict[str, Any]:
+    return {
+        label: {
+            kind: {
+                "rows_in": round(cost.rows_in, 1),
+                "cpu_ns": round(cost.cpu_ns),
+                "rows_out": round(sum(cost.rows_out.values()), 1),
+                "operators": {name: round(cost.rows_out.get(name, 0.0), 1) for name in islice(names, _MOST_OPERATORS)},
+            }
+            for kind, (cost, names) in hosts.items()
+        }
+        for label, hosts in found.items()
+    }
+
+
+def stats_row(state: ShardState, work: Work, state_bytes: int, costs: Mapping[str, Any] | None = None) -> RowBlock:
     """The row of the kind ``stats``; it describes one attempt at some steps and is never stored.
 
-    ``state`` is the state after these steps.
+    ``state`` is the state after these steps, ``costs`` are those of ``Costs.due``.
     """
-    body = {
+    body: dict[str, Any] = {
         "shard": state.shard,
         "after": work.after,
         "process": [socket.gethostname(), os.getpid()],
@@ -77,6 +121,8 @@ def stats_row(state: ShardState, work: Work, state_bytes: int) -> RowBlock:
         "observed": [one.to_json() for one in state.observations()],
         "streams": {label: _shown(measured) for label, measured in state.measures().items()},
     }
+    if costs is not None:
+        body["costs"] = costs
     found = FoundRows.of(STATS, [(row_id(STATS, state.shard, state.position), body)])
     return RowBlock(found=found, stream="", position=state.position, shard=state.shard)
 

@@ -66,6 +66,7 @@ from .observing.logs import configure_logs
 from .observing.measured_lateness import LatenessDecision, MeasuredLateness
 from .observing.metrics import METRICS_FORM, render_metrics
 from .observing.overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
+from .observing.plan import EngineCost, PipelinePlan, pipeline_plan
 from .observing.readiness import missing_parts
 from .observing.stream_usage import StreamUsage, stream_usage
 from .observing.tracing import open_spans
@@ -178,6 +179,7 @@ __all__ = [
     "DryRuns",
     "EmbeddedServer",
     "EmbeddedServerFailed",
+    "EngineCost",
     "EventFilter",
     "EventPage",
     "EventSchema",
@@ -224,6 +226,7 @@ __all__ = [
     "PatternTooLong",
     "PipelineAway",
     "PipelineOverview",
+    "PipelinePlan",
     "PreconditionFailed",
     "ProjectRecord",
     "Pruning",
@@ -307,6 +310,7 @@ __all__ = [
     "pattern_counts",
     "pattern_draft",
     "pipeline_overview",
+    "pipeline_plan",
     "render_metrics",
     "run_process",
     "set_document",

@@ -19,6 +19,7 @@ from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, m
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.routing import RoutedPattern, route_of, routed
 from .kinds.patterns.rules import Rules
+from .metering import Cost, Metering
 from .operators import (
     LATENESS,
     Decider,
@@ -33,6 +34,7 @@ from .operators import (
     own_results,
 )
 from .place import Place
+from .policy import OldestFirst, Policy
 from .results import ANSWER, DEAD_LETTER, DERIVED, REKEYED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, results_of, row_id, rows_of
 from .runs.comparing import Comparison, ComparisonCounts, identity_of
@@ -63,6 +65,7 @@ __all__ = [
     "BoundTexts",
     "Comparison",
     "ComparisonCounts",
+    "Cost",
     "Decider",
     "DeciderState",
     "Deciders",
@@ -78,7 +81,9 @@ __all__ = [
     "InlineShards",
     "Kind",
     "Likeness",
+    "Metering",
     "Observation",
+    "OldestFirst",
     "OperatorRefused",
     "OperatorSuspended",
     "Origin",
@@ -88,6 +93,7 @@ __all__ = [
     "PatternKind",
     "PatternOutput",
     "Place",
+    "Policy",
     "Renderer",
     "Result",
     "ResultKind",

@@ -8,9 +8,9 @@ from typing import TypeAlias
 from shards.derived_place import DerivedPlace
 from shards.entries import Entry, StoredEntry
 from shards.feeds import Feeds, HostKey
-from shards.operators import Output
-from shards.place import Place, Step
-from streams import EventBatch, RecordKind
+from shards.operators import Kind, Output
+from shards.place import Place, Step, known_kind
+from streams import ControlRecordError, Definition, EventBatch, RecordKind, Start
 
 MAIN = ""
 PlaceKey: TypeAlias = tuple[str, str]
@@ -39,6 +39,39 @@ class Derivation:
     def is_timed(self, stream: str) -> bool:
         """Whether passing time matters to a stream that is derived from this one within the shard."""
         return any(self._places[target, MAIN].is_timed for target in self.feeds.downstream(stream))
+
+    def related(self, keys: Iterable[PlaceKey]) -> list[PlaceKey]:
+        """Those of some places whose streams are derived, or feed others within the shard."""
+        known = [key for key in keys if key in self._places]
+        return [key for key in known if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
+
+    def is_in_order(self, batches: Mapping[PlaceKey, Sequence[EventBatch]]) -> bool:
+        """Whether each place can take its batches without late events."""
+        return all(self._places[key].is_in_order(own) for key, own in batches.items() if own)
+
+    def fed_by(self, definition: Definition, start: Start, kinds: Mapping[str, Kind]) -> Feeds:
+        """All feeds after the start of an operator.
+
+        Raises:
+            ControlRecordError: Its target is not a derived stream here, or its own stream is derived from the target.
+        """
+        (source,) = definition.inputs
+        operator = source.stream, source.key, definition.kind, definition.name
+        before = self.feeds.of.get(operator, ()) if start == "migrate" else ()
+        others = self.feeds.without_operator(source.stream, definition.kind, definition.name)
+        feeds = others.with_operator(operator, before)
+        feed = known_kind(definition.kind, kinds).feed(definition)
+        if feed is None:
+            return feeds
+        target = self._places.get((feed.stream, MAIN))
+        if target is None or not target.declaration.derived:
+            what = "not declared" if target is None else "no derived stream"
+            raise ControlRecordError(
+                f"the {definition.kind} {definition.name!r} of stream {source.stream!r} feeds {feed.stream!r}, "
+                f"which is {what} at this place of the log"
+            )
+        feeds.check(source.stream, feed)
+        return feeds.with_operator(operator, (*before, feed))
 
     def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
         """The steps of an entry's stream, each followed by the steps of the streams derived from it."""

@@ -99,7 +99,7 @@ class DerivedPlace(Place):
         for host in self._hosts.values():
             is_behind = host.newest_us is None or host.newest_us < watermark_us
             if is_behind and (host.waits_for_time or self.declaration.idle_timeout is not None):
-                yield entry, host.advance_time(watermark_us)
+                yield entry, self.metering.advance_time(host, watermark_us)
 
     def finish(self, entry: Entry) -> Iterator[Step]:
         """Finish a finite input."""
@@ -128,7 +128,7 @@ class DerivedPlace(Place):
         if len(batch):
             for host in self._hosts.values():
                 if host.names or not self._is_merged:
-                    yield entry, host.process(batch)
+                    yield entry, self.metering.process(host, batch)
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
         """Take out the waiting events before a time, or all of them, in order."""

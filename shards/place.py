@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
+from shards.metering import UNMETERED, Cost
 from shards.operators import (
     LATENESS,
     Host,
@@ -121,6 +122,7 @@ class Place:
     """Orders the events of one key of a stream and hands them to the hosts.
 
     ``route``: name of the further key; empty for the correlation key.
+    ``metering``: how hosts are called; by default they are not measured.
     """
 
     def __init__(
@@ -135,6 +137,13 @@ class Place:
         self._change = 0  # number of the last change of a measured lateness
         self._lags = Lags()
         self._counts = dict.fromkeys(_LATE.values(), 0)
+        self.metering = UNMETERED
+
+    @property
+    def costs(self) -> dict[str, tuple[Cost, Collection[str]]]:
+        """What each host with operators has cost, and their names, by kind."""
+        found = {kind: (self.metering.cost(host), host.names) for kind, host in self._hosts.items() if host.names}
+        return {kind: (cost, names) for kind, (cost, names) in found.items() if cost is not None}
 
     @property
     def declaration(self) -> StreamDeclaration:
@@ -306,7 +315,7 @@ class Place:
         if self._buffer is None:
             for host in self._hosts.values():
                 for last, batch in _in_order(batches, host.newest_us, is_timed=is_timed or host.waits_for_time):
-                    yield entries[last], host.process(batch)
+                    yield entries[last], self.metering.process(host, batch)
             return
         batch = EventBatch.joined(batches)
         if self._measured is not None and not self._route:  # measured once per event: each comes by the correlation key
@@ -337,7 +346,7 @@ class Place:
         """Advance time to the watermark: release the waiting events before it, then let time pass for the hosts."""
         if self._buffer is None:
             for host in self._hosts.values():
-                yield entry, host.advance_time(watermark_us)
+                yield entry, self.metering.advance_time(host, watermark_us)
         else:
             yield from self._released(entry, self._buffer.advance(watermark_us))
 
@@ -363,7 +372,7 @@ class Place:
             if len(batch):
                 yield from self.process([entry], [batch])
             if host.newest_us is not None:
-                yield entry, host.advance_time(host.newest_us)
+                yield entry, self.metering.advance_time(host, host.newest_us)
 
     def answer(self, asked: Ask) -> Answer:
         """A host's answer to a question; its state does not change."""
@@ -435,10 +444,10 @@ class Place:
         watermark_us = None if self._buffer is None else self._buffer.watermark_us
         for host in self._hosts.values():
             if len(batch):
-                yield entry, host.process(batch)
+                yield entry, self.metering.process(host, batch)
             newest_us = host.newest_us
             if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
-                yield entry, host.advance_time(watermark_us)
+                yield entry, self.metering.advance_time(host, watermark_us)
 
     def _with_late(
         self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
@@ -460,7 +469,7 @@ class Place:
             entry = entries[owners[row]]
             yield from self._released(entry, buffer.push(batch.slice(first, row - first)))
             for host in self._hosts.values():
-                yield entry, host.process(batch.slice(row, 1))
+                yield entry, self.metering.process(host, batch.slice(row, 1))
             first = row + 1
         yield from self._released(entries[-1], buffer.push(batch.slice(first)))
 

@@ -29,6 +29,7 @@ from shards.errors import EntryQuarantined, SavedStateError
 from shards.feeds import Feeds
 from shards.format_1 import from_format_1
 from shards.kinds import KINDS_BY_NAME
+from shards.metering import UNMETERED, Cost, Metering
 from shards.operators import (
     Host,
     Kind,
@@ -40,7 +41,8 @@ from shards.operators import (
     no_results,
     own_results,
 )
-from shards.place import Answer, Place, Step, known_kind
+from shards.place import Answer, Place, Step
+from shards.policy import Decoded, OldestFirst, Policy, in_turns
 from shards.rows import OutputRow, RowBlock, dead_letter, results_of, rows_of
 from shards.stops import STOPPED, Stops
 from streams import (
@@ -78,12 +80,7 @@ NO_FEEDS = Feeds({})
 _KINDS = frozenset(kind.value for kind in RecordKind)
 
 
-_Decoded: TypeAlias = tuple[Entry, EventBatch | BatchFormatError]
 _Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
-
-
-def _place_of(entry: Entry) -> _PlaceKey:
-    return entry.stream, entry.route
 
 
 class ShardState:
@@ -114,6 +111,8 @@ class ShardState:
             self._routes.setdefault(stream, {})[route] = None
         self._derivation = Derivation(self._places, feeds)
         self._newest: int | None = None
+        self._policy: Policy = OldestFirst()
+        self._metering = UNMETERED
         self._render: Renderer = own_results
 
     def render(self, renderer: Renderer) -> None:
@@ -126,6 +125,21 @@ class ShardState:
         The limit is per place and correlation key; None means all, the initial value. Not part of the saved state.
         """
         self._newest = most
+
+    def schedule(self, policy: Policy) -> None:
+        """Set the policy that chooses among places; it changes no result, and is not part of the saved state."""
+        self._policy = policy
+
+    def meter(self, metering: Metering) -> None:
+        """Measure the hosts from now on; not part of the saved state."""
+        self._metering = metering
+        for place in self._places.values():
+            place.metering = metering
+
+    @property
+    def costs(self) -> dict[str, dict[str, tuple[Cost, Collection[str]]]]:
+        """What each host has cost, and its operators; by stream as in ``measures``, and by kind."""
+        return {_label(key): found for key, place in self._places.items() if (found := place.costs)}
 
     @property
     def shard(self) -> int:
@@ -327,33 +341,14 @@ class ShardState:
         return cls(head["shard"], position=at, places=named, kinds=kinds, feeds=feeds, stops=stops)
 
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = batches_of) -> list[RowBlock]:
-        """Match the events of entries.
-
-        Consecutive entries of one stream and route are matched together. Where streams are derived from these streams
-        and no event is late, entries of other streams may lie in between: a stream derived from several streams depends
-        on the order of their entries only if an event comes later than its stream has promised.
-        """
+        """Match the events of entries, those of one place after another."""
         if not entries:
             return []
         decoded = list(zip(entries, decode(entries), strict=True))
-        runs = [list(run) for _, run in groupby(decoded, lambda pair: _place_of(pair[0]))]
-        together: dict[_PlaceKey, list[_Decoded]] = {}
-        for run in runs:
-            together.setdefault(_place_of(run[0][0]), []).extend(run)
-        if len(together) < len(runs) and self._is_in_order(together):
-            runs = list(together.values())
-        return [row for run in runs for row in self._matched_run(run)]
+        blocks = in_turns(decoded, self._derivation, self._policy)
+        return [row for block in blocks for row in self._matched_run(block)]
 
-    def _is_in_order(self, together: Mapping[_PlaceKey, Sequence[_Decoded]]) -> bool:
-        """Whether other streams are derived from some of these, and no event is too late for them."""
-        derived = {
-            self._places[key]: [batch for _, batch in decoded if isinstance(batch, EventBatch) and len(batch)]
-            for key, decoded in together.items()
-            if key in self._places and (self.feeds.downstream(key[0]) or self._places[key].declaration.derived)
-        }
-        return bool(derived) and all(place.is_in_order(batches) for place, batches in derived.items() if batches)
-
-    def _matched_run(self, decoded: Sequence[_Decoded]) -> list[RowBlock]:
+    def _matched_run(self, decoded: Sequence[Decoded]) -> list[RowBlock]:
         """Match the events of entries of one stream and route; the rows have the position of the last entry.
 
         Entries without events that can be matched become dead letters.
@@ -499,7 +494,7 @@ class ShardState:
         if (place := self._places.get(key)) is None:
             place = declared_place(declaration, source.key, self._kinds)
             place.begin_like(self._declared(entry))
-        feeds = self._fed_by(definition, start)
+        feeds = self._derivation.fed_by(definition, start, self._kinds)
         place.start(definition, start)
         self._enter(key, place)
         for other in self._places_of(source.stream):
@@ -507,30 +502,6 @@ class ShardState:
                 other.host(definition.kind).stop(definition.name)
         self._derivation = Derivation(self._places, feeds)
         self._forget_unused(source.stream)
-
-    def _fed_by(self, definition: Definition, start: Start) -> Feeds:
-        """All feeds after the start of an operator.
-
-        Raises:
-            ControlRecordError: Its target is not a derived stream here, or its own stream is derived from the target.
-        """
-        (source,) = definition.inputs
-        operator = source.stream, source.key, definition.kind, definition.name
-        before = self.feeds.of.get(operator, ()) if start == "migrate" else ()
-        others = self.feeds.without_operator(source.stream, definition.kind, definition.name)
-        feeds = others.with_operator(operator, before)
-        feed = known_kind(definition.kind, self._kinds).feed(definition)
-        if feed is None:
-            return feeds
-        target = self._places.get((feed.stream, _MAIN))
-        if target is None or not target.declaration.derived:
-            what = "not declared" if target is None else "no derived stream"
-            raise ControlRecordError(
-                f"the {definition.kind} {definition.name!r} of stream {source.stream!r} feeds {feed.stream!r}, "
-                f"which is {what} at this place of the log"
-            )
-        feeds.check(source.stream, feed)
-        return feeds.with_operator(operator, (*before, feed))
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:
         """Stop an operator, whatever its key.
@@ -562,6 +533,7 @@ class ShardState:
 
     def _enter(self, key: _PlaceKey, place: Place) -> None:
         self._places[key] = place
+        place.metering = self._metering
         self._routes.setdefault(key[0], {})[key[1]] = None
 
     def _routed(self, entry: Entry) -> Place:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.schemas.pipeline import PipelineModel
+from api.schemas.pipeline import PipelineModel, PlanModel
 from api.services import Served
-from service import pipeline_overview
+from service import pipeline_overview, pipeline_plan
 
 router = APIRouter(prefix="/pipeline", tags=["pipeline"])
 
@@ -18,3 +18,14 @@ def get_pipeline(services: Served) -> PipelineModel:
     Unknown values are null.
     """
     return PipelineModel.from_domain(pipeline_overview(services.stores, services.clock), services.settings.limits)
+
+
+@router.get("/plan", summary="Get the plan of the pipeline")
+def get_plan(services: Served) -> PlanModel:
+    """Which task holds which shards, how far each shard is, and what the operators of each stream cost.
+
+    Operators of one kind on one key of a stream share an engine: processor time is measured for the engine, results are
+    counted for each operator. Measured are the events of the last seconds, older ones count less; a report comes with a
+    step, about once a second.
+    """
+    return PlanModel.from_domain(pipeline_plan(services.stores, services.settings, services.clock))

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from api.wire import WireModel, moment
-from service import Limits, PipelineOverview, StreamOverview
+from service import EngineCost, Limits, PipelineOverview, PipelinePlan, StreamOverview
 from streams import format_time
 
 
@@ -132,4 +132,70 @@ class PipelineModel(WireModel):
             executors=None
             if seen.executors is None
             else ExecutorsModel(running=seen.executors.running, missing=list(seen.executors.missing)),
+        )
+
+
+class ShardPlanModel(WireModel):
+    """A shard of the plan."""
+
+    shard: int
+    task: str | None = Field(description="Who holds it: a continuous task, or the process of its last micro-batch.")
+    position: str = Field(description="Up to where its log is matched.")
+    lag_s: float = Field(description="How much older the entry at this position is than the newest one.")
+
+
+class OperatorCostModel(WireModel):
+    """An operator of an engine."""
+
+    name: str
+    selectivity: float | None = Field(description="Results per event of the stream.")
+    results_per_s: float
+
+
+class EngineCostModel(WireModel):
+    """The operators of one kind on one key of a stream, over all shards."""
+
+    stream: str = Field(description="Of a further key `<stream>@<key>`.")
+    kind: str
+    events_per_s: float
+    cost_us: float | None = Field(
+        description="Processor time per event, results included, in microseconds; of one operator only where it is "
+        "alone, as all operators of a kind share the engine."
+    )
+    selectivity: float | None = Field(description="Results per event.")
+    priority: float | None = Field(description="`(1 - selectivity) / cost_us`: how much work a microsecond removes.")
+    cores: float = Field(description="Processor time per second.")
+    operators: list[OperatorCostModel] = Field(description="At most 200.")
+
+    @classmethod
+    def from_domain(cls, engine: EngineCost) -> Self:
+        """The wire form."""
+        return cls.copying(engine, operators=[OperatorCostModel.copying(one) for one in engine.operators])
+
+
+class TaskModel(WireModel):
+    """A task or process that matches."""
+
+    name: str
+    shards: list[int]
+
+
+class PlanModel(WireModel):
+    """The plan of the pipeline."""
+
+    runtime: str = Field(description="`continuous` or `micro-batch`.")
+    policy: str = Field(description="How the next shard, and within a step the next stream, is chosen.")
+    tasks: list[TaskModel]
+    shards: list[ShardPlanModel]
+    engines: list[EngineCostModel]
+
+    @classmethod
+    def from_domain(cls, plan: PipelinePlan) -> Self:
+        """The wire form."""
+        return cls(
+            runtime=plan.runtime,
+            policy=plan.policy,
+            tasks=[TaskModel(name=name, shards=list(shards)) for name, shards in sorted(plan.tasks.items())],
+            shards=[ShardPlanModel.copying(one, task=one.task or None) for one in plan.shards],
+            engines=[EngineCostModel.from_domain(engine) for engine in plan.engines],
         )

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -17,7 +17,6 @@ import structlog
 from pipeline.continuous.blocks import BlockWriter, Step, positions, to_bytes
 from pipeline.continuous.keys import FAILURE_KEY, WAKE_KEY
 from pipeline.continuous.leases import LIFE_S, Beats, Leases
-from pipeline.continuous.policy import OldestFirst, Policy
 from pipeline.continuous.questions import MOST_QUESTIONS, Questions
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reading import START, connect, stored_entry
@@ -42,7 +41,6 @@ class TaskOptions:
 
     held: HeldOptions
     job: str
-    policy: Policy = field(default_factory=OldestFirst)
     life_s: float = LIFE_S
     wait_ms: int = 1_000
 
@@ -87,7 +85,7 @@ class ShardTask:
             return False
         waiting = self._waiting()
         while waiting and time.monotonic() < self._renewed + _RENEWED_S:
-            shard = self._options.policy.choose(waiting)
+            shard = self._options.held.policy.choose(waiting)
             self._advance(shard, waiting.pop(shard))
         self._questions.answer(self._at)
         return True

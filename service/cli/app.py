@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "status": (
             "Show whether the service is ready, its backlog, and the state of its streams. Exit status 1: not ready."
         ),
+        "pipeline": "The pipeline of the running service.",
         "reshard": "Increase the number of shards of a stopped service.",
         "backup": "Back up a stopped service: Redis, checkpoint and saved states, in one file.",
         "restore": "Restore a backup; the whole file is checked before anything is changed.",
@@ -72,7 +73,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 
 _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "Run": ("serve", "status", "demo", "doctor", "warm-up", "settings"),
+        "Run": ("serve", "status", "pipeline", "demo", "doctor", "warm-up", "settings"),
         "Send events": ("replay", "feed"),
         "Look": ("events", "alerts", "traces", "endings", "deviations", "derived-events", "dead-letters"),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),

@@ -27,7 +27,7 @@ from .log.event_log import EventLog, LogLimits, Receipt, Submission
 from .log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
 from .log.feeds import FeedMark, FeedStep, FeedStore
 from .log.layout import Layout, LayoutStore
-from .log.pipeline_status import ExecutorReport, PipelineStatus, ShardReport, StreamReport
+from .log.pipeline_status import ExecutorReport, HostCost, PipelineStatus, ShardReport, StreamReport
 from .log.stream_times import StreamTimes, StreamTimesStore
 from .log.tail import LogTail
 from .questions import QuestionStore
@@ -120,6 +120,7 @@ __all__ = [
     "FollowMode",
     "Following",
     "Heartbeat",
+    "HostCost",
     "IdLimits",
     "KeyPart",
     "KeyStore",

@@ -14,6 +14,9 @@ NOTED_KEY = "forestall:log:noted"
 TASKS_JOB_KEY = "forestall:tasks:job"
 """The Redis key with the identity of the job whose tasks may hold shards; without it no continuous tasks run."""
 
+TASKS_OWNERS_KEY = "forestall:tasks:owners"
+"""The Redis hash with the task that holds each shard."""
+
 
 class RecordKind(StrEnum):
     """Kind of a log entry; the value is stored."""

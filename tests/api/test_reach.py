@@ -169,6 +169,7 @@ FOREIGN: list[tuple[str, str, object]] = [
     ("POST", "/v1/traces/payments/k/end", None),
     ("GET", "/v1/workflows/order", None),
     ("GET", "/v1/pipeline", None),
+    ("GET", "/v1/pipeline/plan", None),
     ("GET", "/metrics", None),
 ]
 

@@ -1,4 +1,6 @@
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -62,6 +64,23 @@ def test_processes_that_take_turns_find_the_state_where_the_other_left_it(log, o
     for start in range(0, ENTRIES, 2):
         rows += advance(processes[start // 2 % 2], log, start, start + 2)
     assert without_stats(rows) == expected()
+
+
+def test_reports_have_the_costs_of_the_last_seconds(log, options, monkeypatch):
+    now = [100.0]
+    clocks = SimpleNamespace(monotonic=lambda: now[0], thread_time_ns=time.thread_time_ns, time_ns=time.time_ns)
+    monkeypatch.setattr("pipeline.measures.time", clocks)
+    held, found = HeldShards(options), []
+    for start in range(0, ENTRIES, 2):
+        (report,) = bodies(advance(held, log, start, start + 2), "stats")
+        found.append(report.get("costs"))
+        now[0] += 0.6
+    assert [report is not None for report in found] == [True, False, True, False, True, False]
+    (first, last) = (found[2]["streams"]["orders"]["pattern"], found[4]["streams"]["orders"]["pattern"])
+    assert (first["rows_in"], first["rows_out"], first["operators"]) == (4.0, 3.0, {"pair": 3.0})
+    assert (last["rows_in"], last["rows_out"]) == (6.0, 8.5)
+    assert found[4]["seconds"] == pytest.approx(1.2 + 0.6 + 0.25)
+    assert first["cpu_ns"] > 0
 
 
 @pytest.mark.parametrize(("least_bytes", "handed_over"), [(0, {10, 12}), (10**9, {2})])

@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,7 @@ from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
 from streams import position_order
+from tests.builders.policies import AnyFirst
 from tests.builders.service import HandClock, settings_for
 from tests.service.test_derived_chain import ORDERS, REGISTERED, Job, expected, posted, settled
 
@@ -34,7 +36,8 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow]
 class Continuous:
     """Tasks and the indexer of a continuous job in one thread."""
 
-    def __init__(self, settings, stores, tasks=2, kills=0.05):
+    def __init__(self, settings, stores, tasks=2, kills=0.05, policy=None):
+        self.policy = policy
         self.options = take_over(job_options(settings, stores.log.layout.read(), stores.url, tasks=1))
         self.server = connect(self.options.log)
         self.sink = AlertSink(stores, HandClock())
@@ -44,7 +47,8 @@ class Continuous:
         self.indexer, self.routed = self.recovered(), []
 
     def task(self):
-        return ShardTask(TaskOptions(held=self.options.held, job="job", wait_ms=1))
+        held = self.options.held if self.policy is None else replace(self.options.held, policy=self.policy)
+        return ShardTask(TaskOptions(held=held, job="job", wait_ms=1))
 
     def recovered(self):
         indexer = Indexer(self.options.log, self.sink.index, lambda _: None, self.sink.route)
@@ -119,7 +123,7 @@ def come_to_rest(job, stores, chance):
 @pytest.mark.parametrize("seed", range(4))
 def test_any_schedule_gives_the_rows_of_one_process(stores, settings, seed):
     chance, batches = random.Random(seed), posted(seed)
-    job = Continuous(settings, stores, tasks=1 + seed % 3)
+    job = Continuous(settings, stores, tasks=1 + seed % 3, policy=None if seed % 2 else AnyFirst(chance))
     try:
         post(stores, settings, batches, [job], chance)
         come_to_rest(job, stores, chance)

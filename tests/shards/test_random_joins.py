@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from joins import Item, JoinInput, JoinRefused, Why, read_join
 from joins.outer import FINISHED
-from shards import InlineShards, RowBlock, ShardState
+from shards import InlineShards, OldestFirst, Policy, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
 from streams import (
     Event,
@@ -460,6 +460,7 @@ def run_in_shards(
     shards: int,
     cuts: set[int],
     divided_at: int | None = None,
+    policy: Policy | None = None,
 ) -> list[RowBlock]:
     """Rows of the events, with cuts at which everything is matched, saved and loaded.
 
@@ -469,8 +470,11 @@ def run_in_shards(
         shards: How many there are.
         cuts: Events behind which there is a cut.
         divided_at: The event behind which one shard is divided into three.
+        policy: What chooses among places.
     """
     inline, rows = begun(document, shards), list[RowBlock]()
+    for state in inline.states:
+        state.schedule(policy or OldestFirst())
     is_routed = any(one.get("key") == "order" for one in document["inputs"])
     far = [(name, Event(id=f"far-{name}", type="Z", time_us=FAR_US, key="far", data={})) for name in STREAMS]
     for number, (stream, event) in enumerate([*made, *far]):

@@ -17,13 +17,14 @@ from service.stores.connection import PREFIX, Client, register
 from service.stores.log.backlog import APPENDED_KEY, MARKS_KEPT, MARKS_KEY, MATCHED_KEY
 from service.stores.records import decode, encode
 from shards import COUNTED, OutputRow
-from streams import log_key
+from streams import TASKS_JOB_KEY, TASKS_OWNERS_KEY, log_key
 
 SHARDS_KEY = PREFIX + "pipeline:shards"
 TOTALS_KEY = PREFIX + "pipeline:totals"
 LATEST_KEY = PREFIX + "pipeline:latest"
 STARTED_KEY = PREFIX + "pipeline:started"
 EXECUTORS_KEY = PREFIX + "pipeline:executors"
+COSTS_KEY = PREFIX + "pipeline:costs"
 
 _EXECUTORS_S = 60
 
@@ -55,12 +56,40 @@ class StreamReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardReport:
-    """The latest report of a shard: its position in its log, the size of its saved state, and its streams by name."""
+    """The latest report of a shard: its position in its log, the size of its saved state, and its streams by name.
+
+    ``process`` is the machine and the process id of the process that matched it; empty: unknown.
+    """
 
     shard: int
     position: str
     state_bytes: int | None
     streams: Mapping[str, StreamReport]
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCost:
+    """The measured cost of the operators of a kind at one key of a stream, in a shard.
+
+    Attributes:
+        at_us: When it was measured, microseconds UTC.
+        seconds: The time in which it arose; older steps count less.
+        rows_in: Events that were processed in that time.
+        rows_out: Results of the operators.
+        cpu_ns: Processor time.
+        operators: Results by operator.
+    """
+
+    shard: int
+    stream: str
+    kind: str
+    at_us: int
+    seconds: float
+    rows_in: float
+    rows_out: float
+    cpu_ns: float
+    operators: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +116,11 @@ class PipelineStatus:
         """
         if not rows:
             return []
+        costs: dict[Any, Any] = {
+            row.shard: encode(**cost) for row in rows if (cost := orjson.loads(row.body).get("costs"))
+        }
+        if costs:
+            self._client.hset(COSTS_KEY, mapping=costs)
         fresh = self._note(
             appended=APPENDED_KEY,
             matched=MATCHED_KEY,
@@ -140,6 +174,32 @@ class PipelineStatus:
         found = cast("dict[bytes, bytes]", self._client.hgetall(TOTALS_KEY))
         return {tuple(orjson.loads(field)): int(count) for field, count in found.items()}
 
+    def costs(self) -> list[HostCost]:
+        """The measured costs of operators, by shard, stream and kind."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(COSTS_KEY))
+        return [
+            HostCost(
+                shard=int(shard), stream=stream, kind=kind, at_us=record["at_us"], seconds=record["seconds"], **measured
+            )
+            for shard, body in sorted(found.items(), key=lambda pair: int(pair[0]))
+            for record in (decode(body, f"the costs of shard {shard.decode()}"),)
+            for stream, kinds in record["streams"].items()
+            for kind, measured in kinds.items()
+        ]
+
+    def ends(self, shards: int) -> list[str]:
+        """The position of the newest entry of each shard's log."""
+        pipe = self._client.pipeline(transaction=False)
+        for shard in range(shards):
+            pipe.xrevrange(log_key(shard), count=1)
+        return [found[0][0].decode() if found else "0-0" for found in pipe.execute()]
+
+    def owners(self) -> dict[int, str]:
+        """The continuous task that holds each shard, by its name; none where no such tasks run."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(TASKS_OWNERS_KEY))
+        is_running = self._client.exists(TASKS_JOB_KEY)
+        return {int(shard): task.decode() for shard, task in found.items()} if is_running else {}
+
     def shards(self) -> list[ShardReport]:
         """The latest report of each shard; shards that never reported are left out."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(SHARDS_KEY))
@@ -149,7 +209,7 @@ class PipelineStatus:
 
 def report_of(row: OutputRow) -> bytes:
     """A shard's report in its stored form."""
-    members = {name: value for name, value in orjson.loads(row.body).items() if name != "observed"}
+    members = {name: value for name, value in orjson.loads(row.body).items() if name not in ("observed", "costs")}
     return encode(**{**members, "shard": row.shard, "position": row.position})
 
 
@@ -160,7 +220,11 @@ def _field(*names: str) -> str:
 def _report(record: Mapping[str, Any]) -> ShardReport:
     streams = {name: _stream_report(report) for name, report in record.get("streams", {}).items()}
     return ShardReport(
-        shard=record["shard"], position=record["position"], state_bytes=record.get("state_bytes"), streams=streams
+        shard=record["shard"],
+        position=record["position"],
+        state_bytes=record.get("state_bytes"),
+        streams=streams,
+        process="-".join(map(str, record.get("process", ()))),
     )
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+from streams import TASKS_JOB_KEY, TASKS_OWNERS_KEY, log_key
 from tests.builders.service import stats_row
 
 pytestmark = pytest.mark.redis
@@ -92,3 +93,59 @@ def test_a_running_pipeline_is_told_with_its_backlog_and_its_latest_batch(orders
             "events_without_key": None,
         }
     ]
+
+
+def test_at_first_the_plan_is_empty(http, stores):
+    shards = [{"shard": shard, "task": None, "position": "0-0", "lag_s": 0.0} for shard in range(stores.log.shards())]
+    assert http.get("/v1/pipeline/plan").json() == {
+        "runtime": "continuous",
+        "policy": "oldest-first",
+        "tasks": [],
+        "shards": shards,
+        "engines": [],
+    }
+
+
+def costs(at_us, seconds, rows_in, cpu_us, **operators):
+    measured = {
+        "rows_in": rows_in,
+        "cpu_ns": cpu_us * 1_000,
+        "rows_out": sum(operators.values()),
+        "operators": operators,
+    }
+    return {"at_us": at_us, "seconds": seconds, "streams": {"orders": {"pattern": measured}}}
+
+
+def test_a_plan_has_shards_by_task_and_costs_over_all_shards(http, stores, clock):
+    now = clock.now_us()
+    rows = [
+        stats_row(0, "1000-0", process=["host", 7], costs=costs(now, 2.0, 100, 600, a=10, b=0)),
+        stats_row(1, "2000-0", process=["host", 8], costs=costs(now - 60_000_000, 4.0, 100, 200, a=30, b=10)),
+    ]
+    stores.client.xadd(log_key(0), {"kind": "tick"}, id="3500-0")
+    stores.client.xadd(log_key(1), {"kind": "tick"}, id="2000-0")
+    stores.pipeline_status.note(rows)
+    told = http.get("/v1/pipeline/plan").json()
+    assert told["tasks"] == [{"name": "host-7", "shards": [0]}, {"name": "host-8", "shards": [1]}]
+    assert [(one["position"], one["lag_s"]) for one in told["shards"][:2]] == [("1000-0", 2.5), ("2000-0", 0.0)]
+    assert told["engines"] == [
+        {
+            "stream": "orders",
+            "kind": "pattern",
+            "events_per_s": 50.0,
+            "cost_us": 4.0,
+            "selectivity": 0.25,
+            "priority": 0.1875,
+            "cores": 0.0003,
+            "operators": [
+                {"name": "a", "selectivity": 0.2, "results_per_s": 5.0},
+                {"name": "b", "selectivity": 0.05, "results_per_s": 0.0},
+            ],
+        }
+    ]
+    stores.client.hset(TASKS_OWNERS_KEY, mapping={"0": "t1", "1": "t1"})
+    stores.client.set(TASKS_JOB_KEY, "job")
+    stores.pipeline_status.note([stats_row(0, "3500-0", costs=costs(now, 1.0, 0, 0))])
+    told = http.get("/v1/pipeline/plan").json()
+    assert told["tasks"] == [{"name": "t1", "shards": [0, 1]}]
+    assert told["engines"][0]["events_per_s"] == 0.0

@@ -1,0 +1,118 @@
+"""Metering: what hosts cost and make, measured around their calls.
+
+The operators of a host share its engine, so only the host has a cost; rows are counted for each operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from shards.operators import Host, Origin, Output, Result
+from shards.results import REKEYED
+from streams import EventBatch
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(slots=True)
+class Cost:
+    """What a host has cost; older costs count less (``halve``).
+
+    Attributes:
+        rows_in: Events that the host has processed.
+        cpu_ns: Processor time for them, for passing time and for the results, in nanoseconds.
+        rows_out: Results by the name of their operator; an empty name: of the host itself.
+    """
+
+    rows_in: float = 0.0
+    cpu_ns: float = 0.0
+    rows_out: dict[str, float] = field(default_factory=dict)
+
+    def add_out(self, operator: str, rows: int) -> None:
+        """Count results of an operator."""
+        self.rows_out[operator] = self.rows_out.get(operator, 0.0) + rows
+
+    def halve(self) -> None:
+        """Count everything so far by half."""
+        self.rows_in, self.cpu_ns = self.rows_in / 2, self.cpu_ns / 2
+        self.rows_out = {name: rows / 2 for name, rows in self.rows_out.items()}
+
+
+class Metering:
+    """Calls hosts and measures them with ``clock``, which counts the nanoseconds of this thread."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._costs: dict[Host, Cost] = {}
+
+    def cost(self, host: Host) -> Cost | None:
+        """What a host has cost so far; None: it was not called."""
+        return self._costs.get(host)
+
+    def process(self, host: Host, batch: EventBatch) -> Output:
+        """Let a host process events."""
+        cost = self._costs.setdefault(host, Cost())
+        cost.rows_in += len(batch)
+        begun = self._clock()
+        output = host.process(batch)
+        cost.cpu_ns += self._clock() - begun
+        return _Metered(output, cost, self._clock)
+
+    def advance_time(self, host: Host, watermark_us: int) -> Output:
+        """Let time pass for a host."""
+        cost = self._costs.setdefault(host, Cost())
+        begun = self._clock()
+        output = host.advance_time(watermark_us)
+        cost.cpu_ns += self._clock() - begun
+        return _Metered(output, cost, self._clock)
+
+
+class _Unmetered(Metering):
+    """Calls hosts and measures nothing."""
+
+    def process(self, host: Host, batch: EventBatch) -> Output:
+        return host.process(batch)
+
+    def advance_time(self, host: Host, watermark_us: int) -> Output:
+        return host.advance_time(watermark_us)
+
+
+UNMETERED: Metering = _Unmetered(lambda: 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Metered:
+    """An output whose results are counted, and measured as they are made."""
+
+    output: Output
+    cost: Cost
+    clock: Callable[[], int]
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """The results."""
+        for result in self._timed(self.output.results(origin)):
+            self._count(result)
+            yield result
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """The derived events."""
+        return self._timed(self.output.derived())
+
+    def _timed(self, items: Iterator[_Item]) -> Iterator[_Item]:
+        while True:
+            begun = self.clock()
+            item = next(items, None)
+            self.cost.cpu_ns += self.clock() - begun
+            if item is None:
+                return
+            yield item
+
+    def _count(self, result: Result) -> None:
+        if isinstance(result, tuple):
+            kind, _, body = result
+            self.cost.add_out(kind.subject_of(body), 1)
+        elif result.kind is not REKEYED:  # results of the kind ``derived`` are the same events
+            for pair in result.subjects.value_counts().to_pylist():
+                self.cost.add_out(pair["values"], pair["counts"])
