@@ -90,12 +90,14 @@ class Questions:
         try:
             asked = cast(Ask, decode_control(RecordKind.ASK, question.fields[b"body"]))
             return identity, orjson.dumps(self._shards.answer(question.shard, at, stream, asked))
+        except ForestallError as error:
+            reason = error.message
         # house: allow broad-except: whatever it is, a question must not stop its shard
         except Exception as error:
             log.exception("question-not-answered", shard=question.shard, stream=stream)
-            message = error.message if isinstance(error, ForestallError) else f"{type(error).__name__}: {error}"
-            about = {"question": identity, "shard": question.shard, "position": at, "stream": stream}
-            return identity, orjson.dumps({**about, "error": {"message": message}})
+            reason = f"{type(error).__name__}: {error}"
+        about = {"question": identity, "shard": question.shard, "position": at, "stream": stream}
+        return identity, orjson.dumps({**about, "error": {"message": reason}})
 
 
 def _parted(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
