@@ -5,9 +5,9 @@
 Input: orders of the whole workload, Q1, Q2 and EP1 with the constraints of the order workflow, appended to a log of
 eight shards in requests of 50 to 10,000 events. One shard takes its entries one by one, as a service with little
 traffic does; its state has seen the first half of them. *step* is decoding, matching and the rows with their ids,
-words and JSON, without Redis; hosts are measured, as in a service. *statistics* is the report on a step, which a caller needs about once a second. *us an
-event* is the step divided by its events, with its ratio to that of the largest steps of the same run. Milliseconds
-are thread time, the median of all rounds.
+words and JSON, without Redis; hosts are measured, as in a service. *statistics* is the report on a step, which a caller
+needs about once a second. *us an event* is the step divided by its events, with its ratio to that of the largest steps
+of the same run. Milliseconds are thread time, the median of all rounds.
 
 ``--before`` is the interpreter of another checkout that has this file: it runs the same steps, in turn with those of
 this one, and the ratio is the median over pairs of rounds. The rows must be equal.
