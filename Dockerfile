@@ -16,6 +16,7 @@ RUN pip install --no-deps --require-hashes --no-build-isolation -r requirements/
 COPY pyproject.toml README.md ./
 COPY streams streams
 COPY joins joins
+COPY aggregates aggregates
 COPY nfa nfa
 COPY constraints constraints
 COPY workflows workflows

@@ -13,6 +13,7 @@ from nfa.automata.query_building import build_query
 from nfa.combinations import CombinedCondition, parse_condition
 from nfa.comparability import KindsRead, incomparable
 from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
+from nfa.event_expressions import EventExpression, columns_of_events, parse_event_expression
 from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
 from nfa.guards.protocol import (
     OTHER,
@@ -132,6 +133,7 @@ __all__ = [
     "Ending",
     "EndingColumns",
     "EventClass",
+    "EventExpression",
     "Expression",
     "Furthest",
     "Gap",
@@ -187,6 +189,7 @@ __all__ = [
     "awaited_types",
     "build_query",
     "check_stream",
+    "columns_of_events",
     "describe_atom",
     "describe_expression",
     "describe_node",
@@ -199,6 +202,7 @@ __all__ = [
     "matching_exercise",
     "operands_of",
     "parse_condition",
+    "parse_event_expression",
     "parse_pattern",
     "parse_patterns",
     "parse_step",

@@ -39,6 +39,13 @@ CALCULATE: Mapping[ArithmeticOperator, Callable[[Any, Any], Any]] = {
 
 _INT64 = range(-(2**63), 2**63)
 _FEW_ROWS = 256
+_PLAIN: Sequence[Callable[[int, float, str], Any]] = (  # by kind
+    lambda integer, number, text: None,
+    lambda integer, number, text: integer != 0,
+    lambda integer, number, text: integer,
+    lambda integer, number, text: number,
+    lambda integer, number, text: text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,14 @@ class Values:
 
     def take(self, rows: NDArray[np.intp]) -> Values:
         return Values(self.kinds[rows], self.integers[rows], self.floats[rows], self.texts[rows])
+
+    def to_list(self) -> list[bool | int | float | str | None]:
+        """The values as plain JSON."""
+        columns = (self.kinds, self.integers, self.floats, self.texts)
+        return [
+            _PLAIN[kind](integer, number, text)
+            for kind, integer, number, text in zip(*(one.tolist() for one in columns), strict=True)
+        ]
 
     @property
     def is_number(self) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from streams import folder_of_package
 
-SHIPPED = ("streams", "joins", "nfa", "constraints", "workflows", "shards", "pipeline")
+SHIPPED = ("streams", "joins", "aggregates", "nfa", "constraints", "workflows", "shards", "pipeline")
 
 _LEFT_OUT = {"__pycache__"}
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources give equal archives

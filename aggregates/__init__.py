@@ -1,0 +1,18 @@
+"""Aggregates: counts, sums and other values over windows of the events of a stream, by group.
+
+Purpose: keep the values of each group current while events come, leave and are retracted, and report a group when a
+condition over its values becomes true or false, or when its window ends. Promises: values are exact and depend on the
+events of the window only; neither batch boundaries nor saving and loading change a result; what a group keeps is gone
+when its window is empty.
+
+The modules, in the order of their use: ``document`` reads the document (``windows``, ``values`` and ``having`` read
+parts of it). ``rows`` has the events as an aggregate takes them in. ``accumulators`` has one value over events that
+come and go, ``contents`` a window with its values, ``groups`` a group with its windows, its time and its past values.
+``running`` is an aggregate that runs; ``emitting`` makes its derived events. ``explaining`` describes it in words.
+``asking`` answers questions over the same rows: it needs ``rows.EventRows`` only.
+"""
+
+from aggregates.document import AggregateBody, read_aggregate
+from aggregates.errors import AggregateError, AggregateRefused, AggregateStateError
+
+__all__ = ["AggregateBody", "AggregateError", "AggregateRefused", "AggregateStateError", "read_aggregate"]

@@ -1,0 +1,161 @@
+"""The document of an aggregate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from aggregates.errors import AggregateRefused
+from aggregates.having import Having, read_having
+from aggregates.values import AggregateValue, read_values
+from aggregates.windows import Window, read_window
+from streams import listed
+
+MEMBERS = tuple("of where by values window having clear events type memory ask".split())
+USUAL_ROWS = 2_000_000
+"""Events that an aggregate may hold in one shard, unless its document has ``memory``."""
+
+_ATTRIBUTE = re.compile(r"[^\s.,()`'\"]+(\.[^\s.,()`'\"]+)*")
+_RESERVED = ("from", "to", "events")
+_MOST_EVENTS = 1_000
+_MOST_BY = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateBody:
+    """An aggregate, as its document describes it.
+
+    Attributes:
+        of: The stream.
+        where: The condition of the events that count; None: all count.
+        by: The attributes that form groups; ``key`` is the correlation key, ``type`` the event type; empty: one group.
+        having: The condition by which a group is reported; None: windows are reported as they end, and other windows
+            after each event.
+        clear: Whether an event is emitted when the condition becomes false.
+        events: At most this many of the newest events of a group are in its derived events.
+        event_type: Type of the derived events; None: the name of the aggregate.
+        most_rows: The most events that are held in one shard.
+        ask: The questions that can be asked at any time; None: none.
+    """
+
+    of: str
+    where: str | None
+    by: tuple[str, ...]
+    values: tuple[AggregateValue, ...]
+    window: Window
+    having: Having | None = None
+    clear: bool = False
+    events: int = 0
+    event_type: str | None = None
+    most_rows: int = USUAL_ROWS
+    ask: Mapping[str, Any] | None = None
+
+    @property
+    def is_global(self) -> bool:
+        """Whether all groups have to be in one shard."""
+        return not self.by or bool(self.having and self.having.overall)
+
+    @property
+    def emits_each(self) -> bool:
+        """Whether the values are emitted after each event of a group."""
+        return self.having is None and not self.window.ends and self.ask is None
+
+
+def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
+    """Read the document of an aggregate.
+
+    Raises:
+        AggregateRefused: A member is missing, unknown or wrong; the message names it.
+    """
+    if strangers := sorted(map(str, document.keys() - set(MEMBERS))):
+        raise AggregateRefused(f"an aggregate has no {listed(strangers)}; it takes {', '.join(MEMBERS)}")
+    values = read_values(document.get("values"))
+    by = _by(document.get("by"))
+    for name in (*by, *(one.name for one in values)):
+        if name in _RESERVED:
+            raise AggregateRefused(f"the name {name!r} is a member of derived events; give it another one")
+    if twice := sorted({one.name for one in values} & set(by)):
+        raise AggregateRefused(f"{listed(twice)}: a value cannot have the name of an attribute in 'by'", field="values")
+    having = read_having(document["having"], [one.name for one in values]) if "having" in document else None
+    body = AggregateBody(
+        of=_text(document, "of") or "",
+        where=_text(document, "where"),
+        by=by,
+        values=values,
+        window=read_window(document.get("window")),
+        having=having,
+        clear=_flag(document, "clear"),
+        events=_number(document, "events", _MOST_EVENTS),
+        event_type=_text(document, "type"),
+        most_rows=_rows(document.get("memory")),
+        ask=MappingProxyType(document["ask"]) if "ask" in document else None,
+    )
+    _check(body)
+    return body
+
+
+def _check(body: AggregateBody) -> None:
+    """Refuse members that do not go together."""
+    if not body.of:
+        raise AggregateRefused("an aggregate needs 'of', the name of its stream", field="of")
+    if body.clear and body.having is None:
+        raise AggregateRefused("'clear' reports that 'having' became false, and there is no 'having'", field="clear")
+    if body.clear and body.window.is_fixed:
+        raise AggregateRefused(
+            "'clear' has no meaning in tumbling and hopping windows: each is examined once, at its end", field="clear"
+        )
+    every_us = body.window.every_us
+    for one in body.having.earlier if body.having is not None else ():
+        if every_us and one.ago_us % every_us:
+            raise AggregateRefused(
+                f"having: no window ends {one.name.partition(', ')[2].rstrip(')')} before another one ends; use a "
+                "multiple of the distance between two windows",
+                field="having",
+            )
+    if body.having is not None and body.having.overall and body.window.kind not in ("sliding", "tumbling", "hopping"):
+        raise AggregateRefused("having: all(...) needs a sliding, tumbling or hopping window", field="having")
+
+
+def _by(value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(names, list | tuple) or not all(
+        isinstance(one, str) and _ATTRIBUTE.fullmatch(one) for one in names
+    ):
+        raise AggregateRefused("'by' is a list of attributes such as [shop, region]", field="by")
+    found = tuple(one.removeprefix("data.") for one in names)
+    if len(set(found)) != len(found) or len(found) > _MOST_BY:
+        raise AggregateRefused(f"'by' names an attribute twice, or more than {_MOST_BY}", field="by")
+    return found
+
+
+def _text(document: Mapping[str, Any], name: str) -> str | None:
+    value = document.get(name)
+    if name in document and (not isinstance(value, str) or not value.strip()):
+        raise AggregateRefused(f"{name!r} of an aggregate is a text, and not {value!r}", field=name)
+    return value
+
+
+def _flag(document: Mapping[str, Any], name: str) -> bool:
+    value = document.get(name, False)
+    if not isinstance(value, bool):
+        raise AggregateRefused(f"{name!r} of an aggregate is true or false, and not {value!r}", field=name)
+    return value
+
+
+def _number(document: Mapping[str, Any], name: str, most: int) -> int:
+    value = document.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise AggregateRefused(f"{name!r} of an aggregate is a number up to {most:,}, and not {value!r}", field=name)
+    return value
+
+
+def _rows(value: object) -> int:
+    if value is None:
+        return USUAL_ROWS
+    rows = value.get("rows") if isinstance(value, Mapping) and value.keys() == {"rows"} else None
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
+        raise AggregateRefused("'memory' of an aggregate is {rows: N}, the most events per shard", field="memory")
+    return rows

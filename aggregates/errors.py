@@ -1,0 +1,17 @@
+"""Errors of aggregates."""
+
+from __future__ import annotations
+
+from streams import ForestallError
+
+
+class AggregateError(ForestallError, code="aggregate"):
+    """An aggregate or its saved state is faulty."""
+
+
+class AggregateRefused(AggregateError, code="aggregate-refused", fault="caller"):
+    """A document describes no aggregate; the message names the member."""
+
+
+class AggregateStateError(AggregateError, code="aggregate-state"):
+    """A saved state of an aggregate is damaged, or has a format that this release does not know."""

@@ -1,0 +1,81 @@
+"""The condition over the values of a group (``having``), with the values of an earlier time and over all groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from aggregates.errors import AggregateRefused
+from aggregates.windows import read_duration
+
+_BEFORE = re.compile(r"\bbefore\s*\(\s*([A-Za-z_]\w*)\s*,\s*([^()]*?)\s*\)")
+_ALL = re.compile(r"\ball\s*\(\s*([A-Za-z_]\w*)\s*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A value of the same group at an earlier time: ``before(n, 7 d)``.
+
+    Attributes:
+        name: The name by which the condition reads it.
+        of: The value.
+        ago_us: How long before.
+    """
+
+    name: str
+    of: str
+    ago_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Having:
+    """A condition over values.
+
+    Attributes:
+        text: The condition in the language of conditions; ``before(...)`` and ``all(...)`` are quoted names in it.
+        earlier: The values of earlier times.
+        overall: The values over all groups, each by the name by which the condition reads it.
+    """
+
+    text: str
+    earlier: tuple[Earlier, ...] = ()
+    overall: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def longest_us(self) -> int:
+        """How far back the condition reads values; 0: not at all."""
+        return max((one.ago_us for one in self.earlier), default=0)
+
+
+def read_having(text: object, values: Collection[str]) -> Having:
+    """Read a condition over some values.
+
+    Raises:
+        AggregateRefused: It is no text, or ``before`` or ``all`` names no value.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise AggregateRefused("'having' is a condition over the values, such as 'n >= 20 AND users > 5'")
+    earlier: dict[str, Earlier] = {}
+    overall: dict[str, str] = {}
+
+    def known(name: str) -> str:
+        if name not in values:
+            raise AggregateRefused(
+                f"having: {name!r} is none of the values, which are {', '.join(values)}", field="having"
+            )
+        return name
+
+    def before(found: re.Match[str]) -> str:
+        ago_us = read_duration(found[2], "having")
+        name = f"before({found[1]}, {ago_us} us)"
+        earlier[name] = Earlier(name, known(found[1]), ago_us)
+        return f"`{name}`"
+
+    def of_all(found: re.Match[str]) -> str:
+        name = f"all({found[1]})"
+        overall[name] = known(found[1])
+        return f"`{name}`"
+
+    rewritten = _ALL.sub(of_all, _BEFORE.sub(before, text))
+    return Having(rewritten, tuple(earlier.values()), tuple(overall.items()))

@@ -1,0 +1,81 @@
+"""The values of an aggregate, such as ``sum(price)``: what is computed over the events of a window."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias, cast, get_args
+
+from aggregates.errors import AggregateRefused
+
+Function: TypeAlias = Literal[
+    "count", "count_if", "sum", "avg", "min", "max", "stddev", "distinct", "first", "last", "quantile"
+]
+
+_CALL = re.compile(r"\s*([a-z_]+)\s*\((.*)\)\s*", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
+_MOST_VALUES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateValue:
+    """One value of an aggregate.
+
+    Attributes:
+        name: The member of derived events, and the name in ``having``.
+        argument: An expression over an event, in the language of conditions; empty for ``count()``.
+        share: For ``quantile``, the share of the values that are not above the result.
+    """
+
+    name: str
+    function: Function
+    argument: str = ""
+    share: Fraction = Fraction(0)
+
+
+def read_values(document: object) -> tuple[AggregateValue, ...]:
+    """The values of a document, in their order.
+
+    Raises:
+        AggregateRefused: A value has no name, or is no function that aggregates have.
+    """
+    if not isinstance(document, Mapping) or not document:
+        raise AggregateRefused("'values' is an object such as {n: count(), total: sum(price)}", field="values")
+    if len(document) > _MOST_VALUES:
+        raise AggregateRefused(f"'values' has {len(document)} members, and at most {_MOST_VALUES} are allowed")
+    return tuple(_value(str(name), text) for name, text in document.items())
+
+
+def _value(name: str, text: object) -> AggregateValue:
+    found = _CALL.fullmatch(text) if isinstance(text, str) else None
+    if not _NAME.fullmatch(name):
+        raise AggregateRefused(f"values: {name!r} is no name of letters, digits and '_'", field="values")
+    if found is None or found[1] not in get_args(Function):
+        raise AggregateRefused(
+            f"values, {name}: {text!r} is no value; write one of {', '.join(get_args(Function))} and its argument, "
+            "such as count(), sum(price), distinct(user), quantile(price, 0.95) or count_if(price > 10)",
+            field="values",
+        )
+    function, argument, share = cast("Function", found[1]), found[2].strip(), Fraction(0)
+    if function == "quantile":
+        argument, _, number = (part.strip() for part in argument.rpartition(","))
+        share = _share(name, number)
+    if not argument and function != "count":
+        raise AggregateRefused(f"values, {name}: {function} needs an argument, such as {function}(price)")
+    return AggregateValue(name, function, argument, share)
+
+
+def _share(name: str, text: str) -> Fraction:
+    try:
+        share = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if not 0 < share <= 1:
+        raise AggregateRefused(
+            f"values, {name}: a quantile needs an expression and a share above 0 and up to 1, such as "
+            f"quantile(price, 0.95), and not {text!r}",
+            field="values",
+        )
+    return share

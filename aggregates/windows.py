@@ -1,0 +1,120 @@
+"""Windows of aggregates: which events of a group count at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from aggregates.errors import AggregateRefused
+from streams import NAMED_UNITS_US, duration_text
+
+WindowKind: TypeAlias = Literal["sliding", "last", "tumbling", "hopping", "session", "transaction"]
+
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+_MOST_US = 2**61  # a time plus a duration is an int64
+_MOST_PANES = 10_000
+_FORMS = (
+    "'1 h' (sliding over event time), {last: 100}, {tumbling: 1 h}, {hopping: 1 h, every: 5 min}, {session: 30 min} "
+    "or transaction"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window of each group.
+
+    Attributes:
+        kind: ``sliding``: events younger than ``size``. ``last``: the newest ``size`` events. ``tumbling`` and
+            ``hopping``: events between two fixed times. ``session``: events with gaps shorter than ``size``.
+            ``transaction``: all events of a transaction.
+        size: Microseconds, or the number of events of ``last``; 0 for ``transaction``.
+        every_us: The distance between the beginnings of fixed windows; otherwise 0.
+    """
+
+    kind: WindowKind
+    size: int = 0
+    every_us: int = 0
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the window begins and ends at fixed times, whatever the events."""
+        return self.kind in ("tumbling", "hopping")
+
+    @property
+    def ends(self) -> bool:
+        """Whether a window ends as a whole, so that another one begins empty."""
+        return self.is_fixed or self.kind in ("session", "transaction")
+
+    @property
+    def text(self) -> str:
+        """The window in words."""
+        if self.kind == "transaction":
+            return "all events of the transaction"
+        if self.kind == "last":
+            return f"the last {self.size:,} events"
+        size = duration_text(self.size)
+        words = {
+            "sliding": f"the events of less than {size} ago",
+            "tumbling": f"the events of each {size}",
+            "hopping": f"the events of {size}, every {duration_text(self.every_us)}" if self.every_us else "",
+            "session": f"events with pauses of less than {size} between them",
+        }
+        return words[self.kind]
+
+
+def read_window(value: object) -> Window:
+    """The window of a document.
+
+    Raises:
+        AggregateRefused: The value describes no window.
+    """
+    if isinstance(value, str):
+        return Window("transaction") if value.strip() == "transaction" else Window("sliding", read_duration(value))
+    if isinstance(value, Mapping):
+        return _of_members(value)
+    raise _refused(value)
+
+
+def read_duration(value: object, field: str = "window") -> int:
+    """Microseconds of a duration such as ``90 s``.
+
+    Raises:
+        AggregateRefused: The value is no duration of at least a microsecond.
+    """
+    found = _DURATION.fullmatch(value.lower()) if isinstance(value, str) else None
+    unit = None if found is None else NAMED_UNITS_US.get(found[2]) or NAMED_UNITS_US.get(found[2].removesuffix("s"))
+    if found is None or unit is None:
+        if field == "window":
+            raise _refused(value)
+        raise AggregateRefused(f"{field}: {value!r} is no duration such as '7 d' or '90 s'", field=field)
+    size_us = float(found[1]) * unit
+    if size_us != int(size_us) or not 1 <= size_us <= _MOST_US:
+        raise AggregateRefused(f"{field}: {value!r} is not a whole number of microseconds, or too long", field=field)
+    return int(size_us)
+
+
+def _of_members(value: Mapping[Any, Any]) -> Window:
+    match dict(value):
+        case {"last": int() as size, **others} if not others and not isinstance(size, bool) and size >= 1:
+            return Window("last", size)
+        case {"tumbling": size, **others} if not others:
+            size_us = read_duration(size)
+            return Window("tumbling", size_us, size_us)
+        case {"session": size, **others} if not others:
+            return Window("session", read_duration(size))
+        case {"hopping": size, "every": every, **others} if not others:
+            size_us, every_us = read_duration(size), read_duration(every)
+            if size_us % every_us or size_us // every_us > _MOST_PANES:
+                raise AggregateRefused(
+                    f"window: a hopping window of {size} every {every} is not made of up to {_MOST_PANES:,} equal "
+                    "parts; choose an 'every' that divides it",
+                    field="window",
+                )
+            return Window("hopping", size_us, every_us)
+    raise _refused(value)
+
+
+def _refused(value: object) -> AggregateRefused:
+    return AggregateRefused(f"window: {value!r} is no window; write {_FORMS}", field="window")

@@ -1,0 +1,127 @@
+"""Expressions over a single event or a single object of values, in the condition language of patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nfa.conditions.predicates import BatchColumns, evaluate, leaves_of
+from nfa.conditions.projection import value_in_match
+from nfa.conditions.values import Values
+from nfa.errors import PatternRefused
+from nfa.language.expression_building import build_expression, trees_of
+from nfa.language.parsing import parse_tree
+from nfa.language.references import NameScope, attributes_of, calls_of, check_references, resolve
+from nfa.syntax import (
+    AGGREGATES,
+    Arithmetic,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Scalar,
+)
+from streams import EventBatch
+
+_OWN = "event"
+_ALIASES = frozenset([_OWN])
+_NONE: frozenset[str] = frozenset()
+_TYPE = ("type",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Values in place of an event."""
+
+    data: Mapping[str, Any]
+    id: str = ""
+    type: str = ""
+    time_us: int = 0
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EventExpression:
+    """An expression whose names are attributes of one event; ``type`` is its type, ``key`` its correlation key."""
+
+    _expression: Expression
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The first part of each attribute path."""
+        return frozenset(one.path[0] for one in attributes_of(self._expression) if one.path)
+
+    def column(self, columns: BatchColumns, size: int) -> list[Scalar]:
+        """The value for each event of a batch of ``size`` events, as plain JSON; null is None."""
+        return self._values(columns, size).to_list()
+
+    def holds(self, columns: BatchColumns, size: int) -> Sequence[bool]:
+        """Whether the value is true, and neither false nor null, for each event of a batch."""
+        found: list[bool] = self._values(columns, size).is_true.tolist()
+        return found
+
+    def value(self, values: Mapping[str, Any]) -> Scalar:
+        """The value for one object of plain JSON values."""
+        return value_in_match(self._expression, {_OWN: (_Values(values),)})
+
+    def _values(self, columns: BatchColumns, size: int) -> Values:
+        read = columns.read(np.arange(size, dtype=np.intp), set(leaves_of(self._expression)))
+        return evaluate(self._expression, read, size)
+
+
+def parse_event_expression(text: str) -> EventExpression:
+    """Read an expression over one event, such as ``price * quantity`` or ``type = 'Paid' AND price > 10``.
+
+    Raises:
+        PatternRefused: The text cannot be read or is refused; position and advice are in the message.
+    """
+    try:
+        trees = trees_of(parse_tree(f"[{text}\n]", "condition"))
+    except PatternRefused as error:
+        raise PatternRefused(error.reason, f"{error.message} (counted in [{text}])", error.position) from error
+    scope = NameScope(
+        own=None, known=_ALIASES, hidden=_NONE, bound=_ALIASES, listed=_NONE, groups=_NONE, has_previous=False
+    )
+    expression = resolve(_of_event(build_expression(trees[0])), scope)
+    for call in calls_of(expression):
+        if call.name in (*AGGREGATES, "prev"):
+            raise PatternRefused(
+                "aggregate", f"{call.name} reads several events, but this expression is over one", call.position
+            )
+    check_references(expression, scope)
+    return EventExpression(expression)
+
+
+def columns_of_events(batch: EventBatch) -> BatchColumns:
+    """A reader of a batch for several expressions; the data of each event are parsed once."""
+    return BatchColumns(batch)
+
+
+def _of_event(expression: Expression) -> Expression:
+    """The expression in which every name belongs to the event, and ``type`` is its type."""
+    match expression:
+        case Attribute():
+            if expression.path == _TYPE:
+                return Call("type", (replace(expression, path=(_OWN,)),), expression.position)
+            return replace(expression, path=(_OWN, *expression.path))
+        case Comparison() | Arithmetic():
+            return replace(expression, left=_of_event(expression.left), right=_of_event(expression.right))
+        case IsNull() | InList() | Like() | Not() | Negative():
+            return replace(expression, operand=_of_event(expression.operand))
+        case Both() | Either():
+            return replace(expression, operands=tuple(map(_of_event, expression.operands)))
+        case Call():
+            return replace(expression, arguments=tuple(map(_of_event, expression.arguments)))
+        case Literal():
+            return expression
