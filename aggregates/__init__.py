@@ -13,6 +13,30 @@ come and go, ``contents`` a window with its values, ``groups`` a group with its 
 """
 
 from aggregates.document import AggregateBody, read_aggregate
+from aggregates.emitting import CLEARED, Emission, events_of
 from aggregates.errors import AggregateError, AggregateRefused, AggregateStateError
+from aggregates.explaining import explain
+from aggregates.rows import EventRows, Row, Scalar, group_text
+from aggregates.running import AggregateRun, Holds
+from aggregates.values import AggregateValue
+from aggregates.windows import Window
 
-__all__ = ["AggregateBody", "AggregateError", "AggregateRefused", "AggregateStateError", "read_aggregate"]
+__all__ = [
+    "CLEARED",
+    "AggregateBody",
+    "AggregateError",
+    "AggregateRefused",
+    "AggregateRun",
+    "AggregateStateError",
+    "AggregateValue",
+    "Emission",
+    "EventRows",
+    "Holds",
+    "Row",
+    "Scalar",
+    "Window",
+    "events_of",
+    "explain",
+    "group_text",
+    "read_aggregate",
+]

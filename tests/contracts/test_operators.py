@@ -79,9 +79,38 @@ BODIES: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "late": "drop",
         },
     ],
+    "aggregate-input": [
+        {
+            "into": "made",
+            "aggregate": {"of": "x", "by": ["v"], "where": "type != 'C'", "values": {"n": "count()"}, "window": "5 s"},
+        }
+    ],
+    "aggregate": [
+        {
+            "of": "x",
+            "by": ["key"],
+            "values": {"n": "count()", "sum": "sum(v)", "mean": "avg(v)", "most": "max(v)", "v": "distinct(v)"},
+            "window": "4 s",
+            "having": "n >= 2 AND sum > 1",
+            "clear": True,
+            "events": 2,
+        },
+        {
+            "of": "x",
+            "by": ["v", "key"],
+            "where": "type = 'A' OR type = 'End'",
+            "values": {"n": "count_if(v > 0)", "first": "first(type)", "spread": "stddev(v)"},
+            "window": {"hopping": "6 s", "every": "2 s"},
+            "having": "coalesce(before(n, 4 s), 0) < 2",
+        },
+        {"of": "x", "by": ["key"], "values": {"n": "count()", "last": "last(v)"}, "window": {"session": "3 s"}},
+        {"of": "x", "by": ["key"], "values": {"n": "count()", "mid": "quantile(v, 0.5)"}, "window": "transaction"},
+        {"of": "x", "by": ["key"], "values": {"n": "min(v)"}, "window": {"last": 2}, "having": "n > 0", "clear": True},
+        {"of": "x", "by": ["key"], "values": {"n": "sum(v)"}, "window": "3 s", "having": "n > before(n, 2 s)"},
+    ],
     "tally": [{"every": 1}, {"every": 2}, {"every": 3}],
 }
-FED = ("made", "o0", "o1", "o2")  # what joins and their inputs make events of
+FED = ("made", *(f"o{number}" for number in range(6)))  # what joins, aggregates and their inputs make events of
 TOTALS: Sequence[Mapping[str, Any]] = [
     {
         "inputs": [
@@ -114,9 +143,14 @@ class Contract:
     def reloaded(self, state: ShardState) -> ShardState:
         return ShardState.load(state.dump(), self.kinds)
 
+    @property
+    def feeds(self) -> bool:
+        """Whether operators make events of the streams ``FED``."""
+        return self.kind.name.startswith(("join", "aggregate"))
+
     def log(self, steps: Sequence[Step], *, stream: str = "orders", shards: int = 1) -> dict[int, list[LogEntry]]:
         """The log of each shard; joins get what their inputs would hand on, in streams that are declared before."""
-        if not self.kind.name.startswith("join"):
+        if not self.feeds:
             return log_of(steps, stream=stream, shards=shards)
         is_join = self.kind.name == "join"
         given = [[_merged(one) for one in step] if is_join and isinstance(step, list) else step for step in steps]
@@ -127,7 +161,7 @@ class Contract:
     def all_over(self, steps: Sequence[Step]) -> list[LogEntry]:
         """The log of one shard; what operators have made is over, too."""
         log = self.log(steps)[0]
-        if self.kind.name.startswith("join"):
+        if self.feeds:
             far: list[ControlRecord] = [
                 Tick(time_us=(FAR_S + 2) * SECOND_US, cause="events"),
                 *(TraceEnd(key=key) for key in KEYS),

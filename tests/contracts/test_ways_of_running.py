@@ -87,7 +87,56 @@ wait: auto
 outer: [x, y]
 return: {x: id(x), y: id(y)}
 """
-RULES = {"patterns": PATTERNS, "joins": JOINS, "re-keyed": REKEYED, "waiting": WAITING}
+AGGREGATES = """
+kind: aggregate
+name: busy
+of: orders
+where: "type != 'End'"
+by: [key]
+values: {n: count(), different: distinct(v), newest: last(type)}
+window: 40 s
+having: n >= 2 AND different >= 2
+clear: true
+events: 2
+---
+{kind: aggregate, name: customers, of: orders, by: [customer], values: {n: count()}, window: {tumbling: 60 s}}
+---
+kind: aggregate
+name: growing
+of: payments
+values: {n: count(), others: distinct(other)}
+window: {hopping: 60 s, every: 20 s}
+having: n >= coalesce(before(n, 60 s), 0)
+---
+kind: aggregate
+name: share
+of: payments
+by: [v]
+values: {n: count()}
+window: 30 s
+having: n * 2 > all(n)
+clear: true
+---
+{kind: aggregate, name: transactions, of: orders, by: [key], values: {first: first(v)}, window: transaction}
+---
+kind: aggregate
+name: of_busy
+of: busy
+by: [newest]
+values: {m: count(), most: max(n)}
+window: 5 min
+having: m >= 2
+clear: true
+---
+kind: join
+name: pairs
+inputs: [{stream: of_busy, as: x, key: newest, window: 90 s}, {stream: customers, as: y, key: n, window: 60 s}]
+outer: [x]
+return: {x: id(x), y: id(y)}
+---
+{kind: pattern, name: ab, stream: busy, text: 'PATTERN ab EVENT SEQ(busy a, `busy.cleared` b) WITHIN 60 s'}
+"""
+RULES = {"patterns": PATTERNS, "joins": JOINS, "re-keyed": REKEYED, "waiting": WAITING, "aggregates": AGGREGATES}
 EVERY = pytest.mark.parametrize("name", RULES)
 
 
@@ -146,7 +195,7 @@ def plan_of(project: LocalProject) -> RoundPlan:
     return RoundPlan(variants=(project.plan().variant("project"),))
 
 
-def register(folder, registration: Registration, joins: OperatorLibrary) -> None:
+def register(folder, registration: Registration, operators: OperatorLibrary) -> None:
     """Register the rules of a project as clients do."""
     for document in read_project(folder):
         body = {name: value for name, value in document.body.items() if name != "kind"}
@@ -157,8 +206,8 @@ def register(folder, registration: Registration, joins: OperatorLibrary) -> None
                 registration.constraint_sets.upload(document.name, {"constraints": body["constraints"]})
             case "pattern":
                 registration.register_pattern(body["stream"], body["text"])
-            case "join":
-                joins.put("join", {**body, "name": document.name})
+            case "join" | "aggregate":
+                operators.put(document.kind, {**body, "name": document.name})
 
 
 @EVERY
@@ -198,7 +247,7 @@ def require_rows_of_one_shard(executor, shards: int, tmp_path) -> None:
 @pytest.mark.redis
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["micro-batch", "continuous"])
-@pytest.mark.parametrize("name", ["patterns", "joins", "re-keyed"])
+@pytest.mark.parametrize("name", ["patterns", "joins", "re-keyed", "aggregates"])
 def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatch, tmp_path, name, runtime):
     clock = HandClock()
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from joins import Broken, JoinOutput, JoinRun, finished_range, held_summary, keeps_rows, read_join
 from shards.errors import ShardError
 from shards.hosts.keyed_host import KeyedHost, Operator
+from shards.kinds.derived_rows import derived_rows
 from shards.kinds.joins.conditions import condition_of
 from shards.kinds.joins.deciding import WAIT
 from shards.kinds.joins.errors import KeyFinished, ResultLimitReached, RetractionLate
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
-from shards.kinds.joins.rows import derived_rows, letter_body
+from shards.kinds.joins.rows import letter_body
 from shards.operators import KeyChoice, Observation, Origin, Result, SavedHost
 from shards.results import DEAD_LETTER
 from shards.rows import row_id

@@ -5,53 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import orjson
-import pyarrow as pa
 
 from shards.kinds.joins.errors import KeyNotWhole
 from shards.kinds.joins.sources import KEYLESS
 from shards.operators import Origin, Single
-from shards.results import DEAD_LETTER, DERIVED
-from shards.rows import FoundRows, dead_letter_body, row_id
+from shards.results import DEAD_LETTER
+from shards.rows import dead_letter_body, row_id
 from streams import (
     Event,
     EventBatch,
     ForestallError,
     format_time,
-    joined_texts,
-    json_contents,
-    json_text,
-    time_texts,
 )
-
-
-def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> FoundRows:
-    """A row for each event of a join, at least one; the derived stream has the join's name.
-
-    ``events``: the events, with the keys of the merged events that they come from.
-    """
-    columns, types = events.columns, events.columns.column("type")
-    keys = json_contents(columns.column("key"))
-    bodies = joined_texts(
-        [
-            '{"id":"',
-            json_contents(columns.column("id")),
-            f'","stream":{json_text(stream)},"into":{json_text(name)},"type":"',
-            json_contents(types.dictionary).take(types.indices),
-            '","time":"',
-            time_texts(events.time_us),
-            '","key":"',
-            keys,
-            '","data":',
-            columns.column("data").view(pa.string()),
-            f',"pattern":{json_text(name)},"version":{version},"source_key":"',
-            keys,
-            '","rekeyed":false}',
-        ]
-    )
-    about = {"stream": stream, "pattern": name, "into": name}
-    return FoundRows.about(DERIVED, columns.column("id"), bodies, [about], np.zeros(len(events), np.int32))
 
 
 def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origin) -> Iterator[Single]:

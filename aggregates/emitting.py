@@ -1,0 +1,70 @@
+"""The derived events of an aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from streams import EventBatch, pieces_of, texts_of
+
+CLEARED = ".cleared"
+"""Suffix of the type of an event that reports that the condition became false."""
+
+Change: TypeAlias = Literal["met", "cleared", "each", "window"]
+"""Why an event is emitted: the condition became true or false, an event came, or a window ended."""
+
+_ID_LENGTH = 32
+
+
+class Emission(NamedTuple):
+    """One derived event.
+
+    Attributes:
+        time_us: Its time.
+        rank: At one time, what time alone decides (0) comes before what events decide (1).
+        place: The number of the event that decided it, in the order of taking in; 0 if time did.
+        group: The text of the group.
+        change: Why it is emitted.
+        cause: What distinguishes it from others of the same group, time and change.
+        key: The correlation key, and its hash.
+        data: Its attributes.
+    """
+
+    time_us: int
+    rank: int
+    place: int
+    group: str
+    change: Change
+    cause: str
+    key: str
+    key_hash: int
+    data: Mapping[str, Any]
+
+
+def in_order(found: Sequence[Emission]) -> list[Emission]:
+    """Derived events in an order that does not depend on where batches begin."""
+    return sorted(found, key=lambda one: one[:4])
+
+
+def events_of(found: Sequence[Emission], name: str, version: int, event_type: str) -> EventBatch:
+    """The derived events as a batch; an id depends only on the aggregate, the group, the time and the cause."""
+    if not found:
+        return EventBatch.from_events([])
+    types = [event_type + (CLEARED if one.change == "cleared" else "") for one in found]
+    ids = [_digest(["aggregate", name, version, one.group, one.change, one.time_us, one.cause]) for one in found]
+    return EventBatch.of_hashed(
+        texts_of(ids),
+        texts_of(types).dictionary_encode(),
+        np.array([one.time_us for one in found], np.int64),
+        (texts_of([one.key for one in found]), np.array([one.key_hash for one in found], np.uint64)),
+        pieces_of([orjson.dumps(one.data) for one in found], pa.binary()),
+    )
+
+
+def _digest(parts: Sequence[Any]) -> str:
+    return sha256(orjson.dumps(parts)).hexdigest()[:_ID_LENGTH]

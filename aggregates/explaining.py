@@ -1,0 +1,68 @@
+"""How an aggregate runs, in words."""
+
+from __future__ import annotations
+
+from aggregates.document import AggregateBody
+from streams import duration_text
+
+
+def explain(body: AggregateBody, *, is_moved: bool) -> list[str]:
+    """Sentences on the groups, the window, the values and what is emitted when.
+
+    Args:
+        body: The aggregate.
+        is_moved: Whether the events of a group are brought together in one shard.
+    """
+    return [_groups(body, is_moved=is_moved), _kept(body), *_values(body), _emitted(body), *_of_condition(body)]
+
+
+def _groups(body: AggregateBody, *, is_moved: bool) -> str:
+    groups = f"Groups: by {', '.join(body.by)}." if body.by else "Groups: all events are one group."
+    if not is_moved:
+        return (
+            f"{groups} They contain the key of the stream {body.of}, so they are computed in the shard of the key, as "
+            "soon as events come."
+        )
+    why = f"{', '.join(body.by)} does not contain the key of the stream {body.of}"
+    if body.is_global:
+        why = "one group needs all events in one shard" if not body.by else "all(...) needs all events in one shard"
+    return (
+        f"{groups} Events are re-keyed through the log, because {why}; a group is evaluated when the time of the "
+        "stream has passed its events."
+    )
+
+
+def _kept(body: AggregateBody) -> str:
+    return (
+        f"Window: {body.window.text}. A shard holds at most {body.most_rows:,} events in windows; beyond that the "
+        "aggregate is suspended."
+    )
+
+
+def _values(body: AggregateBody) -> list[str]:
+    names = ", ".join(f"{one.name}: {one.function}({one.argument})" for one in body.values)
+    return [f"Values, exact over the events of the window: {names}."]
+
+
+def _emitted(body: AggregateBody) -> str:
+    event_type = body.event_type or "an event"
+    if body.window.is_fixed:
+        chosen = " for which the condition is true" if body.having is not None else ""
+        return f"Emitted: {event_type} at the end of each window with events{chosen}."
+    if body.having is not None:
+        cleared = ", and another event when it becomes false" if body.clear else ""
+        return f"Emitted: {event_type} when the condition of a group becomes true{cleared}."
+    if body.window.ends:
+        return f"Emitted: {event_type} at the end of each window."
+    return f"Emitted: {event_type} after each event." if body.emits_each else "Emitted: nothing; it answers questions."
+
+
+def _of_condition(body: AggregateBody) -> list[str]:
+    found = []
+    if body.having is not None and body.having.earlier:
+        found.append(
+            f"Earlier values are kept for {duration_text(body.having.longest_us)}, one for each change of a group."
+        )
+    if body.having is not None and body.having.overall:
+        found.append("Values over all groups are computed beside those of the groups, in the one shard that has all.")
+    return found

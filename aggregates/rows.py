@@ -1,0 +1,64 @@
+"""Events as an aggregate takes them in: the group of each, and the arguments of the values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+Scalar = bool | int | float | str | None
+
+
+class Row(NamedTuple):
+    """One event.
+
+    Attributes:
+        time_us: Its time.
+        group: The values of ``by``.
+        key: Correlation key of the event, which its group keeps for its derived events, and its hash.
+        id: Its id.
+        arguments: The argument of each value; True for ``count()``.
+        event: What derived events show of the event; None unless the aggregate has ``events``.
+        retracts: The id of the event that this one takes out of the window; empty: it counts itself.
+        ends: Whether the transaction of the key ends after the event, or here (a row without an event has no id).
+    """
+
+    time_us: int
+    group: tuple[Scalar, ...]
+    key: str
+    key_hash: int
+    id: str
+    arguments: tuple[Scalar, ...]
+    event: Mapping[str, Any] | None = None
+    retracts: str = ""
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventRows:
+    """Events in the order in which they are taken in.
+
+    Attributes:
+        rows: The events.
+        newest_us: The newest time of the batch, also of events that do not count.
+        attributes: For an aggregate with ``ask``: attributes of the events that count, each a column with the rows of
+            ``rows`` that are events.
+    """
+
+    rows: Sequence[Row]
+    newest_us: int
+    attributes: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+
+def group_text(group: Sequence[Scalar]) -> str:
+    """The canonical text of a group, by which groups are equal and ordered; 1 and 1.0 are the same number."""
+    return orjson.dumps([_normal(one) for one in group]).decode()
+
+
+def _normal(value: Scalar) -> Scalar:
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

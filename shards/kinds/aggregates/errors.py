@@ -1,0 +1,13 @@
+"""Errors of aggregates that run.
+
+OperatorSuspended
+└── AggregateSuspended   an aggregate would hold more events than it may
+"""
+
+from __future__ import annotations
+
+from shards.errors import OperatorSuspended
+
+
+class AggregateSuspended(OperatorSuspended, code="aggregate-suspended"):
+    """An aggregate would hold more events in its windows than it may; the message names it."""

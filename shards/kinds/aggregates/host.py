@@ -1,0 +1,130 @@
+"""The aggregates at one place of a shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from aggregates import AggregateBody, AggregateRun, Emission, events_of, read_aggregate
+from shards.hosts.keyed_host import Operator
+from shards.kinds.aggregates.kind import moved_stream
+from shards.kinds.aggregates.reading import EventReader, condition_of, moved_rows
+from shards.kinds.aggregates.result_kinds import AGGREGATE_SUSPENSION
+from shards.kinds.derived_rows import derived_rows
+from shards.operators import KeyChoice, Origin, Result, SavedHost
+from shards.rows import row_id
+from streams import Definition, EventBatch, StreamDeclaration, key_hash
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateResults:
+    """The output of an aggregate.
+
+    Attributes:
+        stream: The stream at whose place it runs.
+        definition: The aggregate.
+        events: Its derived events.
+        is_suspended: Whether it is suspended from here on.
+    """
+
+    stream: str
+    definition: Definition
+    events: EventBatch
+    is_suspended: bool = False
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """The derived events, in the stream with the name of the aggregate."""
+        if len(self.events):
+            yield self.definition.name, self.events
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """Result rows: derived events, and the suspension."""
+        one = self.definition
+        if len(self.events):
+            yield derived_rows(self.events, self.stream, one.name, one.version)
+        if self.is_suspended:
+            identity = row_id(AGGREGATE_SUSPENSION, self.stream, one.name, one.version)
+            reason = (
+                f"the aggregate {one.name!r} (version {one.version}) is suspended, as its windows would hold more "
+                f"than {read_aggregate(one.body).most_rows:,} events in one shard. Shorten the window, or raise "
+                "'rows' in its memory. It emits nothing until another version is registered or it is resumed, and "
+                "begins from nothing then"
+            )
+            body = {
+                "type": AGGREGATE_SUSPENSION.delivered_as,
+                "id": identity,
+                "operator": "aggregate",
+                "stream": self.stream,
+                "pattern": one.name,
+                "version": one.version,
+                "shard": origin.shard,
+                "reason": reason,
+            }
+            yield AGGREGATE_SUSPENSION, identity, body
+
+
+class RunningAggregate(Operator):
+    """An aggregate at the place of its stream, or of the events that were brought together for it."""
+
+    waits_for_time = True  # events leave windows, and windows end, as time passes
+
+    def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
+        super().__init__(definition, declaration)
+        self._body: AggregateBody = read_aggregate(definition.body)
+        self._reader = EventReader.of(self._body)
+        self._is_moved = declaration.name == moved_stream(definition.name)
+        is_simultaneous = declaration.ties == "simultaneous"
+        self._run = AggregateRun(self._body, condition_of(self._body), is_simultaneous=is_simultaneous)
+        self._now_us: int | None = None
+
+    def process(self, batch: EventBatch) -> AggregateResults:
+        """Take events in."""
+        was_suspended = self._run.is_suspended
+        rows = moved_rows(batch) if self._is_moved else self._reader.rows(batch, self.declaration)
+        self._see(rows.newest_us)
+        return self._results(self._run.process(rows), is_suspended=self._run.is_suspended and not was_suspended)
+
+    def advance_time(self, watermark_us: int) -> AggregateResults:
+        """Let events leave windows, and windows end."""
+        self._see(watermark_us)
+        return self._results(self._run.advance_time(watermark_us))
+
+    def end_trace(self, key: str, time_us: int | None) -> AggregateResults:
+        """End the windows that end with a transaction."""
+        when_us = self._now_us if time_us is None else time_us
+        return self._results([] if when_us is None else self._run.end_key(key_hash(key), when_us))
+
+    def finish(self) -> AggregateResults:
+        """End every window."""
+        return self._results(self._run.finish())
+
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget the groups of all other keys."""
+        keys = self._run.keys()
+        self._run.drop(np.logical_not(is_kept(keys)), keys)
+        if not has_counts:
+            self._run.clear_counts()
+
+    def measures(self) -> Mapping[str, int]:
+        """The numbers of groups and of events in windows, and of events that came too late."""
+        return self._run.measures()
+
+    def dump(self) -> SavedHost:
+        """The windows of all groups."""
+        head, sections = self._run.dump()
+        return SavedHost(head={"run": head, "seen_us": self._now_us}, sections=sections)
+
+    def load(self, saved: SavedHost) -> None:
+        """Restore the windows."""
+        self._run.load(saved.head["run"], saved.sections)
+        self._now_us = saved.head["seen_us"]
+
+    def _see(self, time_us: int) -> None:
+        self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)
+
+    def _results(self, found: list[Emission], *, is_suspended: bool = False) -> AggregateResults:
+        one = self.definition
+        events = events_of(found, one.name, one.version, self._body.event_type or one.name)
+        return AggregateResults(self.declaration.name, one, events, is_suspended)

@@ -1,0 +1,114 @@
+"""Inputs of aggregates whose groups are not those of the stream's key: they bring the events of a group together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+import orjson
+
+from aggregates import Row, Scalar, Window, read_aggregate
+from shards.hosts.keyed_host import KeyedHost, Operator
+from shards.kinds.aggregates.reading import EventReader, moved_events
+from shards.operators import NO_OUTPUT, KeyChoice, Origin, Output, Result, SavedHost
+from shards.rows import FoundRows
+from streams import Definition, EventBatch, StreamDeclaration, key_hash
+
+_MOST_GROUPS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MovedEvents:
+    """Events on their way to the shards of their groups."""
+
+    into: str
+    events: EventBatch
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """The events, for the log."""
+        yield FoundRows.rekeyed(self.into, self.events)
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """Nothing within the shard."""
+        return iter(())
+
+
+class AggregateInput(Operator):
+    """The input of an aggregate at the place of its stream.
+
+    Events of a derived stream may be retracted, by their ids alone, so their groups are kept as long as they can be in
+    a window.
+    """
+
+    def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
+        super().__init__(definition, declaration)
+        self._body = read_aggregate(definition.body["aggregate"])
+        self._reader = EventReader.of(self._body)
+        self._groups: dict[str, tuple[int, str, tuple[Scalar, ...]]] = {}  # time, key and group by id
+
+    def process(self, batch: EventBatch) -> Output:
+        """Hand on the events that count; events of equal time keep the order of their arrival."""
+        if batch.is_ended.any():
+            batch = batch.take(np.flatnonzero(~batch.is_ended))
+        if not len(batch):
+            return NO_OUTPUT
+        rows, numbers = [], []
+        for number, row in self._reader.numbered_rows(batch, self.declaration):
+            if row.id and (found := self._placed(row)) is not None:
+                rows.append(found)
+                numbers.append(number)
+        self._forget(int(batch.time_us.max()))
+        if not rows:
+            return NO_OUTPUT
+        arrivals = [int(bool(row.retracts)) for row in rows] if batch.arrivals is None else batch.arrivals[numbers]
+        return MovedEvents(self.definition.body["into"], moved_events(rows, arrivals, self._body))
+
+    def _placed(self, row: Row) -> Row | None:
+        """An event with its group, which a retraction does not have; None: what it retracts is not known."""
+        if row.retracts:
+            known = self._groups.pop(row.retracts, None)
+            return None if known is None else row._replace(group=known[2])
+        if self.declaration.derived:
+            self._groups[row.id] = row.time_us, row.key, row.group
+        return row
+
+    def _forget(self, now_us: int) -> None:
+        """Forget groups of events that have left every window."""
+        window: Window = self._body.window
+        oldest_us = now_us - 2 * window.size if window.kind != "last" else None
+        for identity, (time_us, *_) in list(islice(self._groups.items(), 2 * len(self._groups) // 3 + 1)):
+            if len(self._groups) <= _MOST_GROUPS and (oldest_us is None or time_us >= oldest_us):
+                return
+            del self._groups[identity]
+
+    def advance_time(self, watermark_us: int) -> Output:
+        """No effect: time alone moves no event."""
+        return NO_OUTPUT
+
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget the groups of events with other keys."""
+        hashes = np.array([key_hash(key) for _, key, _ in self._groups.values()], np.uint64)
+        stays = is_kept(hashes).tolist()
+        self._groups = {name: one for (name, one), stay in zip(self._groups.items(), stays, strict=True) if stay}
+
+    def measures(self) -> Mapping[str, int]:
+        """The number of events whose groups are kept."""
+        return {"retractable": len(self._groups)}
+
+    def dump(self) -> SavedHost:
+        """The groups of events that may be retracted."""
+        return SavedHost(head={}, sections={"groups": orjson.dumps([*self._groups.items()])})
+
+    def load(self, saved: SavedHost) -> None:
+        """Restore the groups."""
+        found: list[Any] = orjson.loads(saved.sections["groups"])
+        self._groups = {name: (time_us, key, tuple(group)) for name, (time_us, key, group) in found}
+
+
+class AggregateInputHost(KeyedHost):
+    """Host of the inputs of aggregates at one place."""
+
+    has_traces: ClassVar[bool] = False

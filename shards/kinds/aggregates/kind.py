@@ -1,0 +1,115 @@
+"""Aggregates as two kinds of operators. Their hosts are loaded on use, not by processes that only register aggregates.
+
+Where the attributes of ``by`` contain the key of the stream, an aggregate runs at the place of its stream. Otherwise it
+runs at the place of a stream of its own, to which an input re-keys the events by their group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from shards.errors import OperatorRefused, OperatorSuspended
+from shards.feeds import Feed
+from shards.kinds.aggregates.errors import AggregateSuspended
+from shards.kinds.aggregates.result_kinds import AGGREGATE_SUSPENSION
+from shards.kinds.aggregates.schema import AGGREGATE_SCHEMA
+from shards.operators import DocumentKind, Host, Kind, SavedHost
+from shards.results import ResultKind
+from streams import Definition, ForestallError, Input, StreamDeclaration
+
+_INPUT = "aggregate-input"
+
+
+def moved_stream(aggregate: str) -> str:
+    """The name of the stream of the events that are brought together for an aggregate."""
+    return f"{aggregate}.inputs"
+
+
+@dataclass(frozen=True)
+class AggregateInputKind(Kind):
+    """The kind of inputs that re-key the events of an aggregate by their group."""
+
+    name: ClassVar[str] = _INPUT
+
+    def feed(self, definition: Definition) -> Feed:
+        """The feed into the stream of the aggregate."""
+        return Feed(stream=definition.body["into"], is_rekeyed=True, is_merged=True)
+
+    def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
+        """A host of the inputs at one place."""
+        from shards.kinds.aggregates.inputs import AggregateInput, AggregateInputHost  # noqa: PLC0415 - takes long
+
+        return AggregateInputHost(self.name, declaration, route, AggregateInput, saved)
+
+
+@dataclass(frozen=True)
+class AggregateKind(DocumentKind):
+    """The kind of aggregates."""
+
+    name: ClassVar[str] = "aggregate"
+    plural: ClassVar[str] = "aggregates"
+    result_kinds: ClassVar[tuple[ResultKind, ...]] = (AGGREGATE_SUSPENSION,)
+    suspended: ClassVar[type[OperatorSuspended]] = AggregateSuspended
+    schema: ClassVar[Mapping[str, Any]] = AGGREGATE_SCHEMA
+    holds: ClassVar[str] = "windows"
+
+    def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
+        """Read the document of an aggregate.
+
+        Raises:
+            OperatorRefused: It describes no aggregate, or the aggregate cannot run on its stream.
+            ForestallError: The stream is not declared.
+        """
+        from aggregates import read_aggregate  # noqa: PLC0415 - takes long
+        from shards.kinds.aggregates.reading import EventReader, condition_of, move_of  # noqa: PLC0415 - takes long
+
+        name = document["name"]
+        body = {member: value for member, value in document.items() if member not in ("kind", "name")}
+        try:
+            aggregate = read_aggregate(body)
+        except ForestallError as error:
+            raise OperatorRefused(error.message, **error.details) from error
+        EventReader.of(aggregate)
+        condition_of(aggregate)
+        moved = move_of(aggregate, declared(aggregate.of))
+        if moved and aggregate.window.kind == "transaction":
+            raise OperatorRefused(
+                f"window: transaction needs the key of the stream in 'by' (by: [key]), because {moved}", field="window"
+            )
+        source = Input(moved_stream(name) if moved else aggregate.of)
+        return Definition(kind=self.name, name=name, version=0, inputs=(source,), body=body)
+
+    def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
+        """The input of an aggregate whose events are re-keyed, which runs at the place of its stream."""
+        into, stream = moved_stream(definition.name), definition.body["of"]
+        if definition.inputs != (Input(into),):
+            return ()
+        declared(stream)
+        body = {"into": into, "aggregate": definition.body}
+        name, version = f"{definition.name}.events", definition.version
+        return (Definition(kind=_INPUT, name=name, version=version, inputs=(Input(stream),), body=body),)
+
+    def inner_streams(self, name: str) -> Sequence[str]:
+        """The stream of the events that are brought together."""
+        return (moved_stream(name),)
+
+    def explain(self, definition: Definition) -> Sequence[str]:
+        """Sentences about an aggregate: where it runs and why, how long events are kept, what is emitted when."""
+        from aggregates import explain, read_aggregate  # noqa: PLC0415 - takes long
+
+        body = read_aggregate(definition.body)
+        is_moved = definition.inputs == (Input(moved_stream(definition.name)),)
+        return explain(body, is_moved=is_moved)
+
+    def feed(self, definition: Definition) -> Feed:
+        """The feed into the stream with the aggregate's name."""
+        return Feed(stream=definition.name)
+
+    def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
+        """A host of the aggregates at one place."""
+        from shards.hosts.keyed_host import KeyedHost  # noqa: PLC0415 - takes long
+        from shards.kinds.aggregates.host import RunningAggregate  # noqa: PLC0415 - takes long
+
+        return KeyedHost(self.name, declaration, route, RunningAggregate, saved)

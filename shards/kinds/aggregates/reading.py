@@ -1,0 +1,199 @@
+"""Events of a stream as rows of an aggregate, also on their way to the shard of their group.
+
+Aggregates and patterns know nothing of each other: conditions and arguments are read here, in the condition language of
+patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from aggregates import AggregateBody, EventRows, Holds, Row, Scalar, group_text
+from nfa import EventExpression, PatternRefused, columns_of_events, parse_event_expression
+from shards.errors import OperatorRefused
+from streams import (
+    EventBatch,
+    StreamDeclaration,
+    attribute_path,
+    format_time,
+    hex_texts,
+    joined_texts,
+    key_of,
+    pieces_of,
+    texts_of,
+)
+
+RETRACTED = ".retracted"
+_ALL = "all"
+_MOVED = "event"  # type of re-keyed events
+_PLACED = 16  # characters in front of the id of a re-keyed event
+
+
+@dataclass(frozen=True, slots=True)
+class EventReader:
+    """Reads what an aggregate needs of events.
+
+    Attributes:
+        body: The aggregate.
+    """
+
+    body: AggregateBody
+    _where: EventExpression | None
+    _by: tuple[EventExpression, ...]
+    _arguments: tuple[EventExpression | None, ...]
+
+    @classmethod
+    def of(cls, body: AggregateBody) -> EventReader:
+        """The reader of an aggregate.
+
+        Raises:
+            OperatorRefused: A condition or an argument cannot be read, or is refused.
+        """
+        return cls(
+            body,
+            None if body.where is None else _parsed(body.where, "where"),
+            tuple(_parsed(_quoted(one), "by") for one in body.by),
+            tuple(_parsed(one.argument, "values") if one.argument else None for one in body.values),
+        )
+
+    def rows(self, batch: EventBatch, declaration: StreamDeclaration) -> EventRows:
+        """The events of a batch, and the ends of transactions."""
+        return EventRows([row for _, row in self.numbered_rows(batch, declaration)], int(batch.time_us.max()))
+
+    def numbered_rows(self, batch: EventBatch, declaration: StreamDeclaration) -> Iterator[tuple[int, Row]]:
+        """The events of a batch and the ends of transactions, each with its row in the batch."""
+        size, columns = len(batch), columns_of_events(batch)
+        counts: Sequence[bool] = [True] * size if self._where is None else self._where.holds(columns, size)
+        groups = _transposed([one.column(columns, size) for one in self._by], size)
+        arguments = [[True] * size if one is None else one.column(columns, size) for one in self._arguments]
+        ends = [name in declaration.end_events for name in batch.type_names]
+        own = batch.columns
+        rows = zip(
+            batch.time_us.tolist(),
+            groups,
+            own.column("key").to_pylist(),
+            batch.key_hashes.tolist(),
+            own.column("id").to_pylist(),
+            _transposed(arguments, size),
+            batch.type_codes.tolist(),
+            counts,
+            own.column("data").to_pylist() if self.body.events or declaration.derived else [b""] * size,
+            strict=True,
+        )
+        for number, (time_us, group, key, hashed, identity, some, code, does_count, data) in enumerate(rows):
+            name = batch.type_names[code]
+            if not name:  # the end of a transaction
+                yield number, Row(time_us, (), key, hashed, "", (), ends=True)
+            elif declaration.derived and name.endswith(RETRACTED):
+                yield number, Row(time_us, group, key, hashed, identity, (), None, _retracted(data))
+            elif does_count:
+                event = _shown(identity, name, time_us, data) if self.body.events else None
+                yield number, Row(time_us, group, key, hashed, identity, some, event, "", ends[code])
+            elif ends[code]:
+                yield number, Row(time_us, (), key, hashed, "", (), ends=True)
+
+
+def condition_of(body: AggregateBody) -> Holds | None:
+    """The condition over values; None: the aggregate has none.
+
+    Raises:
+        OperatorRefused: The condition cannot be read, or names no value and no attribute in ``by``.
+    """
+    if body.having is None:
+        return None
+    parsed = _parsed(body.having.text, "having")
+    known = {*body.by, *(one.name for one in body.values)}
+    known |= {one.name for one in body.having.earlier} | {name for name, _ in body.having.overall}
+    if strangers := sorted(parsed.names - known):
+        raise OperatorRefused(
+            f"having: {', '.join(strangers)} is neither a value nor an attribute in 'by'; these are "
+            f"{', '.join(sorted(name for name in known if '(' not in name))}",
+            field="having",
+        )
+    return lambda values: parsed.value(values) is True
+
+
+def move_of(body: AggregateBody, declaration: StreamDeclaration) -> str:
+    """Why the events of a group are not in one shard already; empty: they are."""
+    if body.is_global:
+        return "all events have to be in one shard for " + ("one group" if not body.by else "all(...)")
+    path = attribute_path(declaration.key)
+    of_key = {"key"} if not isinstance(path, tuple) else {"key", ".".join(path)}
+    if of_key & set(body.by):
+        return ""
+    return f"events of one group have different keys of the stream: {', '.join(body.by)} does not contain its key"
+
+
+def moved_events(rows: Sequence[Row], places: Sequence[int], body: AggregateBody) -> EventBatch:
+    """Events on their way to the shard of their group, keyed by the group; ids begin with their place."""
+    ids = joined_texts([hex_texts(np.array(places, np.uint64)), texts_of([row.id for row in rows])])
+    return EventBatch.of_columns(
+        ids,
+        texts_of([_MOVED] * len(rows)).dictionary_encode(),
+        np.array([row.time_us for row in rows], np.int64),
+        texts_of([_ALL if body.is_global else _key_text(row.group) for row in rows]),
+        pieces_of([orjson.dumps(_form(row)) for row in rows], pa.binary()),
+    )
+
+
+def moved_rows(batch: EventBatch) -> EventRows:
+    """The rows of events that were moved."""
+    rows = []
+    own = batch.columns
+    for time_us, key, hashed, identity, data in zip(
+        batch.time_us.tolist(),
+        own.column("key").to_pylist(),
+        batch.key_hashes.tolist(),
+        own.column("id").to_pylist(),
+        own.column("data").to_pylist(),
+        strict=True,
+    ):
+        form: dict[str, Any] = orjson.loads(data)
+        group, arguments = tuple(form["group"]), tuple(form.get("arguments", ()))
+        event, retracts = form.get("event"), form.get("retracts", "")
+        rows.append(Row(time_us, group, key, hashed, identity[_PLACED:], arguments, event, retracts))
+    return EventRows(rows, int(batch.time_us.max()))
+
+
+def _form(row: Row) -> dict[str, Any]:
+    """What is moved of an event besides its id and time."""
+    if row.retracts:
+        return {"group": row.group, "retracts": row.retracts}
+    shown = {} if row.event is None else {"event": row.event}
+    return {"group": row.group, "arguments": row.arguments, **shown}
+
+
+def _key_text(group: Sequence[Scalar]) -> str:
+    """The key of a group: its only value, if that can be a key, or its text."""
+    own = key_of(group[0]) if len(group) == 1 else None
+    return group_text(group) if own is None else own
+
+
+def _parsed(text: str, field: str) -> EventExpression:
+    try:
+        return parse_event_expression(text)
+    except PatternRefused as error:
+        raise OperatorRefused(f"{field!r} of an aggregate, {text!r}: {error.message}", field=field) from error
+
+
+def _quoted(name: str) -> str:
+    """An attribute path as a condition names it."""
+    return name if name in ("key", "type") else ".".join(f"`{part}`" for part in name.split("."))
+
+
+def _transposed(columns: Sequence[Sequence[Scalar]], size: int) -> Sequence[tuple[Scalar, ...]]:
+    return list(zip(*columns, strict=True)) if columns else [()] * size
+
+
+def _retracted(data: bytes) -> str:
+    return str(orjson.loads(data).get("retracts", ""))
+
+
+def _shown(identity: str, name: str, time_us: int, data: bytes) -> dict[str, Any]:
+    return {"id": identity, "type": name, "time": format_time(time_us), "data": orjson.loads(data)}

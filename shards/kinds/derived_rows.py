@@ -1,0 +1,42 @@
+"""Result rows of derived events that keep the key of their source, by columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from shards.results import DERIVED
+from shards.rows import FoundRows
+from streams import EventBatch, joined_texts, json_contents, json_text, time_texts
+
+
+def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> FoundRows:
+    """A row for each event that an operator makes with the key of its source, at least one.
+
+    Args:
+        events: The events; the derived stream has the operator's name.
+        stream: The stream at whose place the operator runs.
+        name: Name of the operator.
+        version: Its version.
+    """
+    columns, types = events.columns, events.columns.column("type")
+    keys = json_contents(columns.column("key"))
+    bodies = joined_texts(
+        [
+            '{"id":"',
+            json_contents(columns.column("id")),
+            f'","stream":{json_text(stream)},"into":{json_text(name)},"type":"',
+            json_contents(types.dictionary).take(types.indices),
+            '","time":"',
+            time_texts(events.time_us),
+            '","key":"',
+            keys,
+            '","data":',
+            columns.column("data").view(pa.string()),
+            f',"pattern":{json_text(name)},"version":{version},"source_key":"',
+            keys,
+            '","rekeyed":false}',
+        ]
+    )
+    about = {"stream": stream, "pattern": name, "into": name}
+    return FoundRows.about(DERIVED, columns.column("id"), bodies, [about], np.zeros(len(events), np.int32))
