@@ -2,7 +2,7 @@
 
 The time of a group is the time of its newest event, or the time that has passed for all groups, whichever is later. An
 event that is older than the time of its group counts from then on, if it is still in the window. Time passes for all
-groups at the end of each batch and when the shard says so; what is due in between happens at its own time.
+groups at the end of each batch and with each watermark; what is due in between happens at its own time.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ class AggregateRun:
             self._evaluate(group, time_us, 0, cause)
 
     def _evaluate(self, group: Group, time_us: int, place: int, cause: str) -> None:
-        """Compare the condition with what it was, and emit what has changed."""
+        """Examine the condition, and emit a change of its truth."""
         only = group.only
         values = self._nothing if only is None else only.values()
         if self._holds is None:

@@ -51,10 +51,10 @@ def read_values(document: object) -> tuple[AggregateValue, ...]:
 def _value(name: str, text: object) -> AggregateValue:
     found = _CALL.fullmatch(text) if isinstance(text, str) else None
     if not _NAME.fullmatch(name):
-        raise AggregateRefused(f"values: {name!r} is no name of letters, digits and '_'", field="values")
+        raise AggregateRefused(f"values: {name!r} is not a name of letters, digits and '_'", field="values")
     if found is None or found[1] not in get_args(Function):
         raise AggregateRefused(
-            f"values, {name}: {text!r} is no value; write one of {', '.join(get_args(Function))} and its argument, "
+            f"values, {name}: {text!r} is not a value; write one of {', '.join(get_args(Function))} and its argument, "
             "such as count(), sum(price), distinct(user), quantile(price, 0.95) or count_if(price > 10)",
             field="values",
         )

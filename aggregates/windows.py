@@ -117,4 +117,4 @@ def _of_members(value: Mapping[Any, Any]) -> Window:
 
 
 def _refused(value: object) -> AggregateRefused:
-    return AggregateRefused(f"window: {value!r} is no window; write {_FORMS}", field="window")
+    return AggregateRefused(f"window: {value!r} is not a window; write {_FORMS}", field="window")

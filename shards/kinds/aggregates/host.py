@@ -9,9 +9,9 @@ import numpy as np
 
 from aggregates import AggregateBody, AggregateRun, Emission, events_of, read_aggregate
 from shards.hosts.keyed_host import Operator
-from shards.kinds.aggregates.kind import moved_stream
 from shards.kinds.aggregates.reading import EventReader, condition_of, moved_rows
 from shards.kinds.aggregates.result_kinds import AGGREGATE_SUSPENSION
+from shards.kinds.aggregates.sources import moved_stream
 from shards.kinds.derived_rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.rows import row_id

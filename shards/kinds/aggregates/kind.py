@@ -15,16 +15,12 @@ from shards.feeds import Feed
 from shards.kinds.aggregates.errors import AggregateSuspended
 from shards.kinds.aggregates.result_kinds import AGGREGATE_SUSPENSION
 from shards.kinds.aggregates.schema import AGGREGATE_SCHEMA
+from shards.kinds.aggregates.sources import moved_stream
 from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, StreamDeclaration
 
 _INPUT = "aggregate-input"
-
-
-def moved_stream(aggregate: str) -> str:
-    """The name of the stream of the events that are brought together for an aggregate."""
-    return f"{aggregate}.inputs"
 
 
 @dataclass(frozen=True)
