@@ -8,8 +8,8 @@ when its window is empty.
 The modules, in the order of their use: ``document`` reads the document (``windows``, ``values`` and ``having`` read
 parts of it). ``rows`` has the events as an aggregate takes them in. ``accumulators`` has one value over events that
 come and go, ``contents`` a window with its values, ``groups`` a group with its windows, its time and its past values.
-``running`` is an aggregate that runs; ``emitting`` makes its derived events. ``explaining`` describes it in words.
-``asking`` answers questions over the same rows: it needs ``rows.EventRows`` only.
+``running`` is an aggregate that runs; ``steps`` decides which changes are emitted, and ``emitting`` makes their events.
+``explaining`` describes an aggregate in words.
 """
 
 from aggregates.document import AggregateBody, read_aggregate
@@ -17,7 +17,8 @@ from aggregates.emitting import CLEARED, Emission, events_of
 from aggregates.errors import AggregateError, AggregateRefused, AggregateStateError
 from aggregates.explaining import explain
 from aggregates.rows import EventRows, Row, Scalar, group_text
-from aggregates.running import AggregateRun, Holds
+from aggregates.running import AggregateRun
+from aggregates.steps import Holds
 from aggregates.values import AggregateValue
 from aggregates.windows import Window
 

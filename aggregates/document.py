@@ -20,7 +20,7 @@ USUAL_ROWS = 2_000_000
 
 _ATTRIBUTE = re.compile(r"[^\s.,()`'\"]+(\.[^\s.,()`'\"]+)*")
 _RESERVED = ("from", "to", "events")
-_MOST_EVENTS = 1_000
+_MOST_EVENTS = 100
 _MOST_BY = 16
 
 

@@ -43,6 +43,11 @@ class Having:
     overall: tuple[tuple[str, str], ...] = ()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of earlier values and of values over all groups."""
+        return (*(one.name for one in self.earlier), *(name for name, _ in self.overall))
+
+    @property
     def longest_us(self) -> int:
         """How far back the condition reads values; 0: not at all."""
         return max((one.ago_us for one in self.earlier), default=0)

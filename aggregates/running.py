@@ -7,9 +7,9 @@ groups at the end of each batch and with each watermark; what is due in between 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import orjson
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from aggregates.contents import Contents, Held
 from aggregates.document import AggregateBody
-from aggregates.emitting import Change, Emission, in_order
+from aggregates.emitting import Emission, in_order
 from aggregates.errors import AggregateStateError
 from aggregates.groups import ONLY, Group
+from aggregates.having import Having
 from aggregates.rows import EventRows, Row, Scalar, group_text
-from streams import NEVER_US, format_time
-
-Holds: TypeAlias = Callable[[Mapping[str, Scalar]], bool]
-"""Whether the condition is true of some values."""
+from aggregates.steps import Holds, Step, StepKind, emitted
+from streams import NEVER_US
 
 _FORMAT = 1
+_MOST_TEXTS = 100_000
 
 
 class AggregateRun:
@@ -44,9 +44,10 @@ class AggregateRun:
         self._holds, self._is_simultaneous = holds, is_simultaneous
         self._longest_us = body.having.longest_us if body.having is not None else 0
         self._clear()
-        self._names = [one.name for one in body.values]
+        self._places = {one.name: place for place, one in enumerate(body.values)}
         self._nothing = Contents(body.values).values()
         self._late = 0
+        self._texts: dict[tuple[Scalar, ...], str] = {}
 
     def _clear(self) -> None:
         self._groups: dict[str, Group] = {}
@@ -55,7 +56,7 @@ class AggregateRun:
         self._overall: dict[int, Contents] = {}
         self._now_us = NEVER_US
         self._number = self._held = 0
-        self._found: list[Emission] = []
+        self._steps: list[Step] = []
 
     def process(self, events: EventRows) -> list[Emission]:
         """Take events in, then pass time up to the newest of them."""
@@ -156,8 +157,8 @@ class AggregateRun:
         heapify(self._due)
 
     def _emitted(self) -> list[Emission]:
-        found, self._found = in_order(self._found), []
-        return found
+        steps, self._steps = self._steps, []
+        return in_order(emitted(steps, self.body, self._holds)) if steps else []
 
     def _suspended(self) -> list[Emission]:
         """Stop for good, after what was emitted before."""
@@ -178,12 +179,13 @@ class AggregateRun:
 
     def _count(self, row: Row, place: int) -> None:
         """Take in an event that counts, unless its window has passed."""
-        text = group_text(row.group)
+        text = self._text_of(row.group)
         group = self._groups.get(text)
         if group is None:
             group = self._groups[text] = Group.of(row, text)
             self._of_key.setdefault(row.key_hash, {})[text] = None
         now_us = max(row.time_us, group.clock_us, self._now_us)
+        is_late, was_noted = row.time_us < now_us, group.noted_us is not None
         self._bring(group, now_us)
         starts = self._starts(group, row.time_us, now_us)
         self._number += 1
@@ -201,7 +203,19 @@ class AggregateRun:
         self._late += not starts
         if starts and not self.body.window.is_fixed:
             self._changed(group, now_us, place, row.id)
-        self._settle(group)
+        if is_late or not was_noted or group.noted_us is None or self._is_simultaneous or not starts:
+            self._settle(group)  # otherwise nothing of it is due earlier than before
+
+    def _text_of(self, group: tuple[Scalar, ...]) -> str:
+        """The text of a group; texts of groups of texts are kept, as other values may be equal and have other texts."""
+        if any(not isinstance(one, str) for one in group):
+            return group_text(group)
+        text = self._texts.get(group)
+        if text is None:
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            text = self._texts[group] = group_text(group)
+        return text
 
     def _starts(self, group: Group, time_us: int, now_us: int) -> range | tuple[int, ...]:
         """The windows in which an event of a time counts; empty: it is too late."""
@@ -291,6 +305,9 @@ class AggregateRun:
 
     def _bring(self, group: Group, now_us: int) -> None:
         """Bring a group to a time: events leave, and windows end, each at its own time."""
+        if group.noted_us is not None and group.noted_us > now_us:  # nothing is due
+            group.clock_us = max(group.clock_us, now_us)
+            return
         while (due_us := group.due_us(self.body.window)) is not None and due_us <= now_us:
             if group.pending_us is not None and group.pending_us < due_us:
                 self._flush(group)
@@ -332,67 +349,61 @@ class AggregateRun:
             self._evaluate(group, time_us, 0, cause)
 
     def _evaluate(self, group: Group, time_us: int, place: int, cause: str) -> None:
-        """Examine the condition, and emit a change of its truth."""
+        """Note the values of a group whose window has changed."""
         only = group.only
-        values = self._nothing if only is None else only.values()
         if self._holds is None:
             if cause and self.body.emits_each and only is not None:
-                self._emit(group, time_us, place, ("each", cause), only)
+                self._step(group, time_us, place, ("each", cause), only)
             return
-        is_true = only is not None and self._is_true(group, values, time_us, ONLY)
-        if self._longest_us:
-            group.remember(time_us, None if only is None else values, self._longest_us)
-        if is_true == group.is_true:
-            return
-        group.is_true = is_true
-        if is_true or self.body.clear:
-            self._emit(group, time_us, place, ("met" if is_true else "cleared", cause), only)
-
-    def _is_true(self, group: Group, values: tuple[Scalar, ...], time_us: int, start: int) -> bool:
-        having = self.body.having
-        if having is None or self._holds is None:
-            return True
-        names = self._names
-        known: dict[str, Scalar] = {
-            **dict(zip(self.body.by, group.values, strict=True)),
-            **dict(zip(names, values, strict=True)),
-        }
-        for one in having.earlier:
-            past = group.at(time_us - one.ago_us, is_exact=self.body.window.is_fixed)
-            known[one.name] = None if past is None else past[names.index(one.of)]
-        if having.overall:
-            of_all = self._overall_values(time_us, start)
-            known.update((name, of_all[names.index(of)]) for name, of in having.overall)
-        return self._holds(known)
+        self._step(group, time_us, place, ("changed", cause), only)
 
     def _close(self, group: Group, start: int, time_us: int) -> None:
         """Report a fixed window at its end, or at the end of the input."""
-        end_us = start + self.body.window.size
         contents = group.windows.pop(start)
         self._held -= len(contents)
-        values = contents.values()
-        is_true = self._is_true(group, values, end_us, start)
-        if self._longest_us:
-            group.remember(end_us, values, self._longest_us)
-        if is_true:
-            bounds = {"from": format_time(start), "to": format_time(end_us)}
-            self._emit(group, time_us, 0, ("window", str(start)), contents, bounds)
+        end_us = start + self.body.window.size
+        self._step(group, time_us, 0, ("window", str(start)), contents, (start, end_us))
 
     def _end_window(self, group: Group, time_us: int, place: int) -> None:
         """Report a window that ends as a whole, at its end."""
         only = group.windows.pop(ONLY, None)
-        if only is None:
-            return
-        self._held -= len(only)
-        was_true, group.is_true = group.is_true, False
+        if only is not None:
+            self._held -= len(only)
+            first_us = only.events[0].time_us
+            self._step(group, time_us, place, ("ended", str(first_us)), only, (first_us, time_us))
+
+    def _step(
+        self,
+        group: Group,
+        time_us: int,
+        place: int,
+        what: tuple[StepKind, str],
+        contents: Contents | None,
+        bounds: tuple[int, int] | None = None,
+    ) -> None:
+        """Note the values of a group at a time, and what the condition reads besides."""
+        values = self._nothing if contents is None else contents.values()
+        at_us = bounds[1] if what[0] == "window" and bounds is not None else time_us
+        more: tuple[Scalar, ...] = ()
+        having = self.body.having
+        if having is not None and (having.earlier or having.overall):
+            more = self._read_besides(having, group, at_us, 0 if bounds is None else bounds[0])
         if self._longest_us:
-            group.remember(time_us, None, self._longest_us)
-        first_us = only.events[0].time_us
-        bounds = {"from": format_time(first_us), "to": format_time(time_us)}
-        if self._holds is None and self.body.window.ends:
-            self._emit(group, time_us, place, ("window", str(first_us)), only, bounds)
-        elif was_true and self.body.clear:
-            self._emit(group, time_us, place, ("cleared", "end"), only)
+            is_over = contents is None or what[0] == "ended"
+            group.remember(at_us, None if is_over else values, self._longest_us)
+        shown = contents.newest(self.body.events) if self.body.events and contents is not None else []
+        self._steps.append(Step(group, time_us, place, *what, contents is None, values, more, shown, bounds))
+
+    def _read_besides(self, having: Having, group: Group, time_us: int, start: int) -> tuple[Scalar, ...]:
+        """Earlier values of a group and values over all groups, in the order of ``Having.names``."""
+        found: list[Scalar] = []
+        for one in having.earlier:
+            past = group.at(time_us - one.ago_us, is_exact=self.body.window.is_fixed)
+            found.append(None if past is None else past[self._places[one.of]])
+        if having.overall:
+            of_all = self._overall_values(time_us, start)
+            found += [of_all[self._places[of]] for _, of in having.overall]
+        return tuple(found)
 
     def _add_overall(self, start: int, event: Held) -> None:
         if self.body.having is not None and self.body.having.overall:
@@ -409,24 +420,6 @@ class AggregateRun:
         elif start in self._overall:
             self._overall[start].remove_until(time_us - window.size)
         return self._overall[start].values() if start in self._overall else self._nothing
-
-    def _emit(
-        self,
-        group: Group,
-        time_us: int,
-        place: int,
-        what: tuple[Change, str],
-        contents: Contents | None,
-        bounds: Mapping[str, str] | None = None,
-    ) -> None:
-        """Emit the values of a group; ``what``: why, and what distinguishes it from other events of the time."""
-        values = self._nothing if contents is None else contents.values()
-        data: dict[str, Any] = dict(zip(self.body.by, group.values, strict=True))
-        data |= dict(zip(self._names, values, strict=True)) | dict(bounds or {})
-        if self.body.events:
-            data["events"] = [] if contents is None else contents.newest(self.body.events)
-        rank = int(place > 0)
-        self._found.append(Emission(time_us, rank, place, group.text, *what, group.key, group.key_hash, data))
 
 
 def _first_open(now_us: int, size: int, every_us: int) -> int:

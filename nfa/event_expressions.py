@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nfa.conditions.predicates import BatchColumns, evaluate, leaves_of
-from nfa.conditions.projection import value_in_match
+from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, leaves_of
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
@@ -41,17 +40,6 @@ _TYPE = ("type",)
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
-    """Values in place of an event."""
-
-    data: Mapping[str, Any]
-    id: str = ""
-    type: str = ""
-    time_us: int = 0
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class EventExpression:
     """An expression whose names are attributes of one event; ``type`` is its type, ``key`` its correlation key."""
 
@@ -59,8 +47,8 @@ class EventExpression:
 
     @property
     def names(self) -> frozenset[str]:
-        """The first part of each attribute path."""
-        return frozenset(one.path[0] for one in attributes_of(self._expression) if one.path)
+        """The attribute paths, with dots."""
+        return frozenset(".".join(one.path) for one in attributes_of(self._expression) if one.path)
 
     def column(self, columns: BatchColumns, size: int) -> list[Scalar]:
         """The value for each event of a batch of ``size`` events, as plain JSON; null is None."""
@@ -71,9 +59,15 @@ class EventExpression:
         found: list[bool] = self._values(columns, size).is_true.tolist()
         return found
 
-    def value(self, values: Mapping[str, Any]) -> Scalar:
-        """The value for one object of plain JSON values."""
-        return value_in_match(self._expression, {_OWN: (_Values(values),)})
+    def holds_of(self, columns: Mapping[str, Sequence[Any]], size: int) -> Sequence[bool]:
+        """Whether the value is true for each of ``size`` rows of plain JSON values, by name in place of events."""
+        read: dict[Leaf, Values] = {
+            leaf: Values.of(columns[".".join(leaf)])
+            for leaf in leaves_of(self._expression)
+            if not isinstance(leaf, str)
+        }
+        found: list[bool] = evaluate(self._expression, read, size).is_true.tolist()
+        return found
 
     def _values(self, columns: BatchColumns, size: int) -> Values:
         read = columns.read(np.arange(size, dtype=np.intp), set(leaves_of(self._expression)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import Any
 
-from aggregates import AggregateBody, AggregateValue, Row, Scalar, group_text
+from aggregates import AggregateBody, AggregateValue, Holds, Row, Scalar, group_text
 
 Emitted = tuple[int, str, str, Mapping[str, Any]]
 """Time, change, group and values."""
@@ -19,7 +19,7 @@ class Naive:
     """The reference of an aggregate, for events in the order of time and, where times are equal, of the log."""
 
     body: AggregateBody
-    holds: Callable[[Mapping[str, Scalar]], bool] | None
+    holds: Holds | None
     rows: Sequence[Row]
     is_simultaneous: bool = False
 
@@ -131,7 +131,7 @@ class Naive:
         if having.overall:
             of_all = [row for row in self.rows if self._is_in(row, at_us)]
             known.update((name, self._values(of_all)[of]) for name, of in having.overall)
-        return self.holds(known)
+        return self.holds({name: [value] for name, value in known.items()}, 1)[0]
 
     def _is_in(self, row: Row, at_us: int) -> bool:
         """Whether an event is in the window over all groups when a fixed window ends."""

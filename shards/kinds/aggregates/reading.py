@@ -116,7 +116,7 @@ def condition_of(body: AggregateBody) -> Holds | None:
             f"{', '.join(sorted(name for name in known if '(' not in name))}",
             field="having",
         )
-    return lambda values: parsed.value(values) is True
+    return parsed.holds_of
 
 
 def move_of(body: AggregateBody, declaration: StreamDeclaration) -> str:

@@ -40,7 +40,7 @@ AGGREGATE_SCHEMA: Mapping[str, Any] = {
         "events": {
             "type": "integer",
             "minimum": 0,
-            "maximum": 1000,
+            "maximum": 100,
             "description": "How many of the newest events of the group derived events have (default: 0).",
         },
         "type": {"type": "string", "description": "Type of the derived events (default: the name)."},
