@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -46,7 +46,7 @@ class Emission(NamedTuple):
     data: Mapping[str, Any]
 
 
-def in_order(found: Sequence[Emission]) -> list[Emission]:
+def in_order(found: Iterable[Emission]) -> list[Emission]:
     """Derived events in an order that does not depend on where batches begin."""
     return sorted(found, key=lambda one: one[:4])
 

@@ -41,6 +41,7 @@ CONDITIONS = [
     "sum > 1 AND kinds < 3",
     "n > coalesce(before(n, 4 us), 0)",
     "sum > 2 * before(sum, 2 us)",
+    "2 * n > all(n) AND g != 'b'",
 ]
 ARGUMENTS = st.sampled_from([None, 0, 1, 2, 0.1, 0.2, 0.3, 1e150, -1e150, "a", "b", True, 1.0])
 
@@ -48,7 +49,11 @@ ARGUMENTS = st.sampled_from([None, 0, 1, 2, 0.1, 0.2, 0.3, 1e150, -1e150, "a", "
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
     window, having = draw(st.sampled_from(WINDOWS)), draw(st.sampled_from(CONDITIONS))
-    if isinstance(window, dict) and ("last" in window or "session" in window) and "before" in (having or ""):
+    if (
+        isinstance(window, dict)
+        and ("last" in window or "session" in window)
+        and ("before" in (having or "") or "all" in (having or ""))
+    ):
         having = "n >= 2"
     if having and window == {"tumbling": "5 us"}:
         having = having.replace("4 us", "5 us").replace("2 us", "10 us")

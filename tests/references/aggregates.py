@@ -13,6 +13,9 @@ from aggregates import AggregateBody, AggregateValue, Holds, Row, Scalar, group_
 Emitted = tuple[int, str, str, Mapping[str, Any]]
 """Time, change, group and values."""
 
+Moment = tuple[int, Sequence[Row], Sequence[Row]]
+"""Time, the events of the window of a group, and those of the window over all groups."""
+
 
 @dataclass(frozen=True)
 class Naive:
@@ -28,7 +31,7 @@ class Naive:
         newest_us = max(row.time_us for row in self.rows)
         every = [one for group in {row.group for row in self.rows} for one in self._of_group(group)]
         is_kept = self.body.window.ends
-        found = [(min(at, newest_us), *rest) for at, *rest in every if is_kept or at <= newest_us]
+        found = [(min(one[0], newest_us), *one[1:]) for one in every if is_kept or one[0] <= newest_us]
         return sorted(found, key=lambda one: (one[0], one[2], one[1], repr(one[3])))
 
     def _of_group(self, group: tuple[Scalar, ...]) -> list[Emitted]:
@@ -50,10 +53,11 @@ class Naive:
         ends = {
             t for row in rows for t in range(row.time_us // every * every + every, row.time_us + size + every, every)
         }
-        found = []
+        found: list[Emitted] = []
         for end in sorted(ends):
             inside = [row for row in rows if end - size <= row.time_us < end]
-            if inside and self._is_true(rows, inside, end):
+            of_all = [row for row in self.rows if end - size <= row.time_us < end]
+            if inside and self._is_true(rows, inside, end, of_all):
                 found.append((end, "window", group_text(rows[0].group), self._values(inside)))
         return found
 
@@ -70,52 +74,61 @@ class Naive:
         text = group_text(rows[0].group)
         if self.holds is None:
             return [(end_us, "window", text, self._values(rows))]
-        steps = [(row.time_us, rows[: number + 1]) for number, row in enumerate(rows)]
-        found = self._changes(rows, steps)
+        found = self._changes(rows, [(row.time_us, rows[: number + 1], ()) for number, row in enumerate(rows)])
         if found and found[-1][1] == "met" and self.body.clear:
             found.append((end_us, "cleared", text, self._values(rows)))
         return found
 
     def _continuous(self, rows: Sequence[Row]) -> list[Emitted]:
-        window = self.body.window
-        steps: list[tuple[int, Sequence[Row]]] = []
+        window, steps = self.body.window, list[Moment]()
         if window.kind == "last":
-            steps = [(row.time_us, rows[max(0, n + 1 - window.size) : n + 1]) for n, row in enumerate(rows)]
+            steps = [(row.time_us, rows[max(0, n + 1 - window.size) : n + 1], ()) for n, row in enumerate(rows)]
         else:
             outs = sorted({row.time_us + window.size for row in rows})
             for number, row in enumerate(rows):
                 while outs and outs[0] <= row.time_us:
-                    steps.append((outs[0], self._young(rows[:number], outs.pop(0))))
-                steps.append((row.time_us, self._young(rows[: number + 1], row.time_us)))
-            steps += [(out, self._young(rows, out)) for out in outs]
+                    steps.append(self._moment(rows[:number], outs.pop(0)))
+                steps.append(self._moment(rows[: number + 1], row.time_us, row))
+            steps += [self._moment(rows, out) for out in outs]
         if self.holds is None:
             events = {row.time_us for row in rows}
             chosen = self._settled(steps) if self.is_simultaneous else steps
             kept = [one for one in chosen if one[0] in events and one[1] and one[1][-1].time_us == one[0]]
-            return [(at, "each", group_text(rows[0].group), self._values(inside)) for at, inside in kept]
+            return [(at, "each", group_text(rows[0].group), self._values(inside)) for at, inside, _ in kept]
         found = self._changes(rows, steps)
         if window.kind == "last" and self.body.clear and found and found[-1][1] == "met":  # the end of the input
             end_us = max(row.time_us for row in self.rows)
             found.append((end_us, "cleared", group_text(rows[0].group), self._values(steps[-1][1])))
         return found
 
+    def _moment(self, rows: Sequence[Row], at_us: int, event: Row | None = None) -> Moment:
+        """The window of a group, and that over all groups, when an event comes or events leave."""
+        if self.is_simultaneous:
+            of_all = [row for row in self.rows if row.time_us <= at_us]
+        elif event is None:
+            of_all = [row for row in self.rows if row.time_us < at_us]
+        else:
+            of_all = list(self.rows[: self.rows.index(event) + 1])
+        return at_us, self._young(rows, at_us), self._young(of_all, at_us)
+
     def _young(self, rows: Sequence[Row], at_us: int) -> Sequence[Row]:
         return [row for row in rows if at_us - row.time_us < self.body.window.size]
 
-    def _settled(self, steps: Sequence[tuple[int, Sequence[Row]]]) -> list[tuple[int, Sequence[Row]]]:
-        return list(dict(steps).items())  # the last of each time
+    def _settled(self, steps: Sequence[Moment]) -> list[Moment]:
+        return list({one[0]: one for one in steps}.values())  # the last of each time
 
-    def _changes(self, rows: Sequence[Row], steps: Sequence[tuple[int, Sequence[Row]]]) -> list[Emitted]:
-        found, was_true = [], False
-        for at, inside in self._settled(steps) if self.is_simultaneous else steps:
-            is_true = bool(inside) and self._is_true(rows, inside, at)
+    def _changes(self, rows: Sequence[Row], steps: Sequence[Moment]) -> list[Emitted]:
+        found: list[Emitted] = []
+        was_true = False
+        for at, inside, of_all in self._settled(steps) if self.is_simultaneous else steps:
+            is_true = bool(inside) and self._is_true(rows, inside, at, of_all)
             if is_true != was_true and (is_true or self.body.clear):
                 text = group_text(rows[0].group)
                 found.append((at, "met" if is_true else "cleared", text, self._values(inside)))
             was_true = is_true
         return found
 
-    def _is_true(self, rows: Sequence[Row], inside: Sequence[Row], at_us: int) -> bool:
+    def _is_true(self, rows: Sequence[Row], inside: Sequence[Row], at_us: int, of_all: Sequence[Row]) -> bool:
         having = self.body.having
         if having is None or self.holds is None:
             return True
@@ -128,14 +141,8 @@ class Naive:
             else:
                 before = [row for row in rows if row.time_us <= then and then - row.time_us < size]
             known[one.name] = self._values(before)[one.of] if before else None
-        if having.overall:
-            of_all = [row for row in self.rows if self._is_in(row, at_us)]
-            known.update((name, self._values(of_all)[of]) for name, of in having.overall)
+        known.update((name, self._values(of_all)[of]) for name, of in having.overall)
         return self.holds({name: [value] for name, value in known.items()}, 1)[0]
-
-    def _is_in(self, row: Row, at_us: int) -> bool:
-        """Whether an event is in the window over all groups when a fixed window ends."""
-        return at_us - self.body.window.size <= row.time_us < at_us
 
     def _values(self, rows: Sequence[Row]) -> dict[str, Scalar]:
         found = {}

@@ -63,8 +63,9 @@ class AggregateInput(Operator):
         self._forget(int(batch.time_us.max()))
         if not rows:
             return NO_OUTPUT
-        arrivals = [int(bool(row.retracts)) for row in rows] if batch.arrivals is None else batch.arrivals[numbers]
-        return MovedEvents(self.definition.body["into"], moved_events(rows, arrivals, self._body))
+        arrivals = None if batch.arrivals is None else batch.arrivals[numbers].tolist()
+        places = arrivals or [int(bool(row.retracts)) for row in rows]  # without arrivals, retractions come last
+        return MovedEvents(self.definition.body["into"], moved_events(rows, places, self._body))
 
     def _placed(self, row: Row) -> Row | None:
         """An event with its group, which a retraction does not have; None: what it retracts is not known."""

@@ -1,0 +1,133 @@
+"""Aggregates in shards: retractions, late events, transactions, limits, and what is refused with the stream at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from shards import InlineShards, OperatorRefused
+from shards.kinds.aggregates import AggregateKind
+from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn
+
+SECOND_US = 1_000_000
+KIND = AggregateKind()
+
+
+def event(number: int, at_s: int, kind: str = "A", key: str = "k", **data: Any) -> Event:
+    return Event(id=f"e{number}", type=kind, time_us=at_s * SECOND_US, key=key, data=data)
+
+
+def run_of(
+    document: Mapping[str, Any], events: Iterable[Iterable[Event]], shards: int = 1, **declared: Any
+) -> list[tuple[str, Any]]:
+    """Type and data of the derived events, and other results, of an aggregate over batches of the stream ``x``."""
+    source = StreamDeclaration(name="x", **declared)
+    definition = replace(KIND.read({"name": "made", "of": "x", **document}, lambda _: source), version=1)
+    run, found = InlineShards(shards), []
+    for name in ("x", "made.inputs", "made"):
+        derived = name != "x" or source.derived
+        run.say(name, StreamOn(StreamDeclaration(name=name, derived=True) if derived and name != "x" else source))
+    for one in (*KIND.parts(definition, lambda _: source), definition):
+        run.say(one.inputs[0].stream, OperatorOn(one))
+    for some in events:
+        run.feed("x", EventBatch.from_events(list(some)))
+        found += run.settle()
+    found += run.finish()
+    rows = [(row.kind, orjson.loads(row.body)) for block in found for row in block]
+    rows.sort(key=lambda row: (row[1].get("time", ""), row[0]))
+    return [(body["type"], body["data"]) if kind == "derived" else (kind, body) for kind, body in rows]
+
+
+COUNTED = {"values": {"n": "count()", "s": "sum(v)"}, "window": "10 s", "having": "n >= 2", "clear": True}
+
+
+@pytest.mark.parametrize("by", [["key"], ["g"], []])
+def test_a_retraction_takes_its_event_out(by: list[str]) -> None:
+    events = [
+        event(1, 1, g="a", v=5),
+        event(2, 2, g="a", v=7),
+        Event(id="r", type="A.retracted", time_us=3 * SECOND_US, key="k", data={"retracts": "e1"}),
+        event(3, 4, g="a", v=1),
+        event(4, 30, g="b", v=1),
+    ]
+    found = run_of({**COUNTED, "by": by}, [events], derived=True)
+    assert [(kind, data["n"], data["s"]) for kind, data in found] == [
+        ("made", 2, 12),
+        ("made.cleared", 1, 7),
+        ("made", 2, 8),
+        ("made.cleared", 1, 1),
+    ]
+
+
+def test_a_late_event_counts_from_then_on_or_not_at_all() -> None:
+    late = [[event(1, 1, v=1)], [event(2, 20, v=1)], [event(3, 11, v=1)], [event(4, 9, v=1)], [event(5, 40, v=1)]]
+    found = run_of({**COUNTED, "by": ["key"], "events": 5}, late, lateness=0, late="process")
+    assert [(kind, [one["id"] for one in data["events"]]) for kind, data in found] == [
+        ("made", ["e3", "e2"]),
+        ("made.cleared", ["e2"]),
+    ]
+
+
+def test_late_events_within_the_bound_count_at_their_time() -> None:
+    mixed = [[event(1, 1, v=1), event(2, 12, v=1), event(3, 9, v=1), event(4, 40, v=1)]]
+    found = run_of({**COUNTED, "by": ["key"], "events": 5}, mixed, lateness=5)
+    assert [[one["id"] for one in data["events"]] for kind, data in found if kind == "made"] == [
+        ["e1", "e3"],
+        ["e3", "e2"],
+    ]
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_a_window_holds_a_whole_transaction(shards: int) -> None:
+    events = [
+        [event(1, 1, v=1), event(2, 2, "End", v=2), event(3, 3, v=4)],
+        [event(4, 4, key="l", v=9), event(5, 60, key="m", v=0)],
+    ]
+    document = {"by": ["key"], "values": {"n": "count()", "s": "sum(v)"}, "window": "transaction"}
+    found = run_of(document, events, shards, end_events=("End",), idle_timeout=30)
+    assert sorted((data["key"], data["n"], data["s"]) for _, data in found) == [
+        ("k", 1, 4),
+        ("k", 2, 3),
+        ("l", 1, 9),
+        ("m", 1, 0),
+    ]
+
+
+def test_more_events_than_it_may_hold_suspend_it() -> None:
+    document = {**COUNTED, "by": ["key"], "memory": {"rows": 3}}
+    found = run_of(document, [[event(n, n, v=1) for n in range(8)]])
+    assert [kind for kind, _ in found] == ["aggregate-suspension", "made"]
+    assert "more than 3 events" in found[0][1]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"where": "v >"}, "'where'"),
+        ({"values": {"n": "sum(count(v))"}}, "'values'"),
+        ({"having": "m > 1"}, "m is neither"),
+        ({"having": "n >"}, "'having'"),
+        ({"by": ["g"], "window": "transaction"}, "transaction needs the key"),
+        ({"since": 1}, "since"),
+    ],
+)
+def test_what_cannot_run_is_refused(changes: dict[str, Any], part: str) -> None:
+    document = {"name": "made", "of": "x", "by": ["key"], "values": {"n": "count()"}, "window": "1 h", **changes}
+    with pytest.raises(OperatorRefused) as refused:
+        KIND.read(document, lambda _: StreamDeclaration(name="x"))
+    assert part in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("key", "by", "is_moved"), [("data.g", ["g"], False), ("data.g", ["h"], True), ("key", ["h", "key"], False)]
+)
+def test_groups_of_the_key_stay_in_their_shard(key: str, by: list[str], is_moved: bool) -> None:
+    document = {"name": "made", "of": "x", "by": by, "values": {"n": "count()"}, "window": "1 h"}
+    source = StreamDeclaration(name="x", key=key)
+    definition = KIND.read(document, lambda _: source)
+    assert bool(KIND.parts(definition, lambda _: source)) == is_moved
+    assert any("re-keyed" in one for one in KIND.explain(definition)) == is_moved
