@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from math import sqrt
 from typing import Any
@@ -39,6 +40,33 @@ class Accumulator(ABC):
         """The value over the arguments that are in."""
 
 
+class Foldable(ABC):
+    """A value over arguments that never leave, with a small state."""
+
+    __slots__ = ()
+
+    @property
+    def error(self) -> float | None:
+        """The relative standard error of the value; None: it is exact."""
+        return None
+
+    @abstractmethod
+    def add(self, argument: Scalar) -> None:
+        """Take an argument in."""
+
+    @abstractmethod
+    def value(self) -> Scalar:
+        """The value over all arguments."""
+
+    @abstractmethod
+    def dump(self) -> list[Any]:
+        """The state, as plain JSON."""
+
+    @abstractmethod
+    def load(self, state: Sequence[Any]) -> None:
+        """Restore what ``dump`` returned."""
+
+
 def accumulator_of(value: AggregateValue) -> Accumulator | None:
     """A new accumulator; None: the value is read from the first or last event itself."""
     match value.function:
@@ -62,7 +90,7 @@ def accumulator_of(value: AggregateValue) -> Accumulator | None:
             return Distinct()
 
 
-class Count(Accumulator):
+class Count(Accumulator, Foldable):
     """The number of arguments that are not null."""
 
     __slots__ = ("_number",)
@@ -79,6 +107,12 @@ class Count(Accumulator):
     def value(self) -> int:
         return self._number
 
+    def dump(self) -> list[Any]:
+        return [self._number]
+
+    def load(self, state: Sequence[Any]) -> None:
+        (self._number,) = state
+
 
 class CountTrue(Count):
     """The number of arguments that are true."""
@@ -92,7 +126,7 @@ class CountTrue(Count):
         self._number -= argument is True
 
 
-class Sum(Accumulator):
+class Sum(Accumulator, Foldable):
     """The sum of the numbers; null without any."""
 
     __slots__ = ("_number", "_parts", "_whole")
@@ -129,6 +163,12 @@ class Sum(Accumulator):
             return self._whole if -_MOST_INTEGER <= self._whole < _MOST_INTEGER else float(self._whole)
         return divided(self.total, 1 << _BITS)
 
+    def dump(self) -> list[Any]:
+        return [self._number, f"{self._whole:x}", f"{self._parts:x}"]
+
+    def load(self, state: Sequence[Any]) -> None:
+        self._number, self._whole, self._parts = state[0], int(state[1], 16), int(state[2], 16)
+
 
 class Average(Sum):
     """The mean of the numbers, as float; null without any."""
@@ -160,6 +200,13 @@ class Deviation(Average):
         squares = number * self._squares - self.total * self.total
         variance = divided(squares, number * (number - 1) << 2 * _BITS)
         return None if variance is None else sqrt(variance)
+
+    def dump(self) -> list[Any]:
+        return [*super().dump(), f"{self._squares:x}"]
+
+    def load(self, state: Sequence[Any]) -> None:
+        super().load(state)
+        self._squares = int(state[3], 16)
 
 
 class Extreme(Accumulator):
@@ -235,12 +282,12 @@ class Distinct(Accumulator):
 
     def add(self, argument: Scalar) -> None:
         if argument is not None:
-            value = _apart(argument)
+            value = apart(argument)
             self._counts[value] = self._counts.get(value, 0) + 1
 
     def remove(self, argument: Scalar) -> None:
         if argument is not None:
-            value = _apart(argument)
+            value = apart(argument)
             self._counts[value] -= 1
             if not self._counts[value]:
                 del self._counts[value]
@@ -291,6 +338,6 @@ def plain(value: Any) -> Scalar:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
-def _apart(argument: Scalar) -> Any:
+def apart(argument: Scalar) -> Any:
     """A value that differs from values of other kinds: true is not 1."""
     return (argument,) if isinstance(argument, bool) else argument

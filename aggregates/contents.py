@@ -1,13 +1,15 @@
-"""The events of one window of a group, with the values over them."""
+"""The events of one window of a group, or what is kept of them, with the values over them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from aggregates.accumulators import accumulator_of
+from aggregates.folding import folded_of
 from aggregates.rows import Scalar
 from aggregates.values import AggregateValue
 
@@ -22,7 +24,48 @@ class Held(NamedTuple):
     event: Mapping[str, Any] | None
 
 
-class Contents:
+class WindowContents(ABC):
+    """What a window has of its events; never of none, except before the first one."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many rows it keeps."""
+
+    @property
+    @abstractmethod
+    def oldest_us(self) -> int:
+        """The time of the oldest event."""
+
+    @property
+    @abstractmethod
+    def newest_us(self) -> int:
+        """The time of the newest event."""
+
+    @abstractmethod
+    def add(self, event: Held) -> None:
+        """Take an event in, at its place in the order of time."""
+
+    @abstractmethod
+    def values(self) -> tuple[Scalar, ...]:
+        """The current values, in the order of the document; of a window without events all but counts are null."""
+
+    def newest(self, most: int) -> list[Mapping[str, Any]]:
+        """What derived events show of the newest events, oldest first."""
+        return []
+
+    def errors(self) -> dict[str, float]:
+        """The relative standard errors of values that are estimated, by name."""
+        return {}
+
+    @abstractmethod
+    def dump(self) -> list[Any]:
+        """As plain JSON."""
+
+
+class Contents(WindowContents):
     """The events of a window, oldest first, and the values over them."""
 
     __slots__ = ("_accumulators", "_values", "events")
@@ -32,11 +75,19 @@ class Contents:
         self._accumulators = [accumulator_of(one) for one in values]
         self.events: deque[Held] = deque()
 
-    def __len__(self) -> int:
+    @property
+    def rows(self) -> int:
         return len(self.events)
 
+    @property
+    def oldest_us(self) -> int:
+        return self.events[0].time_us
+
+    @property
+    def newest_us(self) -> int:
+        return self.events[-1].time_us
+
     def add(self, event: Held) -> None:
-        """Take an event in, at its place in the order of time."""
         place = len(self.events)
         while place and self.events[place - 1][:2] > event[:2]:
             place -= 1
@@ -48,12 +99,10 @@ class Contents:
             if accumulator is not None:
                 accumulator.add(argument)
 
-    def remove_until(self, time_us: int) -> bool:
-        """Take out the events up to a time; whether there were any."""
-        before = len(self.events)
+    def remove_until(self, time_us: int) -> None:
+        """Take out the events up to a time."""
         while self.events and self.events[0].time_us <= time_us:
             self.remove_first()
-        return len(self.events) < before
 
     def remove_first(self) -> None:
         """Take out the oldest event."""
@@ -70,7 +119,6 @@ class Contents:
         return False
 
     def values(self) -> tuple[Scalar, ...]:
-        """The current values, in the order of the document; of a window without events all but counts are null."""
         found: list[Scalar] = []
         for place, (value, accumulator) in enumerate(zip(self._values, self._accumulators, strict=True)):
             if accumulator is not None:
@@ -82,13 +130,89 @@ class Contents:
         return tuple(found)
 
     def newest(self, most: int) -> list[Mapping[str, Any]]:
-        """What derived events show of the newest events, oldest first."""
         if not most:
             return []
         some = islice(reversed(self.events), most)
         return [one.event for one in some if one.event is not None][::-1]
 
+    def dump(self) -> list[Any]:
+        return [True, [list(one) for one in self.events]]
+
     def _forget(self, event: Held) -> None:
         for accumulator, argument in zip(self._accumulators, event.arguments, strict=True):
             if accumulator is not None:
                 accumulator.remove(argument)
+
+
+class Folded(WindowContents):
+    """The values of a window that no event leaves, without its events."""
+
+    __slots__ = ("_edges", "_folded", "_newest_us", "_oldest_us", "_values")
+
+    def __init__(self, values: Sequence[AggregateValue]) -> None:
+        self._values = values
+        self._folded = [folded_of(one) for one in values]
+        self._edges: list[tuple[int, int, tuple[Scalar, ...]]] = []  # the first and the last event, where they are read
+        self._oldest_us = self._newest_us = 0
+
+    @property
+    def rows(self) -> int:
+        return 1
+
+    @property
+    def oldest_us(self) -> int:
+        return self._oldest_us
+
+    @property
+    def newest_us(self) -> int:
+        return self._newest_us
+
+    def add(self, event: Held) -> None:
+        edge = event.time_us, event.number, event.arguments
+        if not self._edges:
+            self._edges, self._oldest_us, self._newest_us = [edge, edge], event.time_us, event.time_us
+        else:
+            self._edges = [min(self._edges[0], edge, key=_order), max(self._edges[1], edge, key=_order)]
+            self._oldest_us = min(self._oldest_us, event.time_us)
+            self._newest_us = max(self._newest_us, event.time_us)
+        for folded, argument in zip(self._folded, event.arguments, strict=True):
+            if folded is not None:
+                folded.add(argument)
+
+    def values(self) -> tuple[Scalar, ...]:
+        return tuple(
+            folded.value() if folded is not None else self._edges[0 if value.function == "first" else 1][2][place]
+            for place, (value, folded) in enumerate(zip(self._values, self._folded, strict=True))
+        )
+
+    def errors(self) -> dict[str, float]:
+        pairs = zip(self._values, self._folded, strict=True)
+        return {one.name: folded.error for one, folded in pairs if folded is not None and folded.error is not None}
+
+    def dump(self) -> list[Any]:
+        return [False, self._edges, [None if one is None else one.dump() for one in self._folded]]
+
+    def restore(self, edges: Sequence[Any], states: Sequence[Any]) -> None:
+        """Restore what ``dump`` returned."""
+        self._edges = [(time_us, number, tuple(arguments)) for time_us, number, arguments in edges]
+        self._oldest_us, self._newest_us = self._edges[0][0], self._edges[1][0]
+        for folded, state in zip(self._folded, states, strict=True):
+            if folded is not None:
+                folded.load(state)
+
+
+def loaded_contents(saved: Sequence[Any], values: Sequence[AggregateValue]) -> WindowContents:
+    """Read the JSON form of ``WindowContents.dump``."""
+    is_held, *state = saved
+    if not is_held:
+        folded = Folded(values)
+        folded.restore(*state)
+        return folded
+    contents = Contents(values)
+    for time_us, number, identity, arguments, event in state[0]:
+        contents.add(Held(time_us, number, identity, tuple(arguments), event))
+    return contents
+
+
+def _order(edge: tuple[int, int, tuple[Scalar, ...]]) -> tuple[int, int]:
+    return edge[:2]

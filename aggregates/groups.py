@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aggregates.contents import Contents, Held
+from aggregates.contents import WindowContents, loaded_contents
 from aggregates.rows import Row, Scalar, group_text
 from aggregates.values import AggregateValue
 from aggregates.windows import Window
@@ -39,7 +39,7 @@ class Group:
     text: str
     key: str
     key_hash: int
-    windows: dict[int, Contents] = field(default_factory=dict)
+    windows: dict[int, WindowContents] = field(default_factory=dict)
     clock_us: int = NEVER_US
     is_true: bool = False
     pending_us: int | None = None
@@ -53,7 +53,7 @@ class Group:
         return cls(row.group, text, row.key, row.key_hash)
 
     @property
-    def only(self) -> Contents | None:
+    def only(self) -> WindowContents | None:
         """The window of a group that has one window at a time; None: no event is in it."""
         return self.windows.get(ONLY)
 
@@ -64,8 +64,7 @@ class Group:
         only = self.only
         if only is None or window.kind in ("last", "transaction"):
             return None
-        oldest = only.events[0 if window.kind == "sliding" else -1]
-        return oldest.time_us + window.size
+        return (only.oldest_us if window.kind == "sliding" else only.newest_us) + window.size
 
     def remember(self, time_us: int, values: tuple[Scalar, ...] | None, longest_us: int) -> None:
         """Note the values from a time on, and forget what is too old to be read."""
@@ -87,7 +86,7 @@ class Group:
 
     def dump(self) -> list[Any]:
         """As plain JSON."""
-        windows = [[start, [list(one) for one in contents.events]] for start, contents in self.windows.items()]
+        windows = [[start, contents.dump()] for start, contents in self.windows.items()]
         return [
             self.values,
             self.key,
@@ -106,10 +105,7 @@ class Group:
         group, key, hashed, clock_us, is_true, pending_us, pending_id, past, windows = saved
         found = cls(tuple(group), group_text(group), key, hashed, {}, clock_us, is_true, pending_us, pending_id)
         found.past = [(time_us, None if one is None else tuple(one)) for time_us, one in past]
-        for start, events in windows:
-            contents = found.windows[start] = Contents(values)
-            for time_us, number, identity, arguments, event in events:
-                contents.add(Held(time_us, number, identity, tuple(arguments), event))
+        found.windows = {start: loaded_contents(contents, values) for start, contents in windows}
         return found
 
 

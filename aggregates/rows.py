@@ -22,6 +22,7 @@ class Row(NamedTuple):
         arguments: The argument of each value; True for ``count()``.
         event: What derived events show of the event; None unless the aggregate has ``events``.
         retracts: The id of the event that this one takes out of the window; empty: it counts itself.
+        is_revocable: Whether a later event may take this one out.
         ends: Whether the transaction of the key ends after the event, or here (a row without an event has no id).
     """
 
@@ -33,6 +34,7 @@ class Row(NamedTuple):
     arguments: tuple[Scalar, ...]
     event: Mapping[str, Any] | None = None
     retracts: str = ""
+    is_revocable: bool = False
     ends: bool = False
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from aggregates.contents import Contents, Held
+from aggregates.contents import Contents, Folded, Held, WindowContents
 from aggregates.document import AggregateBody
 from aggregates.emitting import Emission, in_order
 from aggregates.errors import AggregateStateError
@@ -44,6 +44,8 @@ class AggregateRun:
         self._holds, self._is_simultaneous = holds, is_simultaneous
         self._longest_us = body.having.longest_us if body.having is not None else 0
         self._clear()
+        is_overall = body.having is not None and bool(body.having.overall)
+        self._is_held = not body.window.ends or bool(body.events) or is_overall
         self._places = {one.name: place for place, one in enumerate(body.values)}
         self._nothing = Contents(body.values).values()
         self._late = 0
@@ -148,8 +150,8 @@ class AggregateRun:
             self._groups[group.text] = group
             self._of_key.setdefault(group.key_hash, {})[group.text] = None
             for start, contents in group.windows.items():
-                self._held += len(contents)
-                for event in contents.events:
+                self._held += contents.rows
+                for event in contents.events if isinstance(contents, Contents) else ():
                     self._add_overall(start, event)
             group.noted_us = self._due_us(group)
             if group.noted_us is not None:
@@ -191,20 +193,26 @@ class AggregateRun:
         self._number += 1
         event = Held(row.time_us, self._number, row.id, row.arguments, row.event)
         for start in starts:
-            contents = group.windows.get(start)
-            if contents is None:
-                contents = group.windows[start] = Contents(self.body.values)
-            contents.add(event)
-            self._held += 1
+            self._add(group, start, event, is_revocable=row.is_revocable)
             self._add_overall(start, event)
-            if self.body.window.kind == "last" and len(contents) > self.body.window.size:
-                contents.remove_first()
-                self._held -= 1
         self._late += not starts
         if starts and not self.body.window.is_fixed:
             self._changed(group, now_us, place, row.id)
         if is_late or not was_noted or group.noted_us is None or self._is_simultaneous or not starts:
             self._settle(group)  # otherwise nothing of it is due earlier than before
+
+    def _add(self, group: Group, start: int, event: Held, *, is_revocable: bool) -> None:
+        """Take an event into a window; a window that no event leaves keeps what is needed of its events."""
+        contents = group.windows.get(start)
+        before = 0 if contents is None else contents.rows
+        if contents is None:
+            is_held = is_revocable or self._is_held
+            contents = Contents(self.body.values) if is_held else Folded(self.body.values)
+            group.windows[start] = contents
+        contents.add(event)
+        if isinstance(contents, Contents) and self.body.window.kind == "last" and before == self.body.window.size:
+            contents.remove_first()
+        self._held += contents.rows - before
 
     def _text_of(self, group: tuple[Scalar, ...]) -> str:
         """The text of a group; texts of groups of texts are kept, as other values may be equal and have other texts."""
@@ -228,11 +236,10 @@ class AggregateRun:
             case "sliding":
                 is_in = now_us - time_us < window.size
             case "session":
-                oldest_us = time_us if only is None else only.events[0].time_us
+                oldest_us = time_us if only is None else only.oldest_us
                 is_in = now_us - time_us < window.size or (only is not None and oldest_us - time_us < window.size)
             case "last":
-                is_full = only is not None and len(only) == window.size
-                is_in = not is_full or only is None or only.events[0].time_us <= time_us
+                is_in = only is None or only.rows < window.size or only.oldest_us <= time_us
             case "transaction":
                 is_in = True
         return (ONLY,) if is_in else ()
@@ -243,12 +250,13 @@ class AggregateRun:
             group = self._groups[text]
             now_us = max(row.time_us, group.clock_us, self._now_us)
             self._bring(group, now_us)
-            found = [start for start, contents in group.windows.items() if contents.retract(row.retracts)]
+            held = [(start, one) for start, one in group.windows.items() if isinstance(one, Contents)]
+            found = [start for start, contents in held if contents.retract(row.retracts)]
             self._held -= len(found)
             for start in found:
                 if start in self._overall:
                     self._overall[start].retract(row.retracts)
-                if not group.windows[start].events:
+                if not group.windows[start].rows:
                     del group.windows[start]
             if found and not self.body.window.is_fixed:
                 self._changed(group, now_us, place, row.id)
@@ -325,11 +333,11 @@ class AggregateRun:
         elif window.kind == "session":
             self._flush(group)
             self._end_window(group, due_us, 0)
-        elif (only := group.only) is not None:
-            before = len(only)
+        elif isinstance(only := group.only, Contents):
+            before = only.rows
             only.remove_until(due_us - window.size)
-            self._held -= before - len(only)
-            if not only.events:
+            self._held -= before - only.rows
+            if not only.rows:
                 del group.windows[ONLY]
             self._changed(group, due_us, 0, "")
 
@@ -360,7 +368,7 @@ class AggregateRun:
     def _close(self, group: Group, start: int, time_us: int) -> None:
         """Report a fixed window at its end, or at the end of the input."""
         contents = group.windows.pop(start)
-        self._held -= len(contents)
+        self._held -= contents.rows
         end_us = start + self.body.window.size
         self._step(group, time_us, 0, ("window", str(start)), contents, (start, end_us))
 
@@ -368,8 +376,8 @@ class AggregateRun:
         """Report a window that ends as a whole, at its end."""
         only = group.windows.pop(ONLY, None)
         if only is not None:
-            self._held -= len(only)
-            first_us = only.events[0].time_us
+            self._held -= only.rows
+            first_us = only.oldest_us
             self._step(group, time_us, place, ("ended", str(first_us)), only, (first_us, time_us))
 
     def _step(
@@ -378,7 +386,7 @@ class AggregateRun:
         time_us: int,
         place: int,
         what: tuple[StepKind, str],
-        contents: Contents | None,
+        contents: WindowContents | None,
         bounds: tuple[int, int] | None = None,
     ) -> None:
         """Note the values of a group at a time, and what the condition reads besides."""
@@ -392,7 +400,8 @@ class AggregateRun:
             is_over = contents is None or what[0] == "ended"
             group.remember(at_us, None if is_over else values, self._longest_us)
         shown = contents.newest(self.body.events) if self.body.events and contents is not None else []
-        self._steps.append(Step(group, time_us, place, *what, contents is None, values, more, shown, bounds))
+        errors = {} if contents is None else contents.errors()
+        self._steps.append(Step(group, time_us, place, *what, contents is None, values, more, shown, bounds, errors))
 
     def _read_besides(self, having: Having, group: Group, time_us: int, start: int) -> tuple[Scalar, ...]:
         """Earlier values of a group and values over all groups, in the order of ``Having.names``."""

@@ -32,6 +32,7 @@ class Step(NamedTuple):
         more: What the condition reads besides, in the order of ``Having.names``.
         shown: The newest events, as derived events show them.
         bounds: Beginning and end of a window that ended.
+        errors: The errors of values that are estimated, by name.
     """
 
     group: Group
@@ -44,6 +45,7 @@ class Step(NamedTuple):
     more: tuple[Scalar, ...]
     shown: Sequence[Mapping[str, Any]]
     bounds: tuple[int, int] | None
+    errors: Mapping[str, float]
 
 
 def emitted(steps: Sequence[Step], body: AggregateBody, holds: Holds | None) -> Iterator[Emission]:
@@ -74,6 +76,7 @@ def _emission(step: Step, change: Change, body: AggregateBody) -> Emission:
     data.update(zip(names, step.values, strict=True))
     if change == "window" and step.bounds is not None:
         data |= {"from": format_time(step.bounds[0]), "to": format_time(step.bounds[1])}
+    data |= {f"{name}_error": error for name, error in step.errors.items()}
     if body.events:
         data["events"] = step.shown
     return Emission(

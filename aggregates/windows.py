@@ -88,7 +88,7 @@ def read_duration(value: object, field: str = "window") -> int:
     if found is None or unit is None:
         if field == "window":
             raise _refused(value)
-        raise AggregateRefused(f"{field}: {value!r} is no duration such as '7 d' or '90 s'", field=field)
+        raise AggregateRefused(f"{field}: {value!r} is not a duration such as '7 d' or '90 s'", field=field)
     size_us = float(found[1]) * unit
     if size_us != int(size_us) or not 1 <= size_us <= _MOST_US:
         raise AggregateRefused(f"{field}: {value!r} is not a whole number of microseconds, or too long", field=field)

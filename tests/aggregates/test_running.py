@@ -79,7 +79,8 @@ def rows(draw: st.DrawFn, document: Mapping[str, Any]) -> list[Row]:
             for function, text in zip(functions, document["values"].values(), strict=True)
         )
         key = str(group)
-        made.append(Row(time_us, (group,), key, key_hash(key), f"e{number}", arguments))
+        is_revocable = draw(st.booleans())
+        made.append(Row(time_us, (group,), key, key_hash(key), f"e{number}", arguments, is_revocable=is_revocable))
     return made
 
 

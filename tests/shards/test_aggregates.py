@@ -1,4 +1,4 @@
-"""Aggregates in shards: retractions, late events, transactions, limits, and what is refused with the stream at hand."""
+"""Aggregates in shards: retractions, late events, transactions, limits, and what is refused because of the stream."""
 
 from __future__ import annotations
 

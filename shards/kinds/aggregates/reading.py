@@ -31,7 +31,7 @@ from streams import (
 
 RETRACTED = ".retracted"
 _ALL = "all"
-_MOVED = "event"  # type of re-keyed events
+_MOVED, _REVOCABLE = "event", "revocable"  # types of re-keyed events
 _PLACED = 16  # characters in front of the id of a re-keyed event
 
 
@@ -94,7 +94,8 @@ class EventReader:
                 yield number, Row(time_us, group, key, hashed, identity, (), None, _retracted(data))
             elif does_count:
                 event = _shown(identity, name, time_us, data) if self.body.events else None
-                yield number, Row(time_us, group, key, hashed, identity, some, event, "", ends[code])
+                is_revocable = declaration.derived
+                yield number, Row(time_us, group, key, hashed, identity, some, event, "", is_revocable, ends[code])
             elif ends[code]:
                 yield number, Row(time_us, (), key, hashed, "", (), ends=True)
 
@@ -132,10 +133,11 @@ def move_of(body: AggregateBody, declaration: StreamDeclaration) -> str:
 
 def moved_events(rows: Sequence[Row], places: Sequence[int], body: AggregateBody) -> EventBatch:
     """Events on their way to the shard of their group, keyed by the group; ids begin with their place."""
+    types = [_REVOCABLE if row.is_revocable else _MOVED for row in rows]
     ids = joined_texts([hex_texts(np.array(places, np.uint64)), texts_of([row.id for row in rows])])
     return EventBatch.of_columns(
         ids,
-        texts_of([_MOVED] * len(rows)).dictionary_encode(),
+        texts_of(types).dictionary_encode(),
         np.array([row.time_us for row in rows], np.int64),
         texts_of([_ALL if body.is_global else _key_text(row.group) for row in rows]),
         pieces_of([orjson.dumps(_form(row)) for row in rows], pa.binary()),
@@ -146,18 +148,20 @@ def moved_rows(batch: EventBatch) -> EventRows:
     """The rows of events that were moved."""
     rows = []
     own = batch.columns
-    for time_us, key, hashed, identity, data in zip(
+    for time_us, key, hashed, identity, name, data in zip(
         batch.time_us.tolist(),
         own.column("key").to_pylist(),
         batch.key_hashes.tolist(),
         own.column("id").to_pylist(),
+        own.column("type").to_pylist(),
         own.column("data").to_pylist(),
         strict=True,
     ):
         form: dict[str, Any] = orjson.loads(data)
         group, arguments = tuple(form["group"]), tuple(form.get("arguments", ()))
         event, retracts = form.get("event"), form.get("retracts", "")
-        rows.append(Row(time_us, group, key, hashed, identity[_PLACED:], arguments, event, retracts))
+        own_id, is_revocable = identity[_PLACED:], name == _REVOCABLE
+        rows.append(Row(time_us, group, key, hashed, own_id, arguments, event, retracts, is_revocable))
     return EventRows(rows, int(batch.time_us.max()))
 
 
