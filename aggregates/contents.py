@@ -68,11 +68,14 @@ class WindowContents(ABC):
 class Contents(WindowContents):
     """The events of a window, oldest first, and the values over them."""
 
-    __slots__ = ("_accumulators", "_values", "events")
+    __slots__ = ("_computed", "_read", "events")
 
     def __init__(self, values: Sequence[AggregateValue]) -> None:
-        self._values = values
-        self._accumulators = [accumulator_of(one) for one in values]
+        accumulators = [accumulator_of(one) for one in values]
+        self._computed = [(place, one) for place, one in enumerate(accumulators) if one is not None]
+        self._read = [
+            (place, -(one.function == "last")) for place, one in enumerate(values) if accumulators[place] is None
+        ]
         self.events: deque[Held] = deque()
 
     @property
@@ -95,9 +98,8 @@ class Contents(WindowContents):
             self.events.append(event)
         else:
             self.events.insert(place, event)
-        for accumulator, argument in zip(self._accumulators, event.arguments, strict=True):
-            if accumulator is not None:
-                accumulator.add(argument)
+        for place, accumulator in self._computed:
+            accumulator.add(event.arguments[place])
 
     def remove_until(self, time_us: int) -> None:
         """Take out the events up to a time."""
@@ -119,14 +121,9 @@ class Contents(WindowContents):
         return False
 
     def values(self) -> tuple[Scalar, ...]:
-        found: list[Scalar] = []
-        for place, (value, accumulator) in enumerate(zip(self._values, self._accumulators, strict=True)):
-            if accumulator is not None:
-                found.append(accumulator.value())
-            elif self.events:
-                found.append(self.events[0 if value.function == "first" else -1].arguments[place])
-            else:
-                found.append(None)
+        found = [accumulator.value() for _, accumulator in self._computed]
+        for place, edge in self._read:
+            found.insert(place, self.events[edge].arguments[place] if self.events else None)
         return tuple(found)
 
     def newest(self, most: int) -> list[Mapping[str, Any]]:
@@ -139,9 +136,8 @@ class Contents(WindowContents):
         return [True, [list(one) for one in self.events]]
 
     def _forget(self, event: Held) -> None:
-        for accumulator, argument in zip(self._accumulators, event.arguments, strict=True):
-            if accumulator is not None:
-                accumulator.remove(argument)
+        for place, accumulator in self._computed:
+            accumulator.remove(event.arguments[place])
 
 
 class Folded(WindowContents):

@@ -26,6 +26,7 @@ from aggregates.steps import Holds, Step, StepKind, emitted
 from streams import NEVER_US
 
 _FORMAT = 1
+_ONLY = (ONLY,)
 _MOST_TEXTS = 100_000
 
 
@@ -188,7 +189,10 @@ class AggregateRun:
             self._of_key.setdefault(row.key_hash, {})[text] = None
         now_us = max(row.time_us, group.clock_us, self._now_us)
         is_late, was_noted = row.time_us < now_us, group.noted_us is not None
-        self._bring(group, now_us)
+        if group.noted_us is None or group.noted_us <= now_us:
+            self._bring(group, now_us)
+        else:  # nothing is due
+            group.clock_us = now_us
         starts = self._starts(group, row.time_us, now_us)
         self._number += 1
         event = Held(row.time_us, self._number, row.id, row.arguments, row.event)
@@ -215,34 +219,36 @@ class AggregateRun:
         self._held += contents.rows - before
 
     def _text_of(self, group: tuple[Scalar, ...]) -> str:
-        """The text of a group; texts of groups of texts are kept, as other values may be equal and have other texts."""
-        if any(not isinstance(one, str) for one in group):
-            return group_text(group)
-        text = self._texts.get(group)
-        if text is None:
+        """The text of a group; only texts of groups of texts are kept, as numbers may be equal and have other texts."""
+        known = self._texts.get(group)
+        if known is not None:
+            return known
+        text = group_text(group)
+        if all(isinstance(one, str) for one in group):
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
-            text = self._texts[group] = group_text(group)
+            self._texts[group] = text
         return text
 
     def _starts(self, group: Group, time_us: int, now_us: int) -> range | tuple[int, ...]:
         """The windows in which an event of a time counts; empty: it is too late."""
-        window, only = self.body.window, group.only
+        window = self.body.window
+        if window.kind == "sliding":
+            return _ONLY if now_us - time_us < window.size else ()
+        only = group.only
         match window.kind:
             case "tumbling" | "hopping":
                 last = time_us // window.every_us * window.every_us
                 first = max(last - window.size + window.every_us, _first_open(now_us, window.size, window.every_us))
                 return range(first, last + 1, window.every_us)
-            case "sliding":
-                is_in = now_us - time_us < window.size
             case "session":
                 oldest_us = time_us if only is None else only.oldest_us
                 is_in = now_us - time_us < window.size or (only is not None and oldest_us - time_us < window.size)
             case "last":
                 is_in = only is None or only.rows < window.size or only.oldest_us <= time_us
-            case "transaction":
+            case _:
                 is_in = True
-        return (ONLY,) if is_in else ()
+        return _ONLY if is_in else ()
 
     def _retract(self, row: Row, place: int) -> None:
         """Take an event out of the windows of the groups of its key."""
@@ -313,9 +319,6 @@ class AggregateRun:
 
     def _bring(self, group: Group, now_us: int) -> None:
         """Bring a group to a time: events leave, and windows end, each at its own time."""
-        if group.noted_us is not None and group.noted_us > now_us:  # nothing is due
-            group.clock_us = max(group.clock_us, now_us)
-            return
         while (due_us := group.due_us(self.body.window)) is not None and due_us <= now_us:
             if group.pending_us is not None and group.pending_us < due_us:
                 self._flush(group)
