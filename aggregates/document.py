@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from aggregates.errors import AggregateRefused
@@ -14,7 +13,7 @@ from aggregates.values import AggregateValue, read_values
 from aggregates.windows import Window, read_window
 from streams import listed
 
-MEMBERS = tuple("of where by values window having clear events type memory ask".split())
+MEMBERS = tuple("of where by values window having clear events type memory".split())
 USUAL_ROWS = 2_000_000
 """Events that an aggregate may hold in one shard, unless its document has ``memory``."""
 
@@ -38,7 +37,6 @@ class AggregateBody:
         events: At most this many of the newest events of a group are in its derived events.
         event_type: Type of the derived events; None: the name of the aggregate.
         most_rows: The most events that are held in one shard.
-        ask: The questions that can be asked at any time; None: none.
     """
 
     of: str
@@ -51,7 +49,6 @@ class AggregateBody:
     events: int = 0
     event_type: str | None = None
     most_rows: int = USUAL_ROWS
-    ask: Mapping[str, Any] | None = None
 
     @property
     def is_global(self) -> bool:
@@ -61,7 +58,7 @@ class AggregateBody:
     @property
     def emits_each(self) -> bool:
         """Whether the values are emitted after each event of a group."""
-        return self.having is None and not self.window.ends and self.ask is None
+        return self.having is None and not self.window.ends
 
 
 def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
@@ -91,7 +88,6 @@ def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
         events=_number(document, "events", _MOST_EVENTS),
         event_type=_text(document, "type"),
         most_rows=_rows(document.get("memory")),
-        ask=MappingProxyType(document["ask"]) if "ask" in document else None,
     )
     _check(body)
     return body

@@ -54,7 +54,7 @@ def _emitted(body: AggregateBody) -> str:
         return f"Emitted: {event_type} when the condition of a group becomes true{cleared}."
     if body.window.ends:
         return f"Emitted: {event_type} at the end of each window."
-    return f"Emitted: {event_type} after each event." if body.emits_each else "Emitted: nothing; it answers questions."
+    return f"Emitted: {event_type} after each event."
 
 
 def _of_condition(body: AggregateBody) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -45,13 +45,10 @@ class EventRows:
     Attributes:
         rows: The events.
         newest_us: The newest time of the batch, also of events that do not count.
-        attributes: For an aggregate with ``ask``: attributes of the events that count, each a column with the rows of
-            ``rows`` that are events.
     """
 
     rows: Sequence[Row]
     newest_us: int
-    attributes: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
