@@ -9,9 +9,19 @@ The modules, in the order of their use: ``document`` reads the document (``windo
 parts of it). ``rows`` has the events as an aggregate takes them in. ``accumulators`` has one value over events that
 come and go, ``contents`` a window with its values, ``groups`` a group with its windows, its time and its past values.
 ``running`` is an aggregate that runs; ``steps`` decides which changes are emitted, and ``emitting`` makes their events.
-``explaining`` describes an aggregate in words.
+``explaining`` describes an aggregate in words. ``asking`` answers questions over the same rows.
 """
 
+from aggregates.asking import (
+    QUESTIONS_EXERCISE,
+    Answer,
+    AskedValue,
+    HeldWindow,
+    Question,
+    QuestionIndex,
+    QuestionRefused,
+    merged,
+)
 from aggregates.document import AggregateBody, read_aggregate
 from aggregates.emitting import CLEARED, Emission, events_of
 from aggregates.errors import AggregateError, AggregateRefused, AggregateStateError
@@ -24,20 +34,28 @@ from aggregates.windows import Window
 
 __all__ = [
     "CLEARED",
+    "QUESTIONS_EXERCISE",
     "AggregateBody",
     "AggregateError",
     "AggregateRefused",
     "AggregateRun",
     "AggregateStateError",
     "AggregateValue",
+    "Answer",
+    "AskedValue",
     "Emission",
     "EventRows",
+    "HeldWindow",
     "Holds",
+    "Question",
+    "QuestionIndex",
+    "QuestionRefused",
     "Row",
     "Scalar",
     "Window",
     "events_of",
     "explain",
     "group_text",
+    "merged",
     "read_aggregate",
 ]

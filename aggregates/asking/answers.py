@@ -1,0 +1,142 @@
+"""Answers: the totals of groups, which can be merged over shards, and the rows that a client gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any, TypeAlias
+
+from aggregates.asking.questions import ValueFunction
+from aggregates.asking.values import Scalar, canonical, key_of, sorted_places
+
+Total: TypeAlias = "int | float | list[Any] | None"
+"""What a value of one group is made from, plain JSON.
+
+``count``: the number; ``min`` and ``max``: the value, or null; ``sum`` and ``avg``: the number of values, their sum,
+and what rounding has taken from it; ``distinct``: the values.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of one index, or of several that have disjoint events.
+
+    Attributes:
+        by: Attributes of the groups.
+        functions: The function of each value, by name.
+        groups: The values of each group's attributes, sorted: nulls, booleans, numbers, texts.
+        totals: The totals of each value, by name; one for each group.
+        events: Number of events in the window of the question.
+        compared: Number of events that were compared to find the answer.
+        visited: Number of partitions that were visited.
+    """
+
+    by: tuple[str, ...]
+    functions: Mapping[str, ValueFunction]
+    groups: list[tuple[Scalar, ...]]
+    totals: Mapping[str, list[Total]]
+    events: int
+    compared: int
+    visited: int
+
+    def rows(self) -> list[dict[str, Scalar]]:
+        """The groups in order, each with its attributes and values by name."""
+        finished = [
+            [finished_value(self.functions[name], total) for total in totals] for name, totals in self.totals.items()
+        ]
+        names = (*self.by, *self.totals)
+        return [
+            dict(zip(names, (*group, *values), strict=True))
+            for group, *values in zip(self.groups, *finished, strict=True)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as plain JSON, for the process that merges it with others."""
+        return {
+            "by": list(self.by),
+            "functions": dict(self.functions),
+            "groups": [list(group) for group in self.groups],
+            "totals": dict(self.totals),
+            "events": self.events,
+            "compared": self.compared,
+            "visited": self.visited,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Answer:
+        """The answer that ``to_json`` wrote."""
+        groups = [tuple(group) for group in value["groups"]]
+        return cls(**{**value, "by": tuple(value["by"]), "groups": groups})
+
+    def sorted(self) -> Answer:
+        """The answer with its groups in order."""
+        order = sorted_places(self.groups)
+        totals = {name: [column[place] for place in order] for name, column in self.totals.items()}
+        return replace(self, groups=[self.groups[place] for place in order], totals=totals)
+
+
+def merged(answers: Sequence[Answer]) -> Answer:
+    """The answer to a question over all events of several indexes, from their answers to it."""
+    first, *_ = answers
+    places: dict[tuple[object, ...], int] = {}
+    groups: list[tuple[Scalar, ...]] = []
+    totals: dict[str, list[Total]] = {name: [] for name in first.totals}
+    for answer in answers:
+        for row, group in enumerate(answer.groups):
+            place = places.setdefault(tuple(map(key_of, group)), len(groups))
+            if place == len(groups):
+                groups.append(group)
+            for name, function in first.functions.items():
+                column, more = totals[name], answer.totals[name][row]
+                if place == len(column):
+                    column.append(more)
+                else:
+                    column[place] = _added(function, column[place], more)
+    return Answer(
+        by=first.by,
+        functions=first.functions,
+        groups=groups,
+        totals=totals,
+        events=sum(answer.events for answer in answers),
+        compared=sum(answer.compared for answer in answers),
+        visited=sum(answer.visited for answer in answers),
+    ).sorted()
+
+
+def finished_value(function: ValueFunction, total: Any) -> Scalar:
+    """The value that a total leads to; null where there was no value to add or compare."""
+    if function == "distinct":
+        return len(total)
+    if function not in ("sum", "avg"):
+        return canonical(total)
+    count, high, low = total
+    if not count:
+        return None
+    found = high + low if isfinite(low) else high
+    return canonical(found) if function == "sum" else found / count
+
+
+def _added(function: ValueFunction, one: Any, other: Any) -> Total:
+    if function == "count":
+        return int(one + other)
+    if function in ("sum", "avg"):
+        return _summed(one, other)
+    if function == "distinct":
+        return _united(one, other)
+    known = [value for value in (one, other) if value is not None]
+    if not known:
+        return None
+    least_or_greatest: float = min(known) if function == "min" else max(known)
+    return least_or_greatest
+
+
+def _summed(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    """The total of two sums, with what rounding takes from it."""
+    high = one[1] + other[1]
+    part = high - one[1]
+    return [one[0] + other[0], high, one[2] + other[2] + ((one[1] - (high - part)) + (other[1] - part))]
+
+
+def _united(one: Iterable[Scalar], other: Iterable[Scalar]) -> list[Any]:
+    return list({key_of(value): value for value in (*one, *other)}.values())

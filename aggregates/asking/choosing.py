@@ -1,0 +1,203 @@
+"""Choice of a configuration: EPrune, which is exact, and RGreedy, which takes few candidates.
+
+Source: the specification of parameterised group-by, sections 3.5, 3.6 and 3.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates.asking.costs import CostModel, Workload
+
+MOST_WORK = 2**21  # cells, of candidates and patterns, up to which the exact search is taken
+_TIES = 1e-12  # costs that differ less, relative to the least, are equal but for rounding
+Order = Callable[[Set[int]], "int | None"]
+"""The attribute that a heuristic adds to a set of attributes; None: no further one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A configuration, its cost, and the number of configurations whose cost was computed for it."""
+
+    configuration: tuple[int, ...]
+    cost: float
+    evaluated: int
+    way: str
+
+
+def candidates(caps: NDArray[np.int64], bits: int, least: NDArray[np.int64], *, is_full: bool) -> NDArray[np.int8]:
+    """All configurations with at least and at most some bits of each attribute, and ``bits`` in all at most.
+
+    With ``is_full``, only those which use all bits, or all bits of each attribute that they index.
+    """
+    found, left = np.zeros((1, 0), np.int8), np.array([bits])
+    for place, (cap, low) in enumerate(zip(caps.tolist(), least.tolist(), strict=True)):
+        most = np.minimum(cap, left)
+        is_last = is_full and place == len(caps) - 1  # then only the greatest and the least number may fit
+        choices = np.where(most >= low, np.where(is_last, np.minimum(most - low, 1) + 1, most - low + 1), 0)
+        parents = np.repeat(np.arange(len(found)), choices)
+        step = np.arange(len(parents)) - np.repeat(np.cumsum(choices) - choices, choices)
+        chosen = np.where(is_last & (step > 0), most[parents], low + step)
+        found = np.column_stack([found[parents], chosen.astype(np.int8)])
+        left = left[parents] - chosen
+    if not is_full:
+        return found
+    is_saturated = (left == 0) | ((found == 0) | (found == caps)).all(axis=1)
+    full: NDArray[np.int8] = found[is_saturated]
+    return full
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The selection of an index: at most ``bits`` address bits, and at most ``caps`` of each attribute."""
+
+    workload: Workload
+    model: CostModel
+    bits: int
+    caps: NDArray[np.int64]
+
+    @cached_property
+    def limits(self) -> NDArray[np.int64]:
+        """The caps, 0 for attributes that are not worth indexing."""
+        benefits = self.model.benefits(self.workload, self.caps, self.bits)
+        return np.where(benefits > 0, np.minimum(self.caps, self.bits), 0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether unused bits save nothing, so that only full configurations are candidates."""
+        return self.model.visiting == 0
+
+    def cost(self, configuration: tuple[int, ...]) -> float:
+        """The cost of one configuration."""
+        return float(self.model.costs(np.array([configuration], np.int8), self.workload)[0])
+
+    def best_of(self, some: NDArray[np.int8], way: str) -> Choice:
+        """The cheapest; of equal ones that with fewest indexed attributes, then the lexicographically greatest."""
+        costs = self.model.costs(some, self.workload)
+        least = costs.min()
+        equal = some[costs <= least + _TIES * abs(least)]
+        chosen = min(equal.tolist(), key=lambda one: (sum(bit > 0 for bit in one), [-bit for bit in one]))
+        return Choice(tuple(chosen), float(least), len(some), way)
+
+    @property
+    def empty(self) -> Choice:
+        """No index."""
+        return self.best_of(np.zeros((1, self.workload.attributes), np.int8), "none")
+
+
+def eprune(problem: Problem) -> Choice:
+    """The best of all configurations without the attributes that are not worth indexing."""
+    limits = problem.limits
+    some = candidates(limits, problem.bits, np.zeros_like(limits), is_full=problem.is_full)
+    indexing = some[some.any(axis=1)]
+    empty = np.zeros((1, problem.workload.attributes), np.int8)
+    best = problem.best_of(np.concatenate([empty, indexing]), "eprune")
+    return replace(best, evaluated=len(indexing))
+
+
+def by_weight(problem: Problem) -> Order:
+    """OWL: the attribute in the heaviest patterns (occurrence weight leading)."""
+    weights = (problem.workload.weights @ problem.workload.uses).tolist()
+    order = sorted(_worthwhile(problem), key=lambda attribute: (-weights[attribute], attribute))
+    return lambda chosen: next((attribute for attribute in order if attribute not in chosen), None)
+
+
+def by_coverage(problem: Problem, *, is_extended: bool) -> Order:
+    """PCL: the attribute in the heaviest patterns that fix no chosen one (pattern coverage leading).
+
+    When every pattern is covered it stops; extended (PCL+), it continues by weight.
+    """
+    workload, further = problem.workload, by_weight(problem)
+
+    def following(chosen: Set[int]) -> int | None:
+        is_open = ~workload.uses[:, sorted(chosen)].any(axis=1)
+        coverage = ((workload.weights * is_open) @ workload.uses).tolist()
+        left = [attribute for attribute in _worthwhile(problem) if attribute not in chosen and coverage[attribute] > 0]
+        if left:
+            return max(left, key=lambda attribute: (coverage[attribute], -attribute))
+        return further(chosen) if is_extended else None
+
+    return following
+
+
+def rgreedy(problem: Problem, order: Order, way: str, known: dict[frozenset[int], Choice] | None = None) -> Choice:
+    """Add attributes in an order as long as the best configuration with a bit for each of them becomes cheaper.
+
+    ``known`` has the best configurations of sets of attributes that were examined before.
+    """
+    best, evaluated = problem.empty, 0
+    known = {} if known is None else known
+    chosen: set[int] = set()
+    while len(chosen) < problem.bits and (attribute := order(chosen)) is not None:
+        chosen.add(attribute)
+        key = frozenset(chosen)
+        if key not in known:
+            is_chosen = np.isin(np.arange(problem.workload.attributes), sorted(chosen))
+            limits = np.where(is_chosen, problem.limits, 0)
+            some = candidates(limits, problem.bits, is_chosen.astype(np.int64), is_full=problem.is_full)
+            known[key] = problem.best_of(some, way)
+            evaluated += len(some)
+        if known[key].cost >= best.cost:
+            break
+        best = known[key]
+    return Choice(best.configuration, best.cost, evaluated, way)
+
+
+def hybrid(problem: Problem, *, is_extended: bool = False) -> Choice:
+    """The cheaper of OWL and PCL; sets of attributes that both examine are costed once."""
+    known: dict[frozenset[int], Choice] = {}
+    both = [
+        rgreedy(problem, by_weight(problem), "owl", known),
+        rgreedy(problem, by_coverage(problem, is_extended=is_extended), "pcl", known),
+    ]
+    best = min(both, key=lambda choice: choice.cost)
+    return Choice(best.configuration, best.cost, sum(choice.evaluated for choice in both), "hybrid")
+
+
+def polished(problem: Problem, begin: Choice) -> Choice:
+    """The local optimum that is reached by giving bits of one attribute to another, or away, step by step."""
+    best, evaluated = begin, begin.evaluated
+    while True:
+        moves = _moves(best.configuration, problem.limits)
+        if not len(moves):
+            break
+        found = problem.best_of(moves, "polished")
+        evaluated += len(moves)
+        if found.cost >= best.cost * (1 - _TIES):
+            break
+        best = found
+    return Choice(best.configuration, best.cost, evaluated, "polished")
+
+
+def best_configuration(problem: Problem) -> Choice:
+    """EPrune where its candidates are few enough, else the polished result of the heuristics."""
+    free = int((problem.limits > 0).sum())
+    if comb(problem.bits + free, free) * len(problem.workload.patterns) <= MOST_WORK:
+        return eprune(problem)
+    return polished(problem, hybrid(problem, is_extended=True))
+
+
+def _worthwhile(problem: Problem) -> list[int]:
+    return [int(attribute) for attribute in np.flatnonzero(problem.limits > 0)]
+
+
+def _moves(configuration: tuple[int, ...], limits: NDArray[np.int64]) -> NDArray[np.int8]:
+    """Configurations in which an attribute has fewer bits, and one other attribute or none has these."""
+    found = []
+    for giver, bits in enumerate(configuration):
+        for moved in range(1, bits + 1):
+            for taker in range(-1, len(configuration)):
+                if taker == giver or (taker >= 0 and configuration[taker] + moved > limits[taker]):
+                    continue
+                changed = list(configuration)
+                changed[giver] -= moved
+                if taker >= 0:
+                    changed[taker] += moved
+                found.append(changed)
+    return np.array(found, np.int8).reshape(len(found), len(configuration))

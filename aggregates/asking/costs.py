@@ -1,0 +1,104 @@
+"""Costs of a configuration of the index, and the bound on what indexing an attribute can save.
+
+Source: the specification of parameterised group-by, section 4 and 4.3 with its corrections. A configuration gives each
+attribute a number of address bits. A *pattern* is the set of attributes that a question fixes, as bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BLOCK = 2**21  # cells of a table of configurations and patterns that is made at once
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Events and questions of a unit of time.
+
+    Attributes:
+        attributes: Number of attributes that can be indexed.
+        events: Inserted events.
+        patterns: Distinct patterns.
+        requests: Questions with each pattern.
+        rows: Mean number of events in the windows of these questions.
+    """
+
+    attributes: int
+    events: float
+    patterns: NDArray[np.int64]
+    requests: NDArray[np.float64]
+    rows: NDArray[np.float64]
+
+    @cached_property
+    def uses(self) -> NDArray[np.float64]:
+        """1 where a pattern (row) fixes an attribute (column)."""
+        return ((self.patterns[:, None] >> np.arange(self.attributes)) & 1).astype(np.float64)
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """Occurrence weight of each pattern: its questions times the events in their windows."""
+        return self.requests * self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """The price of each step, in one unit.
+
+    Attributes:
+        hashing: One attribute's bits in an address.
+        comparing: One event of a visited partition.
+        visiting: One partition; 0: only configurations that use all bits are worth a comparison.
+        scanning: One event of a scan, which replaces a probe that would cost more; infinite: there are no scans.
+        moving: One event's move to another configuration, besides hashing.
+    """
+
+    hashing: float
+    comparing: float
+    visiting: float = 0.0
+    scanning: float = np.inf
+    moving: float = 0.0
+
+    def probing(
+        self, rows: NDArray[np.float64] | float, fixed: NDArray[np.float64] | float, free: NDArray[np.float64] | float
+    ) -> NDArray[np.float64]:
+        """The cost of a probe: events in the window, address bits that the question fixes, and those left free."""
+        found: NDArray[np.float64] = rows * np.exp2(-fixed) * self.comparing + np.exp2(free) * self.visiting
+        return found
+
+    def costs(self, configurations: NDArray[np.int8], workload: Workload) -> NDArray[np.float64]:
+        """The cost of each configuration (row) in a unit of time."""
+        step = max(1, _BLOCK // max(1, len(workload.patterns)))
+        parts = [
+            self._costs(configurations[begin : begin + step].astype(np.float64), workload)
+            for begin in range(0, len(configurations), step)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _costs(self, bits: NDArray[np.float64], workload: Workload) -> NDArray[np.float64]:
+        uses, is_indexed = workload.uses, (bits > 0).astype(np.float64)
+        fixed = bits @ uses.T
+        probing = self.probing(workload.rows, fixed, bits.sum(axis=1)[:, None] - fixed)
+        each = np.minimum(probing, workload.rows * self.scanning) + is_indexed @ uses.T * self.hashing
+        inserting = workload.events * is_indexed.sum(axis=1) * self.hashing
+        total: NDArray[np.float64] = inserting + each @ workload.requests
+        return total
+
+    def benefits(self, workload: Workload, caps: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
+        """The most that indexing each attribute can save in a unit of time, with at most ``caps`` of its bits.
+
+        An attribute with a benefit of 0 or less is in no configuration that is the only best one.
+        """
+        saved = 1.0 - np.exp2(-np.minimum(caps, bits).astype(np.float64))[:, None]
+        most = np.minimum(workload.rows * self.comparing * saved, workload.rows * self.scanning)
+        used = workload.uses.T
+        spent = (workload.events + used @ workload.requests) * self.hashing
+        found: NDArray[np.float64] = (used * most) @ workload.requests - spent
+        return found
+
+
+MEASURED = CostModel(hashing=3.0, comparing=10.0, visiting=10.0, scanning=1.25, moving=20.0)
+"""Nanoseconds on one core of a server, as measured by ``scripts/bench question_index``; only their ratios matter."""

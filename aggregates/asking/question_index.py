@@ -1,0 +1,267 @@
+"""The index that answers questions over the events of a window: groups and filters need not be known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from aggregates.asking.answers import Answer
+from aggregates.asking.costs import MEASURED, CostModel
+from aggregates.asking.questions import HeldWindow, Question
+from aggregates.asking.ring import EventColumns, EventRing, Found
+from aggregates.asking.totals import Totals
+from aggregates.asking.tuning import PERIOD, Tuner
+from aggregates.asking.values import NULL, UNKNOWN, Column, ValueCodes, numbers_in
+from aggregates.errors import AggregateStateError
+
+_FORMAT = 1
+_MOVED = 4_096  # events that move to another configuration at each call
+_LEAST_VALUES = 1_024  # an attribute with fewer values keeps those of events that have left
+
+
+class QuestionIndex:
+    """Events of a window as columns, indexed by the attributes that questions fix.
+
+    Answers do not depend on how events were cut into calls, nor on the configuration, which follows the questions.
+    Times are event times in microseconds; the window ends at the latest time that the index knows.
+    """
+
+    def __init__(self, window: HeldWindow, *, model: CostModel = MEASURED, is_tuned: bool = True) -> None:
+        self._window, self._model, self._is_tuned = window, model, is_tuned
+        self._values = [ValueCodes() for _ in window.attributes]
+        self._kept = [_LEAST_VALUES] * len(window.attributes)
+        self._ring = EventRing(len(window.attributes), len(window.measures))
+        self._tuner = Tuner(len(window.attributes), model)
+        self._now_us: int | None = None
+        self.questions = self.migrations = 0
+
+    def __len__(self) -> int:
+        """The number of events in the window."""
+        return len(self._ring)
+
+    @property
+    def now_us(self) -> int | None:
+        """The end of the window; None before the first event."""
+        return self._now_us
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of columns, links and partitions; without the values of attributes, which are kept once each."""
+        return self._ring.size_bytes
+
+    def insert(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> None:
+        """Add events in any order; absent columns are null. Events that are out of the window are left out."""
+        events = self._in_order(self._encoded(times_us, columns))
+        self._tuner.note_events(len(events))
+        if len(events):
+            self._place(events)
+        self._forget_values()
+        self.tune()
+
+    def retract(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> int:
+        """Take out one event for each given one, with the same time and values; returns how many were in the window."""
+        given, taken = self._encoded(times_us, columns), []
+        for place, time_us in enumerate(given.times_us.tolist()):
+            begin, end = self._ring.number_after(time_us - 1), self._ring.number_after(time_us)
+            held, one = self._ring.columns(begin, end), given.at(slice(place, place + 1))
+            is_equal = (held.codes == one.codes).all(axis=1)
+            is_equal &= ((held.values == one.values) | (np.isnan(held.values) & np.isnan(one.values))).all(axis=0)
+            free = [number for number in (begin + np.flatnonzero(is_equal)).tolist() if number not in taken]
+            taken += free[:1]
+        if taken:
+            first = min(taken)
+            rest = self._ring.take_from(first)
+            is_left = ~np.isin(np.arange(first, first + len(rest)), taken)
+            self._ring.append(rest.at(np.flatnonzero(is_left)))
+        return len(taken)
+
+    def expire(self, time_us: int) -> None:
+        """Advance the time; events leave that are as old as the window is long."""
+        self._advance(time_us)
+        self._forget_values()
+
+    def ask(self, question: Question) -> Answer:
+        """Answer a question; ``QuestionRefused`` if the index does not hold what it asks for."""
+        self._window.check(question)
+        start = self._start(question)
+        rows = self._ring.end - start
+        fixed = [self._window.attributes.index(name) for name in question.where]
+        codes = [
+            self._values[place].code_of(value) for place, value in zip(fixed, question.where.values(), strict=True)
+        ]
+        if NULL in codes or UNKNOWN in codes:
+            found = Found(np.zeros(0, np.int32), 0, 0)
+        else:
+            found = self._ring.find(np.array(fixed, np.int64), np.array(codes, np.int32), start, self._model)
+        answer = self._answer(question, found, rows)
+        self.questions += 1
+        self._tuner.note_question(sum(1 << place for place in fixed), rows)
+        self.tune()
+        return answer
+
+    def tune(self) -> None:
+        """Continue a move to another configuration, or assess the present one if that is due; ``ask`` does so too."""
+        if self._ring.left:
+            self._ring.move(_MOVED)
+        elif self._is_tuned and self._tuner.is_due(len(self)):
+            caps = np.array([len(values).bit_length() - 1 for values in self._values], np.int64)
+            found = self._tuner.assess(self._ring.bits, len(self), caps)
+            if found.is_worthwhile:
+                self.configure(dict(zip(self._window.attributes, found.choice.configuration, strict=True)))
+
+    def configure(self, bits: Mapping[str, int]) -> None:
+        """Begin to move to a configuration, address bits by attribute; questions are answered meanwhile."""
+        self.migrations += 1
+        self._ring.begin_move(tuple(bits.get(name, 0) for name in self._window.attributes))
+
+    def explain(self) -> dict[str, Any]:
+        """The configuration, the frequencies of questions, costs, and what was done so far, as plain JSON."""
+        workload, names, found = self._tuner.workload(len(self)), self._window.attributes, self._tuner.assessment
+        total = float(workload.requests.sum()) or 1.0
+        kinds = [
+            {
+                "where": [name for place, name in enumerate(names) if pattern >> place & 1],
+                "share": round(requests / total, 4),
+                "events": round(rows),
+            }
+            for pattern, requests, rows in zip(
+                workload.patterns.tolist(), workload.requests.tolist(), workload.rows.tolist(), strict=True
+            )
+        ]
+        return {
+            "events": len(self),
+            "bytes": self.size_bytes,
+            "column_bytes": self._ring.column_bytes,
+            "configuration": dict(zip(names, self._ring.bits, strict=True)),
+            "partitions": 1 << sum(self._ring.bits),
+            "questions": self.questions,
+            "asked_for": sorted(kinds, key=lambda kind: (-kind["share"], kind["where"])),
+            "cost_ns": None if found is None else {"present": round(found.present), "best": round(found.best)},
+            "best": None if found is None else dict(zip(names, found.choice.configuration, strict=True)),
+            "chosen_by": None if found is None else found.choice.way,
+            "assessed_every": PERIOD,
+            "migrations": self.migrations,
+            "still_to_move": self._ring.left,
+        }
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The state to save: a head of plain JSON, and the columns by name. Links and partitions are made again."""
+        held = self._ring.columns(self._ring.first, self._ring.end)
+        head = {
+            "format": _FORMAT,
+            "events": len(held),
+            "now_us": self._now_us,
+            "bits": list(self._ring.bits),
+            "questions": self.questions,
+            "migrations": self.migrations,
+            "tuner": self._tuner.dump(),
+        }
+        sections = {
+            "times": held.times_us.tobytes(),
+            "codes": held.codes.T.tobytes(),
+            "measures": held.values.tobytes(),
+            "values": orjson.dumps([values.values for values in self._values]),
+        }
+        return head, sections
+
+    def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
+        """Take the state that ``dump`` of an index with the same columns returned."""
+        if head.get("format") != _FORMAT:
+            raise AggregateStateError(
+                f"a saved index has the format {head.get('format')}; this release reads {_FORMAT}"
+            )
+        count, attributes, measures = head["events"], len(self._window.attributes), len(self._window.measures)
+        values = orjson.loads(sections["values"])
+        sizes = {"times": 8 * count, "codes": 4 * count * attributes, "measures": 8 * count * measures}
+        if any(len(sections[name]) != size for name, size in sizes.items()) or len(values) != attributes:
+            raise AggregateStateError("a saved index has other columns, or is cut off")
+        self._values = [ValueCodes(some) for some in values]
+        self._kept = [max(_LEAST_VALUES, 2 * len(some)) for some in self._values]
+        self._ring = EventRing(attributes, measures)
+        self._ring.begin_move(tuple(head["bits"]))
+        codes = np.frombuffer(sections["codes"], np.int32).reshape(attributes, count)
+        numbers = np.frombuffer(sections["measures"], np.float64).reshape(measures, count)
+        self._ring.append(EventColumns(np.frombuffer(sections["times"], np.int64), codes.T, numbers))
+        self._now_us, self.questions, self.migrations = head["now_us"], head["questions"], head["migrations"]
+        self._tuner.load(head["tuner"])
+
+    def _encoded(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> EventColumns:
+        count, window = len(times_us), self._window
+        codes, numbers = (
+            np.zeros((count, len(window.attributes)), np.int32),
+            np.full((len(window.measures), count), np.nan),
+        )
+        for place, name in enumerate(window.attributes):
+            if name in columns:
+                codes[:, place] = self._values[place].encoded(columns[name])
+        for place, name in enumerate(window.measures):
+            if name in columns:
+                numbers[place] = numbers_in(columns[name])
+        return EventColumns(np.asarray(times_us, np.int64), codes, numbers)
+
+    def _advance(self, time_us: int) -> None:
+        self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)
+        if self._window.span_us is not None:
+            self._ring.expire(self._ring.number_after(self._now_us - self._window.span_us))
+
+    def _in_order(self, events: EventColumns) -> EventColumns:
+        """Events by time, without those that are out of the window."""
+        if not len(events):
+            return events
+        times_us = events.times_us
+        self._advance(int(times_us.max()))
+        if self._now_us is not None and self._window.span_us is not None:
+            is_inside = self._now_us - times_us < self._window.span_us
+            if not is_inside.all():
+                events = events.at(np.flatnonzero(is_inside))
+        if (np.diff(events.times_us) < 0).any():
+            events = events.at(np.argsort(events.times_us, kind="stable"))
+        return events
+
+    def _place(self, events: EventColumns) -> None:
+        """Add events in order; later ones that are held are taken out and added again after them."""
+        ring, last = self._ring, self._window.last
+        number = ring.number_after(int(events.times_us[0]))
+        if number < ring.end:
+            later = ring.take_from(number)
+            both = [
+                np.concatenate([one, two])
+                for one, two in ((later.times_us, events.times_us), (later.codes, events.codes))
+            ]
+            values = np.concatenate([later.values, events.values], axis=1)
+            events = EventColumns(both[0], both[1], values).at(np.argsort(both[0], kind="stable"))
+        if last is not None:
+            ring.expire(min(ring.end, ring.end + len(events) - last))
+            events = events.at(slice(max(0, len(events) - last), None))
+        ring.append(events)
+
+    def _start(self, question: Question) -> int:
+        """The number of the first event in the window of a question."""
+        start = self._ring.first
+        if question.window_us is not None and self._now_us is not None:
+            start = self._ring.number_after(self._now_us - question.window_us)
+        return start if question.last is None else max(start, self._ring.end - question.last)
+
+    def _forget_values(self) -> None:
+        """Forget values that no event in the window has, once an attribute has twice as many as it had in use."""
+        for place, values in enumerate(self._values):
+            if len(values) >= 2 * self._kept[place]:
+                self._ring.recode(place, values.keep(self._ring.codes_in_use(place, len(values))))
+                self._kept[place] = max(_LEAST_VALUES, len(values))
+
+    def _answer(self, question: Question, found: Found, rows: int) -> Answer:
+        by = [self._window.attributes.index(name) for name in question.by]
+        totals = Totals(self._window, self._ring, self._values, found.slots, by)
+        return Answer(
+            by=tuple(question.by),
+            functions={name: asked.function for name, asked in question.values.items()},
+            groups=totals.groups(),
+            totals={name: totals.of(name, asked) for name, asked in question.values.items()},
+            events=rows,
+            compared=found.compared,
+            visited=found.visited,
+        ).sorted()

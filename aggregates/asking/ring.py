@@ -1,0 +1,238 @@
+"""The events of a window as columns in a ring, linked into the partitions of a configuration.
+
+Source: the IMP index of the specification of parameterised group-by, section 3.2, and its migration, section 3.10. The
+oldest events leave by moving one number: chains end at the first number that a question reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates.asking.costs import CostModel
+from aggregates.kernels.asking import (
+    NEVER,
+    Layout,
+    link_rows,
+    move_rows,
+    probe_rows,
+    scan_rows,
+    unlink_rows,
+)
+
+LEAST_ROOM = 64
+_LANES = 16  # chains that are followed side by side
+_SPARE = 16  # a ring that grows gets one slot more for this number of events
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumns:
+    """Events in order of time."""
+
+    times_us: NDArray[np.int64]
+    codes: NDArray[np.int32]  # (events, attributes)
+    values: NDArray[np.float64]  # (measures, events); NaN is null
+
+    def __len__(self) -> int:
+        return len(self.times_us)
+
+    def at(self, places: NDArray[np.intp] | slice) -> EventColumns:
+        """The events at some places."""
+        return EventColumns(self.times_us[places], self.codes[places], self.values[:, places])
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The slots of events that a question asks for, and the work of finding them."""
+
+    slots: NDArray[np.int32]
+    compared: int
+    visited: int
+
+
+class EventRing:
+    """Events by number, from ``first`` up to ``end``.
+
+    ``bits`` are the address bits of each attribute. While events move to another configuration, the events from
+    ``_border`` on are in the partitions of the new one, older events in those of the old one.
+    """
+
+    def __init__(self, attributes: int, measures: int) -> None:
+        self.first = self.end = 0
+        self.bits = (0,) * attributes
+        self.times_us = np.zeros(LEAST_ROOM, np.int64)
+        self.rows = np.zeros((LEAST_ROOM, attributes + 1), np.int32)
+        self.values = [np.zeros(LEAST_ROOM, np.float64) for _ in range(measures)]
+        self._layout = layout_of(self.bits)
+        self._old: Layout | None = None
+        self._border = 0
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    @property
+    def room(self) -> int:
+        """The number of events for which the ring has slots."""
+        return len(self.times_us)
+
+    @property
+    def left(self) -> int:
+        """The number of events that have to move to the new configuration."""
+        return 0 if self._old is None else max(0, self._border - self.first)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of columns, links and partitions."""
+        layouts = [self._layout] if self._old is None else [self._layout, self._old]
+        tables = sum(layout.tails.nbytes + layout.heads.nbytes for layout in layouts)
+        return self.room * (12 + 4 * len(self.bits) + 8 * len(self.values)) + tables
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of the columns alone: times, codes and values of the events."""
+        return len(self) * (8 + 4 * len(self.bits) + 8 * len(self.values))
+
+    def number_after(self, time_us: int) -> int:
+        """The number of the first event that is later than a time."""
+        place = self.first % self.room
+        before, wrapped = self.times_us[place : place + len(self)], max(0, place + len(self) - self.room)
+        count = np.searchsorted(before, time_us, "right")
+        if count == len(before):
+            count += np.searchsorted(self.times_us[:wrapped], time_us, "right")
+        return self.first + int(count)
+
+    def columns(self, begin: int, end: int) -> EventColumns:
+        """A copy of the events from one number up to another."""
+        values = np.empty((len(self.values), end - begin), np.float64)
+        for place, column in enumerate(self.values):
+            values[place] = self._held(column, begin, end)
+        return EventColumns(self._held(self.times_us, begin, end), self._held(self.rows, begin, end)[:, 1:], values)
+
+    def append(self, events: EventColumns) -> None:
+        """Add events that are no older than those before them."""
+        count = len(events)
+        if count > self.room - len(self):
+            self._resize(len(self) + count)
+        put_numbered(self.times_us, self.end, events.times_us)
+        put_numbered(self.rows[:, 1:], self.end, events.codes)
+        for column, values in zip(self.values, events.values, strict=True):
+            put_numbered(column, self.end, values)
+        link_rows(self.rows, self._layout, self.end, self.end + count)
+        self.end += count
+
+    def expire(self, first: int) -> None:
+        """Forget the events before a number; a ring of which little is used shrinks."""
+        self.first = max(self.first, first)
+        if self.room > LEAST_ROOM and len(self) * 2 < self.room:
+            self._resize(len(self))
+
+    def take_from(self, number: int) -> EventColumns:
+        """Take out all events from a number on."""
+        self.move(self.left)
+        taken = self.columns(number, self.end)
+        unlink_rows(self.rows, self._layout, number, self.end)
+        self.end = number
+        return taken
+
+    def codes_in_use(self, attribute: int, size: int) -> NDArray[np.bool_]:
+        """The mask of the codes of an attribute that events have, of a number of codes."""
+        is_used = np.zeros(size, np.bool_)
+        is_used[self._held(self.rows[:, attribute + 1], self.first, self.end)] = True
+        return is_used
+
+    def recode(self, attribute: int, renamed: NDArray[np.int32]) -> None:
+        """Give the values of an attribute other codes, and link all events again."""
+        self.move(self.left)
+        column = self.rows[:, attribute + 1]
+        put_numbered(column, self.first, renamed[self._held(column, self.first, self.end)])
+        self._layout = layout_of(self.bits)
+        link_rows(self.rows, self._layout, self.first, self.end)
+
+    def begin_move(self, bits: tuple[int, ...]) -> None:
+        """Begin to move all events to another configuration; new events go there at once."""
+        self.move(self.left)
+        self._old, self._border, self.bits = self._layout, self.end, bits
+        self._layout = layout_of(bits, is_moving=True)
+        self.move(0)
+
+    def move(self, most: int) -> None:
+        """Move some of the events that have to move, the newest of them first."""
+        if self._old is None:
+            return
+        begin = max(self.first, self._border - most)
+        move_rows(self.rows, self._old, self._layout, begin, self._border)
+        self._border = begin
+        if self.left == 0:
+            self._old = None
+            self._layout = self._layout._replace(heads=np.zeros(0, np.int64))
+
+    def find(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int, model: CostModel) -> Found:
+        """The events from a number on that have some codes, by the way that is expected to cost least.
+
+        Columns are numbers of attributes.
+        """
+        rows = float(self.end - start)
+        layouts = [self._layout] if self._old is None else [self._layout, self._old]
+        probing = 0.0
+        for layout in layouts:
+            fixed = float(np.log2(layout.masks[columns] + 1).sum())
+            probing += float(model.probing(rows / len(layouts), fixed, np.log2(len(layout.tails)) - fixed))
+        if probing >= rows * model.scanning:
+            return self.scan(columns, codes, start)
+        return self.probe(columns, codes, start)
+
+    def scan(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> Found:
+        """The events from a number on that have some codes, by comparing all events in order."""
+        slots = np.empty(self.end - start + 1, np.int32)
+        count = int(scan_rows(self.rows, columns + 1, codes, slots, start, self.end))
+        return Found(slots[:count], self.end - start, 0)
+
+    def probe(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> Found:
+        """The events from a number on that have some codes, by following the chains of all partitions with them."""
+        slots = np.empty(self.end - start + 1, np.int32)
+        count = compared = visited = 0
+        lanes = np.empty((_LANES, 2), np.int64)
+        for layout in [self._layout] if self._old is None else [self._layout, self._old]:
+            counts = probe_rows(self.rows, layout, columns + 1, codes, lanes, slots, start, count)
+            count, compared, visited = int(counts[0]), compared + int(counts[1]), visited + int(counts[2])
+        return Found(slots[:count], compared, visited)
+
+    def _held(self, column: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
+        """A copy of the part of a column from one number up to another."""
+        place, count = begin % self.room, end - begin
+        return np.concatenate([column[place : place + count], column[: max(0, place + count - self.room)]])
+
+    def _resize(self, count: int) -> None:
+        """Give the ring room for a number of events; links are distances and stay as they are."""
+        room = max(LEAST_ROOM, count + count // _SPARE)
+
+        def moved(column: NDArray[Any]) -> NDArray[Any]:
+            made = np.zeros((room, *column.shape[1:]), column.dtype)
+            put_numbered(made, self.first, self._held(column, self.first, self.end))
+            return made
+
+        rows, values = moved(self.rows), [moved(column) for column in self.values]
+        self.times_us, self.rows, self.values = moved(self.times_us), rows, values
+
+
+def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> None:
+    """Write the values of consecutive numbers into a column of a ring, which has room for them."""
+    place = number % len(column)
+    fitting = len(column) - place
+    column[place : place + len(values)] = values[:fitting]
+    column[: max(0, len(values) - fitting)] = values[fitting:]
+
+
+def layout_of(bits: tuple[int, ...], *, is_moving: bool = False) -> Layout:
+    """The empty partitions of a configuration."""
+    widths = np.array(bits, np.int64)
+    size = 1 << int(widths.sum())
+    return Layout(
+        tails=np.full(size, NEVER, np.int64),
+        heads=np.full(size if is_moving else 0, NEVER, np.int64),
+        masks=(np.int64(1) << widths) - 1,
+        shifts=np.cumsum(widths) - widths,
+    )

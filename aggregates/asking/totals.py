@@ -1,0 +1,113 @@
+"""Groups of found events, and the totals of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates.asking.answers import Total
+from aggregates.asking.errors import QuestionRefused
+from aggregates.asking.questions import AskedValue, HeldWindow
+from aggregates.asking.ring import EventRing
+from aggregates.asking.values import NULL, ValueCodes
+from aggregates.kernels.asking import NIL, group_rows, sum_rows
+
+MOST_GROUPS = 100_000
+"""The most groups of an answer, and the most pairs of a group and a distinct value that it may collect."""
+
+_TABLE = 4_096  # places of the first hash table of groups
+_DIRECT = 65_536  # combinations of codes up to which each has its own place in the table
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """The place of the first event of each group among the found events, and the group of each event."""
+
+    firsts: NDArray[np.int64]
+    groups: NDArray[np.int32]
+
+
+class Totals:
+    """The found events of one question, from which it collects totals; ``by`` are numbers of attributes."""
+
+    def __init__(
+        self, window: HeldWindow, ring: EventRing, values: Sequence[ValueCodes], slots: NDArray[np.int32], by: list[int]
+    ) -> None:
+        self._window, self._ring, self._values, self._slots, self._by = window, ring, values, slots, by
+        self._grouped = (
+            self._groups_of(by, "by") if by else Grouped(np.zeros(0, np.int64), np.zeros(len(slots), np.int32))
+        )
+        self._count = len(self._grouped.firsts) if by else 1
+        self._sums: dict[str, tuple[NDArray[Any], ...]] = {}
+
+    def groups(self) -> list[tuple[Any, ...]]:
+        """The values of each group's attributes; without attributes one group exists, even without events."""
+        if not self._by:
+            return [()]
+        return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
+
+    def of(self, name: str, asked: AskedValue) -> list[Total]:
+        """The totals of a value, one for each group."""
+        if asked.function == "distinct":
+            return self._distinct(self._window.attributes.index(str(asked.attribute)), f"values.{name}")
+        if asked.function == "count":
+            return list(self._counts(asked.attribute).tolist())
+        counts, sums, extremes = self._summed(str(asked.attribute))
+        if asked.function in ("sum", "avg"):
+            parts = counts.tolist(), sums[:, 0].tolist(), sums[:, 1].tolist()
+            return [[count, high, low] for count, high, low in zip(*parts, strict=True)]
+        chosen = extremes[:, 0 if asked.function == "min" else 1].tolist()
+        return [value if count else None for value, count in zip(chosen, counts.tolist(), strict=True)]
+
+    def _counts(self, attribute: str | None) -> NDArray[np.int64]:
+        groups = self._grouped.groups
+        if attribute is not None and attribute not in self._window.attributes:
+            return self._summed(attribute)[0]
+        if attribute is not None:
+            place = self._window.attributes.index(attribute)
+            groups = groups[self._ring.rows[self._slots, place + 1] != NULL]
+        return np.bincount(groups, minlength=self._count)
+
+    def _summed(self, measure: str) -> tuple[NDArray[Any], ...]:
+        """The number of values of each group, their sums, and the least and the greatest."""
+        if measure not in self._sums:
+            counts, sums = np.zeros(self._count, np.int64), np.zeros((self._count, 2))
+            extremes = np.tile(np.array([np.inf, -np.inf]), (self._count, 1))
+            values = self._ring.values[self._window.measures.index(measure)]
+            sum_rows(values, self._slots, self._grouped.groups, counts, sums, extremes)
+            self._sums[measure] = counts, sums, extremes
+        return self._sums[measure]
+
+    def _distinct(self, place: int, member: str) -> list[Total]:
+        """The values of an attribute in each group: the groups by this attribute, too, each in its group."""
+        pairs = self._groups_of([*self._by, place], member)
+        found: list[list[Any]] = [[] for _ in range(self._count)]
+        owners = self._grouped.groups[pairs.firsts].tolist()
+        for owner, value in zip(owners, self._texts(place, pairs.firsts), strict=True):
+            if value is not None:
+                found[owner].append(value)
+        return list(found)
+
+    def _texts(self, place: int, firsts: NDArray[np.int64]) -> list[Any]:
+        values = self._values[place].values
+        return [values[code] for code in self._ring.rows[self._slots[firsts], place + 1].tolist()]
+
+    def _groups_of(self, by: Sequence[int], member: str) -> Grouped:
+        groups = np.empty(len(self._slots), np.int32)
+        sizes = [len(self._values[place]) for place in by]
+        is_direct = prod(sizes) <= _DIRECT
+        room = prod(sizes) if is_direct else _TABLE
+        while True:
+            table, firsts = np.full(room, NIL, np.int32), np.empty(room if is_direct else room // 2, np.int64)
+            columns = np.array(by, np.int64) + 1
+            count = group_rows(self._ring.rows, self._slots, columns, np.array(sizes, np.int64), table, firsts, groups)
+            if max(count, len(firsts) if count == NIL else 0) > MOST_GROUPS:
+                raise QuestionRefused(f"{member}: the answer has more than {MOST_GROUPS:,} groups", field=member)
+            if count != NIL:
+                return Grouped(firsts[:count], groups)
+            room *= 8

@@ -1,0 +1,126 @@
+"""Tuning of a running index: which questions come how often, and whether another configuration is worth the move.
+
+Source: the specification of parameterised group-by, section 3.10. Frequencies decay by numbers of questions, never by a
+clock, so equal events and questions lead to equal configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates.asking.choosing import Choice, Problem, best_configuration
+from aggregates.asking.costs import MEASURED, CostModel, Workload
+
+MOST_BITS = 16
+PERIOD = 128
+"""Questions between two assessments; at each, older questions lose half of their weight."""
+
+_EVENTS_PER_PARTITION = 16  # with fewer, the table of partitions would need too much memory for each event
+_MOST_PATTERNS = 64
+_EXPECTED = 64.0  # weight of the questions that are expected before any has come: each attribute alone, equally often
+_FORGOTTEN = 0.01  # weight
+_HORIZON = 5.0  # a move has to pay for itself within this many times the questions that are remembered
+_HYSTERESIS = 0.05  # and to lower the cost by at least this share
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The best configuration for the observed questions, compared with the present one.
+
+    Attributes:
+        present: Cost of the present configuration for a question, in nanoseconds.
+        best: Cost of the best one.
+        is_worthwhile: Whether a move pays.
+    """
+
+    choice: Choice
+    present: float
+    best: float
+    is_worthwhile: bool
+
+
+class Tuner:
+    """Decayed frequencies of questions by pattern, and the assessment of configurations."""
+
+    def __init__(self, attributes: int, model: CostModel = MEASURED) -> None:
+        self._attributes, self._model = attributes, model
+        self._patterns: dict[int, list[float]] = {}  # weight, and the sum of the events in the windows
+        self._events, self._expected = 0.0, _EXPECTED
+        self._asked = self._assessed_rows = 0
+        self.assessment: Assessment | None = None
+
+    def note_events(self, count: int) -> None:
+        """Count inserted events."""
+        self._events += count
+
+    def note_question(self, pattern: int, rows: int) -> None:
+        """Count a question that fixes some attributes, over a window with this number of events."""
+        known = self._patterns.setdefault(pattern, [0.0, 0.0])
+        known[0] += 1
+        known[1] += rows
+        self._asked += 1
+
+    def is_due(self, rows: int) -> bool:
+        """Whether enough questions have come, or the window holds twice as many events as at the last assessment."""
+        return self._asked >= PERIOD or rows >= 2 * max(self._assessed_rows, _EVENTS_PER_PARTITION)
+
+    def assess(self, bits: tuple[int, ...], rows: int, caps: NDArray[np.int64]) -> Assessment:
+        """Compare the present configuration with the best one for a window with this number of events.
+
+        ``caps`` are the most bits that are useful for each attribute.
+        """
+        workload = self.workload(rows)
+        most = min(MOST_BITS, max(0, (rows // _EVENTS_PER_PARTITION).bit_length() - 1))
+        problem = Problem(workload, self._model, most, np.maximum(caps, np.minimum(bits, most)))
+        choice, present = best_configuration(problem), problem.cost(bits)
+        indexed = sum(bit > 0 for bit in choice.configuration)
+        gain, price = present - choice.cost, rows * (indexed * self._model.hashing + self._model.moving)
+        pays = gain * _HORIZON > price and gain > _HYSTERESIS * present
+        questions = float(workload.requests.sum()) or 1.0
+        self.assessment = Assessment(choice, present / questions, choice.cost / questions, pays)
+        self._forget(rows)
+        return self.assessment
+
+    def workload(self, rows: int) -> Workload:
+        """The remembered questions with the heaviest patterns, and those that were expected."""
+        weights = {pattern: list(known) for pattern, known in self._patterns.items()}
+        each = self._expected / max(1, self._attributes)
+        for attribute in range(self._attributes if self._expected > _FORGOTTEN else 0):
+            known = weights.setdefault(1 << attribute, [0.0, 0.0])
+            known[0] += each
+            known[1] += each * rows
+        heaviest = sorted(weights.items(), key=lambda one: (-one[1][1], one[0]))[:_MOST_PATTERNS]
+        requests = np.array([known[0] for _, known in heaviest], np.float64)
+        sums = np.array([known[1] for _, known in heaviest], np.float64)
+        patterns = np.array([pattern for pattern, _ in heaviest], np.int64)
+        return Workload(self._attributes, self._events, patterns, requests, sums / np.maximum(requests, _FORGOTTEN))
+
+    def _forget(self, rows: int) -> None:
+        self._assessed_rows = rows
+        if self._asked < PERIOD:
+            return
+        self._asked = 0
+        self._events, self._expected = self._events / 2, self._expected / 2
+        halved = {pattern: [weight / 2, sums / 2] for pattern, (weight, sums) in self._patterns.items()}
+        self._patterns = {pattern: known for pattern, known in halved.items() if known[0] > _FORGOTTEN}
+
+    def dump(self) -> dict[str, Any]:
+        """The frequencies, as plain JSON."""
+        return {
+            "patterns": [[pattern, *known] for pattern, known in self._patterns.items()],
+            "events": self._events,
+            "expected": self._expected,
+            "asked": self._asked,
+            "rows": self._assessed_rows,
+        }
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take the frequencies that ``dump`` returned."""
+        self._patterns = {int(pattern): [weight, sums] for pattern, weight, sums in saved["patterns"]}
+        self._events, self._expected = saved["events"], saved["expected"]
+        self._asked, self._assessed_rows = saved["asked"], saved["rows"]

@@ -1,0 +1,245 @@
+"""Kernels of the index that answers questions: linking events into partitions, finding, grouping and summing them.
+
+Source: the IMP index of the specification of parameterised group-by, section 3.2. Events are numbered in order of time
+and lie in a ring: event number n is in slot n modulo the room. The record of an event is its distance to the next older
+event of its partition, then the codes of its attributes, so that following a chain costs one cache line for each event.
+The address of a partition joins the low bits of the codes: each attribute owns some bits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import inlined, kernel
+
+NIL = -1
+NEVER = -(2**62)  # the number of the newest event of an empty partition
+END = 2**31 - 1  # distance of the oldest event of a chain; farther than any window reaches
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+_HIGH = np.uint64(32)
+
+
+class Layout(NamedTuple):
+    """The partitions of a configuration."""
+
+    tails: NDArray[np.int64]  # (2**bits,) number of the newest event of each partition; NEVER: none
+    heads: NDArray[np.int64]  # (2**bits,) of the oldest, while events move to this layout; else (0,)
+    masks: NDArray[np.int64]  # (attributes,) the low bits of a code that belong to the address; 0: not indexed
+    shifts: NDArray[np.int64]  # (attributes,) their place in the address
+
+
+@inlined
+def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int64:
+    """The partition of the event in a slot."""
+    address = np.int64(0)
+    for column in range(lent.masks.shape[0]):
+        address |= (np.int64(rows[slot, column + 1]) & lent.masks[column]) << lent.shifts[column]
+    return address
+
+
+@kernel
+def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
+    """Put the events from one number up to another, which are the newest, at the new end of their partitions."""
+    lent = borrowed(layout)
+    room = rows.shape[0]
+    slot = np.int64(first % room)
+    for number in range(first, end):
+        address = address_at(rows, slot, lent)
+        rows[slot, 0] = min(number - lent.tails[address], END)
+        lent.tails[address] = number
+        if lent.heads.shape[0] > 0 and lent.heads[address] == NEVER:
+            lent.heads[address] = number
+        slot = slot + 1 if slot + 1 < room else np.int64(0)
+
+
+@kernel
+def unlink_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
+    """Take the events from one number up to another, which are the newest, out of their partitions."""
+    lent = borrowed(layout)
+    room = rows.shape[0]
+    for number in range(end - 1, first - 1, -1):
+        slot = np.int64(number % room)
+        lent.tails[address_at(rows, slot, lent)] = number - rows[slot, 0]
+
+
+@kernel
+def move_rows(rows: NDArray[np.int32], old: Layout, new: Layout, first: int, end: int) -> None:
+    """Move the events from one number up to another, the newest of a layout, to the old end of partitions of another.
+
+    All events of the new layout are newer.
+    """
+    before, lent = borrowed(old), borrowed(new)
+    room = rows.shape[0]
+    for number in range(end - 1, first - 1, -1):
+        slot = np.int64(number % room)
+        before.tails[address_at(rows, slot, before)] = number - rows[slot, 0]
+        address = address_at(rows, slot, lent)
+        if lent.heads[address] == NEVER:
+            lent.tails[address] = number
+        else:
+            rows[lent.heads[address] % room, 0] = lent.heads[address] - number
+        lent.heads[address] = number
+        rows[slot, 0] = END
+
+
+@inlined
+def is_match(rows: NDArray[np.int32], slot: np.int64, columns: NDArray[np.int64], codes: NDArray[np.int32]) -> bool:
+    """Whether the event in a slot has given codes in given columns of its record."""
+    is_equal = True
+    for place in range(columns.shape[0]):
+        is_equal &= rows[slot, columns[place]] == codes[place]
+    return is_equal
+
+
+@kernel
+def probe_rows(
+    rows: NDArray[np.int32],
+    layout: Layout,
+    columns: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    lanes: NDArray[np.int64],
+    found: NDArray[np.int32],
+    start: int,
+    count: int,
+) -> tuple[np.int64, np.int64, np.int64]:
+    """Note the slots of events that have given codes, from a first number on, by the partitions that may hold them.
+
+    Chains are followed side by side, one in each of the ``lanes`` (lanes, 2), because each step waits for memory.
+    ``found`` has room for one slot more than there are events, and ``count`` slots already. Returns the number of
+    slots, of compared events and of visited partitions.
+    """
+    lent, room = borrowed(layout), np.int64(rows.shape[0])
+    base, free = np.int64(0), np.int64(lent.tails.shape[0] - 1)
+    for place in range(columns.shape[0]):
+        column = columns[place] - 1
+        base |= (np.int64(codes[place]) & lent.masks[column]) << lent.shifts[column]
+        free &= ~(lent.masks[column] << lent.shifts[column])
+    filled, compared, visited = np.int64(count), np.int64(0), np.int64(0)
+    chosen, active, is_left = np.int64(0), np.int64(0), True
+    while is_left or active > 0:
+        while is_left and active < lanes.shape[0]:
+            newest = lent.tails[base | chosen]
+            visited += 1
+            chosen = (chosen - free) & free
+            is_left = chosen != 0
+            if newest >= start:
+                lanes[active, 0], lanes[active, 1] = newest, newest % room
+                active += 1
+        lane = np.int64(0)
+        while lane < active:
+            slot = lanes[lane, 1]
+            compared += 1
+            found[filled] = slot
+            filled += is_match(rows, slot, columns, codes)
+            distance = np.int64(rows[slot, 0])
+            if lanes[lane, 0] - distance < start:
+                active -= 1
+                lanes[lane, 0], lanes[lane, 1] = lanes[active, 0], lanes[active, 1]
+            else:
+                lanes[lane, 0] -= distance
+                lanes[lane, 1] = slot - distance if slot >= distance else slot - distance + room
+                lane += 1
+    return filled, compared, visited
+
+
+@kernel
+def scan_rows(
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    found: NDArray[np.int32],
+    start: int,
+    end: int,
+) -> np.int64:
+    """Note the slots of events that have given codes, from one number up to another, in this order.
+
+    ``found`` has room for one slot more than there are events. Returns the number of slots.
+    """
+    room, count = np.int64(rows.shape[0]), np.int64(0)
+    begin = start % room
+    column, code = (columns[0], codes[0]) if columns.shape[0] > 0 else (np.int64(0), np.int32(0))
+    for first, last in ((begin, min(begin + end - start, room)), (np.int64(0), begin + end - start - room)):
+        for slot in range(first, last):
+            found[count] = slot
+            if columns.shape[0] == 0 or rows[slot, column] == code:
+                count += columns.shape[0] < 2 or is_match(rows, np.int64(slot), columns, codes)
+    return count
+
+
+@kernel
+def group_rows(
+    rows: NDArray[np.int32],
+    found: NDArray[np.int32],
+    columns: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    table: NDArray[np.int32],
+    firsts: NDArray[np.int64],
+    groups: NDArray[np.int32],
+) -> int:
+    """Number the groups of found events, which agree in given columns, in order of their first events.
+
+    ``sizes`` are the numbers of codes of the columns. ``table`` is filled with ``NIL``; it has a place for each
+    combination of codes, or is a hash table with a power of two of places. Returns the number of groups, or ``NIL`` if
+    the next does not fit into ``firsts``, the places of their first events in ``found``.
+    """
+    count, is_direct = 0, True
+    combinations = 1.0
+    for place in range(sizes.shape[0]):
+        combinations *= sizes[place]
+    is_direct = combinations <= table.shape[0]
+    last = np.uint64(table.shape[0] - 1)
+    for place in range(found.shape[0]):
+        slot = found[place]
+        key = np.uint64(0)  # wraps where there are more than 2**64 combinations: groups are compared by their codes
+        for column in range(columns.shape[0]):
+            key = key * np.uint64(sizes[column]) + np.uint64(rows[slot, columns[column]])
+        home = key if is_direct else ((key * _SPREAD) >> _HIGH) & last
+        while table[home] != NIL and not is_direct:
+            other = found[firsts[table[home]]]
+            is_equal = True
+            for column in range(columns.shape[0]):
+                is_equal &= rows[slot, columns[column]] == rows[other, columns[column]]
+            if is_equal:
+                break
+            home = (home + np.uint64(1)) & last
+        if table[home] == NIL:
+            if count == firsts.shape[0]:
+                return NIL
+            table[home] = count
+            firsts[count] = place
+            count += 1
+        groups[place] = table[home]
+    return count
+
+
+@kernel
+def sum_rows(
+    values: NDArray[np.float64],
+    found: NDArray[np.int32],
+    groups: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    sums: NDArray[np.float64],
+    extremes: NDArray[np.float64],
+) -> None:
+    """Add the values of found events to the totals of their groups; NaN is a null and is left out.
+
+    ``sums`` (groups, 2) has the sum and what rounding has taken from it, so that the order does not matter.
+    ``extremes`` (groups, 2) has the least and the greatest value, infinite at first.
+    """
+    for place in range(found.shape[0]):
+        value = values[found[place]]
+        if np.isnan(value):
+            continue
+        group = groups[place]
+        counts[group] += 1
+        before = sums[group, 0]
+        after = before + value
+        part = after - before
+        sums[group, 0] = after
+        sums[group, 1] += (before - (after - part)) + (value - part)
+        extremes[group, 0] = min(extremes[group, 0], value)
+        extremes[group, 1] = max(extremes[group, 1], value)

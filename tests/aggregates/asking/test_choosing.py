@@ -1,0 +1,170 @@
+"""The choice of a configuration: the golden tables of the specification (3.4 to 3.8, 5), and brute force."""
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+
+from aggregates.asking.choosing import (
+    Problem,
+    best_configuration,
+    by_coverage,
+    by_weight,
+    candidates,
+    eprune,
+    hybrid,
+    polished,
+    rgreedy,
+)
+from aggregates.asking.costs import MEASURED, CostModel, Workload
+
+A, B, C = 1, 2, 4
+EXAMPLES = {
+    1: {A: 0.4, A | B: 0.1, B: 0.3, C: 0.2},
+    2: {A: 0.3, A | B: 0.4, C: 0.3},
+    3: {A: 0.3, A | B: 0.4, B | C: 0.25, C: 0.05},
+}
+PARTITIONS = CostModel(hashing=1e-9, comparing=1.0)  # the mean number of visited partitions; hashing breaks ties
+
+
+def workload(frequencies, attributes=3, events=1.0, rows=16.0):
+    patterns = np.array(list(frequencies), np.int64)
+    shares = np.array(list(frequencies.values()), np.float64)
+    return Workload(attributes, events, patterns, shares, np.full(len(patterns), float(rows)))
+
+
+def problem(frequencies, bits=4, caps=(16, 16, 16), model=PARTITIONS, **options):
+    return Problem(workload(frequencies, len(caps), **options), model, bits, np.array(caps, np.int64))
+
+
+def owl(of):
+    return rgreedy(of, by_weight(of), "owl")
+
+
+def pcl(of):
+    return rgreedy(of, by_coverage(of, is_extended=False), "pcl")
+
+
+GOLDEN = [
+    (1, owl, (2, 1, 1), 5.8, 7),
+    (1, pcl, (2, 1, 1), 5.8, 7),
+    (1, hybrid, (2, 1, 1), 5.8, 7),
+    (1, eprune, (2, 1, 1), 5.8, 15),
+    (2, owl, (4, 0, 0), 5.5, 4),
+    (2, pcl, (3, 0, 1), 3.8, 4),
+    (2, hybrid, (3, 0, 1), 3.8, 7),
+    (2, eprune, (3, 0, 1), 3.8, 15),
+    (3, owl, (2, 2, 0), 3.4, 7),
+    (3, pcl, (3, 0, 1), 3.8, 4),
+    (3, hybrid, (2, 2, 0), 3.4, 10),
+    (3, eprune, (2, 2, 0), 3.4, 15),
+]
+
+
+@pytest.mark.parametrize(("example", "search", "configuration", "cost", "evaluated"), GOLDEN)
+def test_the_worked_examples(example, search, configuration, cost, evaluated):
+    found = search(problem(EXAMPLES[example]))
+    assert (found.configuration, found.evaluated) == (configuration, evaluated)
+    assert found.cost == pytest.approx(cost, abs=0.01)
+
+
+def test_steps_of_the_first_example():
+    of = problem(EXAMPLES[1])
+    costs = {(4, 0, 0): 8.5, (1, 3, 0): 7.1, (2, 2, 0): 6.1, (3, 1, 0): 6.5, (1, 1, 2): 6.8, (1, 2, 1): 6.2}
+    assert {one: round(of.cost(one), 6) for one in costs} == costs
+    seen = {(6, 4): 35.2, (4, 6): 44.8, (5, 5): 32.0}
+    both = problem({A: 0.6, B: 0.4}, bits=10, caps=(16, 16), rows=1024)
+    assert {one: round(both.cost(one), 4) for one in seen} == seen
+    assert eprune(both).configuration == (5, 5)
+
+
+@pytest.mark.parametrize(("attributes", "bits", "count"), [(3, 4, 15), (4, 16, 969), (8, 16, 245_157)])
+def test_each_configuration_is_a_candidate_once(attributes, bits, count):
+    caps = np.full(attributes, bits)
+    found = candidates(caps, bits, np.zeros_like(caps), is_full=True)
+    found = found[found.any(axis=1)]
+    assert len(found) == count == comb(attributes + bits - 1, bits)
+    assert len(np.unique(found, axis=0)) == count
+    assert (found.sum(axis=1) == bits).all()
+    if attributes < 8:
+        assert len(candidates(caps, bits, np.zeros_like(caps), is_full=False)) == comb(attributes + bits, bits)
+
+
+def test_narrow_domains_limit_the_bits():
+    narrow = problem(EXAMPLES[1], caps=(1, 16, 16))
+    found = eprune(narrow)
+    assert found.configuration == (1, 2, 1)
+    assert found.cost / 16 == pytest.approx(0.3875, abs=0.001)
+    assert narrow.cost((1, 1, 1)) / 16 == pytest.approx(0.475)  # what <2,1,1> really uses
+
+
+def random_problem(rng, model):
+    attributes, bits = int(rng.integers(1, 5)), int(rng.integers(0, 7))
+    patterns = rng.permutation(2**attributes)[: rng.integers(1, 2**attributes + 1)]
+    shares = {int(pattern): float(rng.random() * (rng.random() < 0.8)) for pattern in patterns}
+    caps = rng.integers(0, 7, attributes) if rng.random() < 0.6 else np.full(attributes, 16)
+    rows = float(rng.choice([1, 15, 100, 1000]))
+    return problem(shares, bits, caps, model, events=float(rng.choice([0.1, 1, 10])), rows=rows)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [CostModel(1.0, 1.0), CostModel(5.0, 1.0), CostModel(2.0, 3.0, 2.0, 0.5), MEASURED],
+    ids=["seed", "hashing", "scans", "measured"],
+)
+def test_pruning_loses_no_optimum(model, draws):
+    rng = np.random.default_rng(7)
+    for _ in draws(800):
+        of = random_problem(rng, model)
+        every = product(*(range(min(cap, of.bits) + 1) for cap in of.caps.tolist()))
+        table = np.array([one for one in every if sum(one) <= of.bits], np.int8)
+        found = eprune(of)
+        assert found.cost == pytest.approx(float(model.costs(table, of.workload).min()), rel=1e-9)
+        assert of.cost(found.configuration) == pytest.approx(found.cost)
+
+
+def test_the_printed_bound_and_exactly_full_configurations_would_lose_optima():
+    """The corrected bound saves what the printed one prunes (4.3), and caps may leave bits over (3.8)."""
+    one = problem({A: 1.0}, bits=10, caps=(10,), model=CostModel(1.0, 1.0), events=10.0, rows=15.0)
+    assert eprune(one).configuration == (10,)
+    printed = 1.0 * (1 - 2.0**-1) * 15.0 - (10.0 + 1.0)
+    assert printed < 0
+    hot = problem({A: 1.0, B: 0.01}, bits=4, caps=(1, 16), model=CostModel(1.0, 1.0), events=1.0, rows=16.0)
+    assert eprune(hot).configuration == (1, 0)
+
+
+def test_heuristics_cost_no_less_than_the_optimum_and_the_hybrid_is_the_cheaper_of_both(draws):
+    rng = np.random.default_rng(11)
+    for _ in draws(400):
+        of = random_problem(rng, CostModel(1.0, 1.0))
+        best, first, second, both = eprune(of), owl(of), pcl(of), hybrid(of)
+        assert both.cost == min(first.cost, second.cost) >= best.cost * (1 - 1e-9)
+        assert both.evaluated <= max(first.evaluated + second.evaluated - 1, 0)
+        assert best.cost * (1 - 1e-9) <= polished(of, both).cost <= both.cost
+
+
+@pytest.mark.parametrize(
+    ("example", "configuration", "fraction", "one", "several"),
+    [(1, (6, 5, 5), 0.0219, 0.5, 0.5), (2, (9, 0, 7), 0.00371, 0.3, 0.6), (3, (8, 1, 7), 0.00332, 0.3, 0.6)],
+)
+def test_deterministic_targets_of_the_experiments(example, configuration, fraction, one, several):
+    of = problem(EXAMPLES[example], bits=16, model=CostModel(1.0, 1.0), rows=200_000)
+    assert eprune(of).cost == pytest.approx(of.cost(configuration), rel=1e-12)  # <8,2,6> costs what <8,1,7> costs
+    comparisons = problem(EXAMPLES[example], bits=16, model=CostModel(0.0, 1.0), rows=200_000)
+    assert comparisons.cost(configuration) / 200_000 == pytest.approx(fraction, rel=0.01)
+    shares = EXAMPLES[example]
+    assert sum(share for pattern, share in shares.items() if not pattern & A) == pytest.approx(one)
+    most = max(shares, key=lambda pattern: shares[pattern])
+    assert sum(share for pattern, share in shares.items() if pattern & most != most) == pytest.approx(several)
+
+
+def test_many_attributes_are_left_to_the_heuristics():
+    rng = np.random.default_rng(3)
+    shares = {int(pattern): float(rng.random()) for pattern in rng.permutation(255)[:40] + 1}
+    of = problem(shares, bits=16, caps=(16,) * 8, model=MEASURED, rows=100_000)
+    found = best_configuration(of)
+    assert found.way == "polished"
+    assert found.evaluated < 50_000
+    assert found.cost < of.empty.cost
+    assert best_configuration(problem(EXAMPLES[1], bits=16, model=MEASURED, rows=100_000)).way == "eprune"
