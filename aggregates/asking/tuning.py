@@ -25,6 +25,7 @@ _MOST_PATTERNS = 64
 _EXPECTED = 64.0  # weight of the questions that are expected before any has come: each attribute alone, equally often
 _FORGOTTEN = 0.01  # weight
 _HORIZON = 5.0  # a move has to pay for itself within this many times the questions that are remembered
+_TOO_MANY = 2  # bits above those which the number of events allows; then a move saves memory
 _HYSTERESIS = 0.05  # and to lower the cost by at least this share
 
 
@@ -66,8 +67,9 @@ class Tuner:
         self._asked += 1
 
     def is_due(self, rows: int) -> bool:
-        """Whether enough questions have come, or the window holds twice as many events as at the last assessment."""
-        return self._asked >= PERIOD or rows >= 2 * max(self._assessed_rows, _EVENTS_PER_PARTITION)
+        """Whether enough questions have come, or the number of events has changed much since the last assessment."""
+        assessed = max(self._assessed_rows, _EVENTS_PER_PARTITION)
+        return self._asked >= PERIOD or rows >= 2 * assessed or rows * 4 < self._assessed_rows
 
     def assess(self, bits: tuple[int, ...], rows: int, caps: NDArray[np.int64]) -> Assessment:
         """Compare the present configuration with the best one for a window with this number of events.
@@ -79,8 +81,10 @@ class Tuner:
         problem = Problem(workload, self._model, most, np.maximum(caps, np.minimum(bits, most)))
         choice, present = best_configuration(problem), problem.cost(bits)
         indexed = sum(bit > 0 for bit in choice.configuration)
+        if present <= choice.cost and sum(bits) <= most:
+            choice = Choice(bits, present, choice.evaluated, choice.way)
         gain, price = present - choice.cost, rows * (indexed * self._model.hashing + self._model.moving)
-        pays = gain * _HORIZON > price and gain > _HYSTERESIS * present
+        pays = (gain * _HORIZON > price and gain > _HYSTERESIS * present) or sum(bits) > most + _TOO_MANY
         questions = float(workload.requests.sum()) or 1.0
         self.assessment = Assessment(choice, present / questions, choice.cost / questions, pays)
         self._forget(rows)

@@ -55,6 +55,7 @@ PEERS = {
         Peer(name="siddhi", package="PySiddhi", jars="__PySiddhiProxy/target/lib"),
         Peer(name="core", package="pycer", python="3.13"),
         Peer(name="bobo", package="bobocep"),
+        Peer(name="duckdb", package="duckdb"),  # scripts/bench question_index
     )
 }
 
