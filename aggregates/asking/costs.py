@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +63,9 @@ class CostModel:
     scanning: float = np.inf
     moving: float = 0.0
 
-    def probing(
-        self, rows: NDArray[np.float64] | float, fixed: NDArray[np.float64] | float, free: NDArray[np.float64] | float
-    ) -> NDArray[np.float64]:
+    def probing(self, rows: Any, fixed: Any, free: Any) -> Any:
         """The cost of a probe: events in the window, address bits that the question fixes, and those left free."""
-        found: NDArray[np.float64] = rows * np.exp2(-fixed) * self.comparing + np.exp2(free) * self.visiting
-        return found
+        return rows * 0.5**fixed * self.comparing + 2.0**free * self.visiting
 
     def costs(self, configurations: NDArray[np.int8], workload: Workload) -> NDArray[np.float64]:
         """The cost of each configuration (row) in a unit of time."""
@@ -96,8 +94,8 @@ class CostModel:
         most = np.minimum(workload.rows * self.comparing * saved, workload.rows * self.scanning)
         used = workload.uses.T
         spent = (workload.events + used @ workload.requests) * self.hashing
-        found: NDArray[np.float64] = (used * most) @ workload.requests - spent
-        return found
+        benefits: NDArray[np.float64] = (used * most) @ workload.requests - spent
+        return benefits
 
 
 MEASURED = CostModel(hashing=3.0, comparing=10.0, visiting=10.0, scanning=1.25, moving=20.0)

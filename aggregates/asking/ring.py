@@ -68,6 +68,7 @@ class EventRing:
         self.values = [np.zeros(LEAST_ROOM, np.float64) for _ in range(measures)]
         self._layout = layout_of(self.bits)
         self._old: Layout | None = None
+        self._old_bits = self.bits
         self._border = 0
 
     def __len__(self) -> int:
@@ -154,7 +155,7 @@ class EventRing:
     def begin_move(self, bits: tuple[int, ...]) -> None:
         """Begin to move all events to another configuration; new events go there at once."""
         self.move(self.left)
-        self._old, self._border, self.bits = self._layout, self.end, bits
+        self._old, self._old_bits, self._border, self.bits = self._layout, self.bits, self.end, bits
         self._layout = layout_of(bits, is_moving=True)
         self.move(0)
 
@@ -174,12 +175,12 @@ class EventRing:
 
         Columns are numbers of attributes.
         """
-        rows = float(self.end - start)
-        layouts = [self._layout] if self._old is None else [self._layout, self._old]
-        probing = 0.0
-        for layout in layouts:
-            fixed = float(np.log2(layout.masks[columns] + 1).sum())
-            probing += float(model.probing(rows / len(layouts), fixed, np.log2(len(layout.tails)) - fixed))
+        rows, old_rows = self.end - start, max(0, self._border - start) if self._old is not None else 0
+        parts = ((self.bits, rows - old_rows), (self._old_bits, old_rows))
+        chosen, probing = columns.tolist(), 0.0
+        for bits, count in parts if old_rows else parts[:1]:
+            fixed = sum(bits[column] for column in chosen)
+            probing += model.probing(count, fixed, sum(bits) - fixed)
         if probing >= rows * model.scanning:
             return self.scan(columns, codes, start)
         return self.probe(columns, codes, start)
