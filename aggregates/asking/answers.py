@@ -53,15 +53,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain JSON, for the process that merges it with others."""
-        return {
-            "by": list(self.by),
-            "functions": dict(self.functions),
-            "groups": [list(group) for group in self.groups],
-            "totals": dict(self.totals),
-            "events": self.events,
-            "compared": self.compared,
-            "visited": self.visited,
-        }
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Answer:

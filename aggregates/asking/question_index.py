@@ -14,7 +14,7 @@ from aggregates.asking.costs import MEASURED, CostModel
 from aggregates.asking.questions import HeldWindow, Question
 from aggregates.asking.ring import EventColumns, EventRing, Found
 from aggregates.asking.totals import Totals
-from aggregates.asking.tuning import PERIOD, Tuner
+from aggregates.asking.tuning import Tuner
 from aggregates.asking.values import NULL, UNKNOWN, Column, ValueCodes, numbers_in
 from aggregates.errors import AggregateStateError
 
@@ -121,18 +121,16 @@ class QuestionIndex:
     def explain(self) -> dict[str, Any]:
         """The configuration, the frequencies of questions, costs, and what was done so far, as plain JSON."""
         workload, names, found = self._tuner.workload(len(self)), self._window.attributes, self._tuner.assessment
-        total = float(workload.requests.sum()) or 1.0
+        shares = workload.requests / (workload.requests.sum() or 1.0)
         kinds = [
             {
-                "where": [name for place, name in enumerate(names) if pattern >> place & 1],
-                "share": round(requests / total, 4),
+                "where": [name for name, is_used in zip(names, uses, strict=True) if is_used],
+                "share": round(share, 4),
                 "events": round(rows),
             }
-            for pattern, requests, rows in zip(
-                workload.patterns.tolist(), workload.requests.tolist(), workload.rows.tolist(), strict=True
-            )
+            for uses, share, rows in zip(workload.uses, shares.tolist(), workload.rows.tolist(), strict=True)
         ]
-        return {
+        explained = {
             "events": len(self),
             "bytes": self.size_bytes,
             "column_bytes": self._ring.column_bytes,
@@ -140,13 +138,14 @@ class QuestionIndex:
             "partitions": 1 << sum(self._ring.bits),
             "questions": self.questions,
             "asked_for": sorted(kinds, key=lambda kind: (-kind["share"], kind["where"])),
-            "cost_ns": None if found is None else {"present": round(found.present), "best": round(found.best)},
-            "best": None if found is None else dict(zip(names, found.choice.configuration, strict=True)),
-            "chosen_by": None if found is None else found.choice.way,
-            "assessed_every": PERIOD,
             "migrations": self.migrations,
             "still_to_move": self._ring.left,
         }
+        if found is not None:
+            best = dict(zip(names, found.choice.configuration, strict=True))
+            explained |= {"best": best, "chosen_by": found.choice.way}
+            explained |= {"cost_ns": {"present": round(found.present), "best": round(found.best)}}
+        return explained
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state to save: a head of plain JSON, and the columns by name. Links and partitions are made again."""
@@ -171,9 +170,7 @@ class QuestionIndex:
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         """Take the state that ``dump`` of an index with the same columns returned."""
         if head.get("format") != _FORMAT:
-            raise AggregateStateError(
-                f"a saved index has the format {head.get('format')}; this release reads {_FORMAT}"
-            )
+            raise AggregateStateError(f"a saved index of questions has the format {head.get('format')}, not {_FORMAT}")
         count, attributes, measures = head["events"], len(self._window.attributes), len(self._window.measures)
         values = orjson.loads(sections["values"])
         sizes = {"times": 8 * count, "codes": 4 * count * attributes, "measures": 8 * count * measures}
@@ -191,10 +188,8 @@ class QuestionIndex:
 
     def _encoded(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> EventColumns:
         count, window = len(times_us), self._window
-        codes, numbers = (
-            np.zeros((count, len(window.attributes)), np.int32),
-            np.full((len(window.measures), count), np.nan),
-        )
+        codes = np.zeros((count, len(window.attributes)), np.int32)
+        numbers = np.full((len(window.measures), count), np.nan)
         for place, name in enumerate(window.attributes):
             if name in columns:
                 codes[:, place] = self._values[place].encoded(columns[name])
@@ -215,9 +210,7 @@ class QuestionIndex:
         times_us = events.times_us
         self._advance(int(times_us.max()))
         if self._now_us is not None and self._window.span_us is not None:
-            is_inside = self._now_us - times_us < self._window.span_us
-            if not is_inside.all():
-                events = events.at(np.flatnonzero(is_inside))
+            events = events.at(np.flatnonzero(self._now_us - times_us < self._window.span_us))
         if (np.diff(events.times_us) < 0).any():
             events = events.at(np.argsort(events.times_us, kind="stable"))
         return events
@@ -228,12 +221,10 @@ class QuestionIndex:
         number = ring.number_after(int(events.times_us[0]))
         if number < ring.end:
             later = ring.take_from(number)
-            both = [
-                np.concatenate([one, two])
-                for one, two in ((later.times_us, events.times_us), (later.codes, events.codes))
-            ]
+            times_us = np.concatenate([later.times_us, events.times_us])
+            codes = np.concatenate([later.codes, events.codes])
             values = np.concatenate([later.values, events.values], axis=1)
-            events = EventColumns(both[0], both[1], values).at(np.argsort(both[0], kind="stable"))
+            events = EventColumns(times_us, codes, values).at(np.argsort(times_us, kind="stable"))
         if last is not None:
             ring.expire(min(ring.end, ring.end + len(events) - last))
             events = events.at(slice(max(0, len(events) - last), None))

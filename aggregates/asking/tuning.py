@@ -6,7 +6,7 @@ clock, so equal events and questions lead to equal configurations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,10 +33,7 @@ _HYSTERESIS = 0.05  # and to lower the cost by at least this share
 class Assessment:
     """The best configuration for the observed questions, compared with the present one.
 
-    Attributes:
-        present: Cost of the present configuration for a question, in nanoseconds.
-        best: Cost of the best one.
-        is_worthwhile: Whether a move pays.
+    ``present`` and ``best`` are their costs for a question; ``is_worthwhile`` is whether a move pays.
     """
 
     choice: Choice
@@ -99,9 +96,8 @@ class Tuner:
             known[0] += each
             known[1] += each * rows
         heaviest = sorted(weights.items(), key=lambda one: (-one[1][1], one[0]))[:_MOST_PATTERNS]
-        requests = np.array([known[0] for _, known in heaviest], np.float64)
-        sums = np.array([known[1] for _, known in heaviest], np.float64)
         patterns = np.array([pattern for pattern, _ in heaviest], np.int64)
+        requests, sums = np.array([known for _, known in heaviest], np.float64).reshape(-1, 2).T
         return Workload(self._attributes, self._events, patterns, requests, sums / np.maximum(requests, _FORGOTTEN))
 
     def _forget(self, rows: int) -> None:
@@ -113,18 +109,12 @@ class Tuner:
         halved = {pattern: [weight / 2, sums / 2] for pattern, (weight, sums) in self._patterns.items()}
         self._patterns = {pattern: known for pattern, known in halved.items() if known[0] > _FORGOTTEN}
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> list[Any]:
         """The frequencies, as plain JSON."""
-        return {
-            "patterns": [[pattern, *known] for pattern, known in self._patterns.items()],
-            "events": self._events,
-            "expected": self._expected,
-            "asked": self._asked,
-            "rows": self._assessed_rows,
-        }
+        patterns = [[pattern, *known] for pattern, known in self._patterns.items()]
+        return [patterns, self._events, self._expected, self._asked, self._assessed_rows]
 
-    def load(self, saved: Mapping[str, Any]) -> None:
+    def load(self, saved: Sequence[Any]) -> None:
         """Take the frequencies that ``dump`` returned."""
-        self._patterns = {int(pattern): [weight, sums] for pattern, weight, sums in saved["patterns"]}
-        self._events, self._expected = saved["events"], saved["expected"]
-        self._asked, self._assessed_rows = saved["asked"], saved["rows"]
+        patterns, self._events, self._expected, self._asked, self._assessed_rows = saved
+        self._patterns = {pattern: known for pattern, *known in patterns}
