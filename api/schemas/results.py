@@ -54,7 +54,6 @@ CORRECTION_EXAMPLE: dict[str, Any] = {
     "event": "e5",
     "event_type": "Invoice",
     "time": "2026-01-01T09:45:00Z",
-    # house: allow plain-words: the reason as the pipeline has stored it so far
     "reason": "Invoice must not follow, and was ruled out when the alert was sent",
     "severity": "high",
 }
