@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event as Flag
 from threading import Thread
-from typing import Any, cast
+from typing import cast
 
 import redis
 
@@ -67,7 +67,7 @@ class ShardGaps:
         reading.client_list(_type="normal")
         for shard in shards:
             reading.xrevrange(log_key(shard), count=1)
-        positions, epochs, loaded, owners, members, clients, *lasts = cast("list[Any]", reading.execute())
+        positions, epochs, loaded, owners, members, clients, *lasts = reading.execute()
         connected = {client["name"].encode() for client in clients} & set(members)
         lives = any(loaded.get(one) == epochs.get(one) and owners.get(one) in connected for one in loaded)
         now = time.monotonic()

@@ -23,7 +23,7 @@ from numba import __version__ as numba_version
 from numba import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.registry import cpu_target
-from numba.core.runtime import rtsys
+from numba.core.runtime import rtsys  # type: ignore[attr-defined]
 
 from streams.kept.file_lock import FileLock
 from streams.kept.folder import kept_folder, make_kept_folder, note_use, require_trusted

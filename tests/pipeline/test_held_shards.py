@@ -1,6 +1,7 @@
 import time
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import orjson
 import pytest
@@ -76,10 +77,11 @@ def test_reports_have_the_costs_of_the_last_seconds(log, options, monkeypatch):
         found.append(report.get("costs"))
         now[0] += 0.6
     assert [report is not None for report in found] == [True, False, True, False, True, False]
-    (first, last) = (found[2]["streams"]["orders"]["pattern"], found[4]["streams"]["orders"]["pattern"])
+    reports: Any = found
+    (first, last) = (reports[2]["streams"]["orders"]["pattern"], reports[4]["streams"]["orders"]["pattern"])
     assert (first["rows_in"], first["rows_out"], first["operators"]) == (4.0, 3.0, {"pair": 3.0})
     assert (last["rows_in"], last["rows_out"]) == (6.0, 8.5)
-    assert found[4]["seconds"] == pytest.approx(1.2 + 0.6 + 0.25)
+    assert reports[4]["seconds"] == pytest.approx(1.2 + 0.6 + 0.25)
     assert first["cpu_ns"] > 0
 
 

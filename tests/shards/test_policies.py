@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shards import Metering, OldestFirst, ShardState, rows_of
 from streams import Event, LogEntry, PatternOn, StreamDeclaration, StreamOn
 from tests.builders.policies import AnyFirst
-from tests.builders.shards import event, log_of
+from tests.builders.shards import Step, event, log_of
 from tests.shards.test_derived_projects import messy_logs, whole
 from tests.shards.test_random_joins import documents, events, run_in_shards
 
@@ -44,7 +44,7 @@ def test_any_policy_gives_the_rows_of_a_join(
 def two_streams() -> list[LogEntry]:
     logs = []
     for stream in ("one", "two"):
-        steps = [
+        steps: list[Step] = [
             StreamOn(StreamDeclaration(name=stream)),
             PatternOn(name=f"{stream}s", version=1, text=f"PATTERN {stream}s EVENT A a"),
             *([event(second, "A")] for second in range(3)),
@@ -60,7 +60,7 @@ def two_streams() -> list[LogEntry]:
 class LastFirst:
     """The stream whose name comes last."""
 
-    name = "last-first"
+    name: ClassVar[str] = "last-first"
 
     def choose(self, waiting: Any) -> Any:
         return max(waiting)
@@ -76,7 +76,7 @@ def test_the_policy_chooses_the_next_place() -> None:
 
 
 def test_costs_are_of_hosts_and_rows_of_operators() -> None:
-    steps = [
+    steps: list[Step] = [
         StreamOn(StreamDeclaration(name="orders", key="data.order")),
         PatternOn(name="a", version=1, text="PATTERN a EVENT A a"),
         PatternOn(name="b", version=1, text="PATTERN b EVENT B b"),

@@ -11,11 +11,11 @@ from pipeline.sources import EventLogOptions
 from pipeline.sources.log_reading import POSITIONS_KEY
 from shards import ShardState
 from streams import Ask, PatternOn, StreamDeclaration, StreamOn, answers_key, encode_control, questions_key
-from tests.builders.shards import event, log_of
+from tests.builders.shards import Step, event, log_of
 
 pytestmark = pytest.mark.redis
 
-STEPS = [
+STEPS: list[Step] = [
     StreamOn(StreamDeclaration(name="orders")),
     PatternOn(name="ab", version=1, text="PATTERN ab EVENT SEQ(A a, B b)"),
     *([event(second, "A", f"k{second}")] for second in range(6)),
