@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -15,7 +16,10 @@ Decoded: TypeAlias = tuple[Entry, EventBatch | BatchFormatError]
 
 
 class Policy(Protocol):
-    """Chooses among shards that have entries, and within the step of a shard among places that have some."""
+    """Chooses among shards that have entries, and within the step of a shard among places that have some.
+
+    Policies that choose alike are equal: a process keeps its states as long as its options are.
+    """
 
     name: ClassVar[str]
 
@@ -24,6 +28,7 @@ class Policy(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class OldestFirst:
     """The one whose first entry is the oldest: least latency. Within a shard that is the order of the log."""
 
