@@ -109,7 +109,7 @@ from streams.log.records import (
     stops_key,
 )
 from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
-from streams.nearest import did_you_mean, listed, nearest
+from streams.nearest import did_you_mean, indefinite, listed, nearest, one_of
 from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
 from streams.time_forms import DATE_ORDERS, LocalTimes, TimeForm, TimeUnit, zone_of
@@ -226,6 +226,7 @@ __all__ = [
     "format_time",
     "has_long_integer",
     "hex_texts",
+    "indefinite",
     "joined_texts",
     "json_contents",
     "json_text",
@@ -250,6 +251,7 @@ __all__ = [
     "nearest",
     "note_use",
     "numbers_of",
+    "one_of",
     "parse_cloudevent",
     "parse_columns",
     "parse_each",

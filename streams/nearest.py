@@ -30,3 +30,13 @@ def listed(names: Sequence[str]) -> str:
     """Names as part of a sentence; if there are many, the first ones and the number of the others."""
     shown = ", ".join(name if len(name) <= _LONGEST else name[:_LONGEST] + "…" for name in names[:_LISTED])
     return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Names as alternatives in a sentence: ``a, b or c``."""
+    return " or ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def indefinite(noun: str) -> str:
+    """A noun with its article: ``a join``, ``an aggregate``."""
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"

@@ -22,6 +22,7 @@ from api.schemas.operators import (
 from api.services import Served
 from service import Action, RegisteredOperator, skipped_by
 from shards import DocumentKind, ResultKind
+from streams import indefinite
 
 _ACTIONS: dict[Action, tuple[str, str]] = {
     "activate": (
@@ -62,7 +63,7 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
     @router.post(
         "",
         status_code=status.HTTP_201_CREATED,
-        summary=f"Register a {kind.name}",
+        summary=f"Register {indefinite(kind.name)}",
         response_description=f"The {kind.name} is registered.",
         name=f"register_{kind.name}",
         dependencies=[Depends(once)],
@@ -103,7 +104,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
 
     @router.get(
         "/{name:path}/versions",
-        summary=f"List the versions of a {kind.name}",
+        summary=f"List the versions of {indefinite(kind.name)}",
         name=f"list_versions_of_{kind.name}",
         response_description="Every version, the oldest first.",
     )
@@ -114,7 +115,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
 
     @router.get(
         "/{name:path}",
-        summary=f"Look up a {kind.name}",
+        summary=f"Look up {indefinite(kind.name)}",
         name=f"get_{kind.name}",
         response_description=f"The {kind.name}, with its state.",
     )
@@ -126,7 +127,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
 def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
     @router.get(
         "/{name:path}/explanation",
-        summary=f"Explain a {kind.name}",
+        summary=f"Explain {indefinite(kind.name)}",
         name=f"explain_{kind.name}",
         response_description=f"How the {kind.name} runs, and its counts.",
     )
@@ -138,7 +139,7 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
 def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> None:
     @router.get(
         f"/{{name:path}}/results/{result.plural}",
-        summary=f"List recent {result.title} of a {kind.name}",
+        summary=f"List recent {result.title} of {indefinite(kind.name)}",
         name=f"list_{result.member}_of_{kind.name}",
         response_description=f"A page of {result.title} of the {kind.name}, the newest first, and counters.",
     )
@@ -170,7 +171,7 @@ def _add_move(router: APIRouter, kind: DocumentKind, action: Action) -> None:
         router,
         f"/{{name:path}}/{action}",
         pause if action == "pause" else move,
-        summary=f"{action.capitalize()} a {kind.name}",
+        summary=f"{action.capitalize()} {indefinite(kind.name)}",
         description=meaning,
         name=f"{action}_{kind.name}",
         response_description=f"The {kind.name}, which {outcome}.",
@@ -181,7 +182,7 @@ def _add_delete(router: APIRouter, kind: DocumentKind) -> None:
     @router.delete(
         "/{name:path}",
         status_code=status.HTTP_204_NO_CONTENT,
-        summary=f"Delete a {kind.name}",
+        summary=f"Delete {indefinite(kind.name)}",
         name=f"delete_{kind.name}",
         response_description=f"The {kind.name} no longer runs; its results stay.",
     )

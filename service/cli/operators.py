@@ -15,6 +15,7 @@ from service.cli.inputs import standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
 from service.client import part
 from service.errors import FileUnreadable
+from streams import indefinite
 
 _COLUMNS = ("name", "stream", "state", "version", "severity", "body")
 
@@ -30,18 +31,18 @@ def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS
     app = typer.Typer(help=f"{plural.capitalize()} of the running service.", no_args_is_help=True)
     resource = Resource(path=f"/{plural}", one=one, listed=f"the {plural}, by name", table=Table(columns))
     add_list_of_stream(app, resource)
-    add_show(app, resource, f"a {one}")
+    add_show(app, resource, indefinite(one))
     _add_add(app, resource)
     _add_explain(app, resource)
     add_moves(
         app,
         resource,
-        activate=f"Start a draft of a {one}, from now on.",
-        pause=f"Stop showing events to a {one} for now; its state is dropped.",
+        activate=f"Start a draft of {indefinite(one)}, from now on.",
+        pause=f"Stop showing events to {indefinite(one)} for now; its state is dropped.",
         resume=f"Show events to a paused or suspended {one} again, from now on.",
-        retire=f"Stop a {one} for good; it stays listed with its results.",
+        retire=f"Stop {indefinite(one)} for good; it stays listed with its results.",
     )
-    add_delete(app, resource, f"Delete a {one}; its results are kept.")
+    add_delete(app, resource, f"Delete {indefinite(one)}; its results are kept.")
     return app
 
 
@@ -61,7 +62,9 @@ def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
 
 
 def _add_add(app: typer.Typer, resource: Resource) -> None:
-    @app.command("add", help=f"Register a {resource.one}; another document under the same name is its next version.")
+    @app.command(
+        "add", help=f"Register {indefinite(resource.one)}; another document under the same name is its next version."
+    )
     def add(
         document: Annotated[
             Path, typer.Argument(metavar="FILE", help="The document, YAML or JSON.", show_default=False)
@@ -77,7 +80,7 @@ def _add_add(app: typer.Typer, resource: Resource) -> None:
 
 
 def _add_explain(app: typer.Typer, resource: Resource) -> None:
-    meaning = f"Explain how a {resource.one} runs, how long it keeps events, and its counts."
+    meaning = f"Explain how {indefinite(resource.one)} runs, how long it keeps events, and its counts."
 
     @app.command("explain", help=meaning)
     def explain(

@@ -20,7 +20,17 @@ from service.projects.planning import as_yaml
 from service.projects.promises import read_promise
 from service.runs import EVENTS, LISTS, OLD_LISTS
 from shards import DOCUMENT_KINDS
-from streams import Event, EventBatch, ForestallError, Punctuation, check_extent, did_you_mean, parse_plain, parse_time
+from streams import (
+    Event,
+    EventBatch,
+    ForestallError,
+    Punctuation,
+    check_extent,
+    did_you_mean,
+    one_of,
+    parse_plain,
+    parse_time,
+)
 from streams.readers import read_batch, reading_of
 
 _EVENT = re.compile(r"([^\W\d]\w*?)(\d+)('*)(?::(\S+))?")
@@ -214,7 +224,7 @@ def _case(document: Document, project: LocalProject) -> Case:
     for name in body.get("patterns", ()):
         if name not in project.feeds():
             advice = did_you_mean(name, project.feeds())
-            kinds = " or ".join(kind.name for kind in DOCUMENT_KINDS)
+            kinds = one_of([kind.name for kind in DOCUMENT_KINDS])
             raise document.refuse(f"no active {kinds} is called {name!r}{advice}", "patterns")
     return Case(
         name=document.name,

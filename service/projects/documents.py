@@ -19,7 +19,7 @@ import yaml
 from service.projects.errors import ProjectRefused
 from service.runs import LISTS
 from shards import DOCUMENT_KINDS
-from streams import did_you_mean, listed
+from streams import did_you_mean, indefinite, listed
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _REFERENCES = ("text_file", "model_file", "schema_file")
@@ -209,7 +209,8 @@ def _problems(document: Document) -> Iterator[str]:
     unknown = [name for name in document.body if name not in known]
     for name in unknown:
         advice = did_you_mean(name, known)
-        yield f"{document.place(name)}: a {document.kind} has no member {name!r}{advice}; it has {listed(known)}"
+        one = indefinite(document.kind)
+        yield f"{document.place(name)}: {one} has no member {name!r}{advice}; it has {listed(known)}"
     if unknown:
         return
     for fault in _validator().iter_errors({"kind": document.kind, "name": document.name, **document.body}):

@@ -11,7 +11,7 @@ from service.client import ForestallClient, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
 from shards import DocumentKind
-from streams import Definition, ForestallError
+from streams import Definition, ForestallError, indefinite
 
 _STEPS = {("active", "paused"): "pause", ("paused", "active"): "resume", ("draft", "active"): "activate"}
 _SHARED: Mapping[str, Any] = MappingProxyType({"severity": "medium", "state": "active"})
@@ -47,7 +47,7 @@ class Operators(ResourceKind):
     def _text(self, document: Document, folder: Path) -> str:
         """The text of a document, or of the file that it names."""
         if (_TEXT in document.body) == (_TEXT_FILE in document.body):
-            raise document.refuse(f"a {self.title} has either text or text_file")
+            raise document.refuse(f"{indefinite(self.title)} has either text or text_file")
         try:
             text = document.body[_TEXT] if _TEXT in document.body else document.beside(_TEXT_FILE, folder).decode()
         except UnicodeDecodeError:
@@ -99,7 +99,7 @@ class Operators(ResourceKind):
     def cannot_change(self, found: Form, wanted: Form) -> str:
         """The stream of an operator cannot be changed."""
         is_same = found.get("stream") == wanted.get("stream")
-        return "" if is_same else f"the stream of a {self.title} cannot be changed; rename it"
+        return "" if is_same else f"the stream of {indefinite(self.title)} cannot be changed; rename it"
 
     def effect(self, found: Form, wanted: Form) -> str:
         """Whether a running operator keeps what it holds, in words."""

@@ -125,7 +125,7 @@ class TraceLog:
         return seen
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
-        """The last transaction of a key of a derived stream; an event's position is its place in the list."""
+        """The last transaction of a key of a derived stream; an event's position is that of its block in the list."""
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
         controls, _ = self._entries(shard, stream, since_ms)
@@ -138,7 +138,8 @@ class TraceLog:
         entries = [entry for entry in controls if entry.kind is not RecordKind.EVENTS]
         for (place, _), event in zip(own, events, strict=True):
             body = EventBatch.from_events([event]).to_bytes()
-            entries.append(LogEntry(position=place, kind=RecordKind.EVENTS, stream=stream, body=body))
+            block = place.partition(".")[0]
+            entries.append(LogEntry(position=block, kind=RecordKind.EVENTS, stream=stream, body=body))
         seen = SeenKey(idle_timeout_us=declaration.idle_timeout_us, is_complete=found.is_whole)
         seen.ends = self._ends_before(declaration, controls)
         for entry in sorted(entries, key=lambda entry: position_order(entry.position)):

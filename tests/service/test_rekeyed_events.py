@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -51,9 +51,8 @@ class Recorder:
     def __init__(self) -> None:
         self.parts: dict[tuple[str, int], DerivedPart] = {}
 
-    def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
-        self.parts |= {(stream, part.shard): part for part in parts}
-        return 0
+    def write(self, parts: Mapping[str, Sequence[DerivedPart]], *_: object) -> None:
+        self.parts |= {(stream, part.shard): part for stream, found in parts.items() for part in found}
 
 
 def report(shard: int) -> OutputRow:

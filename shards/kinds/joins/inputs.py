@@ -107,7 +107,7 @@ class MergedOutput:
                 yield FoundRows.rekeyed(one.into, one.events)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class JoinInputHost(Host):
     """Host of the inputs of joins at one place.
 

@@ -378,7 +378,7 @@ def test_the_schema_names_every_kind():
 @pytest.mark.parametrize(
     ("member", "message"),
     [
-        ("closed_by: [{typ: Last}]", "inputs.0.closed_by: when a key of it is finished: unique, clustered"),
+        ("closed_by: [{typ: Last}]", "inputs.0.closed_by: when a key of the input is finished: unique, clustered"),
         ("closed_by: [{typ: Last}]", '; got [{"typ":"Last"}]'),
         ("window: 24", "inputs.0.window: a duration such as '24 h'"),
         ("window: 24", "or none; got 24"),
