@@ -13,6 +13,7 @@ come and go, ``contents`` a window with its values, ``groups`` a group with its 
 """
 
 from aggregates.asking import (
+    KEY,
     QUESTIONS_EXERCISE,
     Answer,
     AskedValue,
@@ -20,7 +21,10 @@ from aggregates.asking import (
     Question,
     QuestionIndex,
     QuestionRefused,
+    columns_of,
+    held_window,
     merged,
+    read_question,
 )
 from aggregates.document import AggregateBody, read_aggregate
 from aggregates.emitting import CLEARED, Emission, events_of
@@ -34,6 +38,7 @@ from aggregates.windows import Window
 
 __all__ = [
     "CLEARED",
+    "KEY",
     "QUESTIONS_EXERCISE",
     "AggregateBody",
     "AggregateError",
@@ -53,9 +58,12 @@ __all__ = [
     "Row",
     "Scalar",
     "Window",
+    "columns_of",
     "events_of",
     "explain",
     "group_text",
+    "held_window",
     "merged",
     "read_aggregate",
+    "read_question",
 ]

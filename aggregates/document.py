@@ -13,7 +13,7 @@ from aggregates.values import AggregateValue, read_values
 from aggregates.windows import Window, read_window
 from streams import listed
 
-MEMBERS = tuple("of where by values window having clear events type memory".split())
+MEMBERS = tuple("of where by values window having clear events type memory ask".split())
 USUAL_ROWS = 2_000_000
 """Events that an aggregate may hold in one shard, unless its document has ``memory``."""
 
@@ -21,6 +21,7 @@ _ATTRIBUTE = re.compile(r"[^\s.,()`'\"]+(\.[^\s.,()`'\"]+)*")
 _RESERVED = ("from", "to", "events")
 _MOST_EVENTS = 100
 _MOST_BY = 16
+_MOST_ASKED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class AggregateBody:
         events: At most this many of the newest events of a group are in its derived events.
         event_type: Type of the derived events; None: the name of the aggregate.
         most_rows: The most events that are held in one shard.
+        ask: The attributes by which questions at any time may group and filter; empty: none are answered.
     """
 
     of: str
@@ -49,6 +51,7 @@ class AggregateBody:
     events: int = 0
     event_type: str | None = None
     most_rows: int = USUAL_ROWS
+    ask: tuple[str, ...] = ()
 
     @property
     def is_global(self) -> bool:
@@ -88,6 +91,7 @@ def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
         events=_number(document, "events", _MOST_EVENTS),
         event_type=_text(document, "type"),
         most_rows=_rows(document.get("memory")),
+        ask=_asked(document["ask"]) if "ask" in document else (),
     )
     _check(body)
     return body
@@ -103,6 +107,11 @@ def _check(body: AggregateBody) -> None:
         raise AggregateRefused(
             "'clear' has no meaning in tumbling and hopping windows: each is examined once, at its end", field="clear"
         )
+    if body.ask and body.window.kind != "sliding":
+        raise AggregateRefused(
+            "'ask' needs a window that slides over event time, such as '1 h'",
+            field="ask",
+        )
     every_us = body.window.every_us
     for one in body.having.earlier if body.having is not None else ():
         if every_us and one.ago_us % every_us:
@@ -115,16 +124,24 @@ def _check(body: AggregateBody) -> None:
         raise AggregateRefused("having: all(...) needs a sliding, tumbling or hopping window", field="having")
 
 
-def _by(value: object) -> tuple[str, ...]:
+def _by(value: object, field: str = "by") -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(names, list | tuple) or not all(
         isinstance(one, str) and _ATTRIBUTE.fullmatch(one) for one in names
     ):
-        raise AggregateRefused("'by' is a list of attributes such as [shop, region]", field="by")
+        raise AggregateRefused(f"{field!r} is a list of attributes such as [shop, region]", field=field)
     found = tuple(one.removeprefix("data.") for one in names)
     if len(set(found)) != len(found) or len(found) > _MOST_BY:
-        raise AggregateRefused(f"'by' names an attribute twice, or more than {_MOST_BY}", field="by")
+        raise AggregateRefused(f"{field!r} names an attribute twice, or more than {_MOST_BY}", field=field)
     return found
+
+
+def _asked(value: object) -> tuple[str, ...]:
+    by = value.get("by") if isinstance(value, Mapping) and value.keys() == {"by"} else None
+    names = [by] if isinstance(by, str) else by
+    if not isinstance(names, list | tuple) or not names or len(names) > _MOST_ASKED:
+        raise AggregateRefused(f"'ask' is {{by: [ATTRIBUTE, ...]}} with at most {_MOST_ASKED} attributes", field="ask")
+    return _by(names, "ask")
 
 
 def _text(document: Mapping[str, Any], name: str) -> str | None:

@@ -13,7 +13,13 @@ def explain(body: AggregateBody, *, is_moved: bool) -> list[str]:
         body: The aggregate.
         is_moved: Whether the events of a group are brought together in one shard.
     """
-    return [_groups(body, is_moved=is_moved), _kept(body), *_values(body), _emitted(body), *_of_condition(body)]
+    sentences = [_groups(body, is_moved=is_moved), _kept(body), *_values(body), _emitted(body), *_of_condition(body)]
+    if body.ask:
+        sentences.append(
+            f"Questions at any time: groups and filters by {', '.join(body.ask)}, over the events of the window or of "
+            "a shorter one. Each shard has an index of these events, which follows the questions; answers describe it."
+        )
+    return sentences
 
 
 def _groups(body: AggregateBody, *, is_moved: bool) -> str:

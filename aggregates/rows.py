@@ -24,6 +24,7 @@ class Row(NamedTuple):
         retracts: The id of the event that this one takes out of the window; empty: it counts itself.
         is_revocable: Whether a later event may take this one out.
         ends: Whether the transaction of the key ends after the event, or here (a row without an event has no id).
+        asked: The values of the attributes of ``ask``.
     """
 
     time_us: int
@@ -36,6 +37,7 @@ class Row(NamedTuple):
     retracts: str = ""
     is_revocable: bool = False
     ends: bool = False
+    asked: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

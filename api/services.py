@@ -19,6 +19,7 @@ from service import (
     LiveAlerts,
     OpenCaseLibrary,
     OperatorLibrary,
+    OperatorQuestions,
     Questions,
     Registration,
     Settings,
@@ -52,6 +53,7 @@ class Services:
     traces: Traces
     questions: Questions
     open_cases: OpenCaseLibrary
+    operator_questions: OperatorQuestions
     ring: KeyRing
     keys: KeyLibrary
     clock: Clock
@@ -85,6 +87,7 @@ class Services:
             traces=Traces(stores, settings.limits),
             questions=(questions := Questions(stores, settings, clock)),
             open_cases=OpenCaseLibrary(stores, questions),
+            operator_questions=OperatorQuestions(stores, questions),
             live=LiveAlerts(stores.alerts, stores.event_pages, settings.limits.live_listeners),
             ring=ring,
             keys=KeyLibrary(stores.keys, ring, settings, clock),

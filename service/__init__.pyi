@@ -75,6 +75,7 @@ from .projects.documents import document_schema
 from .questions.asking import Questions
 from .questions.errors import AnswersLate, PipelineAway, TooManyQuestions
 from .questions.open_cases import CaseFilter, OpenCaseLibrary, OpenCaseReport
+from .questions.operators import OperatorAnswer, OperatorQuestions
 from .registering.inspection import PatternInspection, SetInspection, set_document
 from .registering.joining import Derived
 from .registering.operators import OperatorExplanation, OperatorLibrary
@@ -215,9 +216,11 @@ __all__ = [
     "Note",
     "OpenCaseLibrary",
     "OpenCaseReport",
+    "OperatorAnswer",
     "OperatorDraft",
     "OperatorExplanation",
     "OperatorLibrary",
+    "OperatorQuestions",
     "PatternChoice",
     "PatternCounts",
     "PatternInspection",

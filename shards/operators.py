@@ -404,6 +404,7 @@ class DocumentKind(Kind):
         has_own_resource: Whether API and command line have operations written for the kind, in place of those that all
             kinds get.
         decider: Decides for its operators, on their streams; None: nothing is decided.
+        is_asked: Whether its operators answer questions at any time (``check_question``, ``answer_of``).
     """
 
     plural: ClassVar[str]
@@ -413,6 +414,7 @@ class DocumentKind(Kind):
     holds: ClassVar[str] = "state"
     has_own_resource: ClassVar[bool] = False
     decider: ClassVar[DeciderKind | None] = None
+    is_asked: ClassVar[bool] = False
 
     def check(self, document: Mapping[str, Any]) -> None:
         """Check the members of a document that need no streams, where this is cheap.
@@ -451,6 +453,19 @@ class DocumentKind(Kind):
     def explain(self, definition: Definition) -> Sequence[str]:
         """Sentences on how an operator runs, its state and its output."""
         return ()
+
+    def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
+        """Check a question to an operator.
+
+        Raises:
+            OperatorRefused: The operator cannot answer it; ``field`` is the member.
+        """
+
+    def answer_of(
+        self, definition: Definition, question: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, Any]:
+        """The answer to a question, from the answers of all shards, as plain JSON."""
+        return {}
 
     def inner_streams(self, name: str) -> Sequence[str]:
         """The derived streams between the parts of an operator, which belong to it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from aggregates.asking.questions import HeldWindow, Question
 from aggregates.asking.ring import EventColumns, EventRing, Found
 from aggregates.asking.totals import Totals
 from aggregates.asking.tuning import Tuner
-from aggregates.asking.values import NULL, UNKNOWN, Column, ValueCodes, numbers_in
+from aggregates.asking.values import NULL, UNKNOWN, Column, Scalar, ValueCodes, numbers_in
 from aggregates.errors import AggregateStateError
 
 _FORMAT = 1
@@ -102,6 +102,13 @@ class QuestionIndex:
         self._tuner.note_question(sum(1 << place for place in fixed), rows)
         self.tune()
         return answer
+
+    def keep(self, attribute: str, is_kept: Callable[[Sequence[Scalar]], NDArray[np.bool_]]) -> None:
+        """Drop the events whose value of an attribute is not kept; ``is_kept`` gets all values that it has, or had."""
+        place = self._window.attributes.index(attribute)
+        kept = is_kept(self._values[place].values)
+        rest = self._ring.take_from(self._ring.first)
+        self._ring.append(rest.at(np.flatnonzero(kept[rest.codes[:, place]])))
 
     def tune(self) -> None:
         """Continue a move to another configuration, or assess the present one if that is due; ``ask`` does so too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -9,14 +10,17 @@ from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
+from api.problems import ASKING_RESPONSES
 from api.requests.filters import Now, OlderThan, StreamFilter, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.operators import (
     NewOperator,
+    OperatorAnswerModel,
     OperatorExplanationModel,
     OperatorList,
     OperatorModel,
+    OperatorQuestion,
     OperatorResults,
 )
 from api.services import Served
@@ -44,6 +48,8 @@ _ACTIONS: dict[Action, tuple[str, str]] = {
 }
 """The effect of each action, and its result."""
 
+_QUESTION = {"by": ["region"], "where": {"user": "ann"}, "values": ["n"], "window": "20 min"}
+
 
 def operator_router(kind: DocumentKind) -> APIRouter:
     """The operations of a kind, under ``/<plural>``: register, list, look up, change the state, delete."""
@@ -52,6 +58,8 @@ def operator_router(kind: DocumentKind) -> APIRouter:
     for result in kind.result_kinds:
         _add_results(router, kind, result)
     _add_explanation(router, kind)
+    if kind.is_asked:
+        _add_asking(router, kind)
     _add_reading(router, kind)
     for action in _ACTIONS:
         _add_move(router, kind, action)
@@ -134,6 +142,27 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
     def explain(name: str, services: Served) -> OperatorExplanationModel:
         """The algorithm that runs and why, the events that are kept and for how long, and counts."""
         return OperatorExplanationModel.copying(services.operators.explain(kind.name, name))
+
+
+def _add_asking(router: APIRouter, kind: DocumentKind) -> None:
+    @router.post(
+        "/{name:path}/ask",
+        summary=f"Ask {indefinite(kind.name)}",
+        name=f"ask_{kind.name}",
+        response_description="The groups with their values.",
+        responses=ASKING_RESPONSES,
+        openapi_extra={"requestBody": {"content": {"application/json": {"example": _QUESTION}}}},
+    )
+    async def ask(name: str, question: OperatorQuestion, services: Served) -> OperatorAnswerModel:
+        """Groups and values over the events in the window, by attributes that need not be known before.
+
+        Each shard answers from its state, which has everything that was acknowledged before the question; `positions`
+        lists the positions of the log as of which the answer is exact. A shard's window ends at the newest time that
+        the shard knows. Asking changes no result.
+        """
+        asked, document = services.operator_questions, question.document
+        record = await asyncio.to_thread(asked.checked, kind, name, document)
+        return OperatorAnswerModel.from_domain(await asked.ask(kind, record, document))
 
 
 def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.schemas.patterns import SkippedModel, State
-from api.wire import Older, WireModel
-from service import RegisteredOperator, Severity, SkippedBacklog
+from api.wire import Older, WireModel, moment
+from service import OperatorAnswer, RegisteredOperator, Severity, SkippedBacklog
 from streams import format_time
 
 
@@ -104,6 +104,41 @@ class OperatorExplanationModel(WireModel):
         description="Counts of all shards as of their last reports; null until one has reported the operator."
     )
     waiting: int = Field(description="Events that wait until the time of other inputs has passed them.")
+
+
+class OperatorQuestion(WireModel):
+    """A question over the events in the window of an operator; members that are left out ask for everything."""
+
+    by: list[str] = Field([], description="Attributes that form groups; none: one group.")
+    where: dict[str, str | bool | int | float | None] = Field(
+        {}, description="Attributes with the value that they must have; null equals nothing."
+    )
+    values: list[str] = Field([], description="Names of the operator's values; none: all that questions may ask for.")
+    window: str | None = Field(None, description="Only events younger than this, such as `20 min`.")
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The members that were given."""
+        return self.model_dump(exclude_unset=True, exclude_none=True)
+
+
+class OperatorAnswerModel(WireModel):
+    """The answer to a question."""
+
+    groups: list[dict[str, Any]] = Field(description="The groups in order, each with its attributes and values.")
+    events: int = Field(description="Events in the window of the question, whether or not they pass the filters.")
+    compared: int = Field(description="Events that were compared to find the answer.")
+    time: str | None = Field(description="The newest end of a shard's window; null before the first event.")
+    positions: dict[int, str] = Field(description="The position of each shard's log as of which the answer is exact.")
+    indexes: list[dict[str, Any]] = Field(
+        description="Of each shard: the configuration of its index, the mix of questions, and costs."
+    )
+
+    @classmethod
+    def from_domain(cls, answer: OperatorAnswer) -> Self:
+        """The wire form of an answer."""
+        members = dict(answer.members)
+        return cls(positions=dict(answer.positions), time=moment(members.pop("time_us")), **members)
 
 
 class OperatorList(WireModel):

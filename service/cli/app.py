@@ -94,7 +94,7 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     for name in names:
         kind = _KINDS.get(name)
         if kind is not None and not kind.has_own_resource:
-            found = import_module("service.cli.operators").operator_commands(kind.name, name)
+            found = import_module("service.cli.operators").operator_commands(kind.name, name, is_asked=kind.is_asked)
         else:
             module = name.replace("-", "_")
             found = getattr(import_module(f"service.cli.{module}"), module)

@@ -26,7 +26,9 @@ def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
         _add_move(app, resource, action, meaning)
 
 
-def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS) -> typer.Typer:
+def operator_commands(
+    one: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False
+) -> typer.Typer:
     """The group of commands of a kind that is registered as documents; ``plural`` is also its name in the API."""
     app = typer.Typer(help=f"{plural.capitalize()} of the running service.", no_args_is_help=True)
     resource = Resource(path=f"/{plural}", one=one, listed=f"the {plural}, by name", table=Table(columns))
@@ -34,6 +36,8 @@ def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS
     add_show(app, resource, indefinite(one))
     _add_add(app, resource)
     _add_explain(app, resource)
+    if is_asked:
+        _add_ask(app, resource)
     add_moves(
         app,
         resource,
@@ -96,6 +100,46 @@ def _add_explain(app: typer.Typer, resource: Resource) -> None:
         for counted, number in (found["statistics"] or {}).items():
             typer.echo(printable(f"{counted.replace('_', ' '):16}{number:>12,}"))
         typer.echo(f"{'waiting':16}{found['waiting']:>12,}")
+
+
+def _add_ask(app: typer.Typer, resource: Resource) -> None:
+    meaning = f"Ask {indefinite(resource.one)} for groups and values over the events in its window, now."
+
+    @app.command("ask", help=meaning)
+    def ask(
+        name: str = argument_of(resource),
+        by: Annotated[list[str] | None, typer.Option("--by", help="Attribute that forms groups; repeatable.")] = None,
+        where: Annotated[
+            list[str] | None, typer.Option("--where", metavar="NAME=VALUE", help="Value of an attribute; repeatable.")
+        ] = None,
+        value: Annotated[list[str] | None, typer.Option("--value", help="Name of a value; repeatable.")] = None,
+        window: Annotated[str | None, typer.Option(help="Only events younger than this, such as '20 min'.")] = None,
+        url: Url = None,
+        api_key: ApiKeyOption = None,
+        is_json: IsJson = False,
+    ) -> None:
+        filters = dict(map(_filter, where or ()))
+        body = given(by=by or None, where=filters or None, values=value or None, window=window)
+        with calling(url, api_key) as client:
+            found = client.post(f"{resource.path}/{part(name)}/ask", body)
+        if is_json:
+            typer.echo(orjson.dumps(found).decode())
+        elif found["groups"]:
+            Table(tuple(found["groups"][0])).show(found["groups"], is_json=False)
+        else:
+            standard_error.print("no event in the window has these values", markup=False)
+
+
+def _filter(text: str) -> tuple[str, Any]:
+    """An attribute with its value: JSON where that is a number, true or false, otherwise a text."""
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise typer.BadParameter(f"{text!r} has no form such as region=north", param_hint="--where")
+    try:
+        read = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return name, value
+    return name, read if isinstance(read, bool | int | float) else value
 
 
 def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -> None:

@@ -17,6 +17,10 @@ class AnswersLate(ServiceError, code="answers-late", fault="external", is_retrya
     """Not all shards have answered a question in time."""
 
 
+class OperatorAway(RequestRefused, code="operator-not-running"):
+    """An operator is asked that does not run."""
+
+
 class CaseFilterRefused(RequestRefused, code="case-filter-refused"):
     """A filter of open transactions names a pattern that has no partial matches there, or no duration."""
 

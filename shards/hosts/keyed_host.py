@@ -79,6 +79,10 @@ class Operator(Running):
     def load(self, saved: SavedHost) -> None:
         """Restore what ``dump`` returned; raises an error if the state cannot be read."""
 
+    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a question, as plain JSON; it changes no result."""
+        raise ControlRecordError(f"operators such as {self.definition.name!r} answer no questions")
+
 
 class KeyedOperator(Operator, Generic[State]):
     """An operator with one state per key, as plain JSON, which it forgets when the trace of the key ends."""
@@ -283,6 +287,13 @@ class KeyedHost(Host):
         """Compare the checksums of the files of all operators."""
         for one in self._operators.values():
             one.verify()
+
+    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer of the operator with the ``name`` to the ``question``."""
+        one = self._operators.get(question["name"])
+        if one is None:
+            raise ControlRecordError(f"no {self._kind} {question['name']!r} runs on {self._declaration.name!r} here")
+        return one.answer(question["question"])
 
     def dump(self) -> SavedHost:
         """The definitions and states; bodies as text, because the order of their members may matter."""

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from aggregates import AggregateBody, AggregateRun, Emission, events_of, read_aggregate
+from aggregates import (
+    KEY,
+    AggregateBody,
+    AggregateRefused,
+    AggregateRun,
+    Emission,
+    EventRows,
+    QuestionIndex,
+    columns_of,
+    events_of,
+    held_window,
+    read_aggregate,
+    read_question,
+)
+from shards.blob import sections_below
 from shards.hosts.keyed_host import Operator
 from shards.kinds.aggregates.reading import EventReader, condition_of, moved_rows
 from shards.kinds.aggregates.result_kinds import AGGREGATE_SUSPENSION
@@ -77,6 +92,7 @@ class RunningAggregate(Operator):
         self._is_moved = declaration.name == moved_stream(definition.name)
         is_simultaneous = declaration.ties == "simultaneous"
         self._run = AggregateRun(self._body, condition_of(self._body), is_simultaneous=is_simultaneous)
+        self._index = self._new_index()
         self._now_us: int | None = None
 
     def process(self, batch: EventBatch) -> AggregateResults:
@@ -84,11 +100,16 @@ class RunningAggregate(Operator):
         was_suspended = self._run.is_suspended
         rows = moved_rows(batch) if self._is_moved else self._reader.rows(batch, self.declaration)
         self._see(rows.newest_us)
-        return self._results(self._run.process(rows), is_suspended=self._run.is_suspended and not was_suspended)
+        found = self._run.process(rows)
+        is_suspended = self._run.is_suspended and not was_suspended
+        self._hold(rows)
+        return self._results(found, is_suspended=is_suspended)
 
     def advance_time(self, watermark_us: int) -> AggregateResults:
         """Let events leave windows, and windows end."""
         self._see(watermark_us)
+        if self._index is not None:
+            self._index.expire(watermark_us)
         return self._results(self._run.advance_time(watermark_us))
 
     def end_trace(self, key: str, time_us: int | None) -> AggregateResults:
@@ -106,6 +127,8 @@ class RunningAggregate(Operator):
         self._run.drop(np.logical_not(is_kept(keys)), keys)
         if not has_counts:
             self._run.clear_counts()
+        if self._index is not None:
+            self._index.keep(KEY, lambda known: is_kept(np.array([key_hash(str(key)) for key in known], np.uint64)))
 
     def measures(self) -> Mapping[str, int]:
         """The numbers of groups and of events in windows, and of events that came too late."""
@@ -114,12 +137,42 @@ class RunningAggregate(Operator):
     def dump(self) -> SavedHost:
         """The windows of all groups."""
         head, sections = self._run.dump()
-        return SavedHost(head={"run": head, "seen_us": self._now_us}, sections=sections)
+        saved: dict[str, Any] = {"run": head, "seen_us": self._now_us}
+        if self._index is not None:
+            saved["index"], held = self._index.dump()
+            sections = {**sections, **{f"index/{name}": body for name, body in held.items()}}
+        return SavedHost(head=saved, sections=sections)
 
     def load(self, saved: SavedHost) -> None:
         """Restore the windows."""
         self._run.load(saved.head["run"], saved.sections)
         self._now_us = saved.head["seen_us"]
+        if self._index is not None and "index" in saved.head:
+            self._index.load(saved.head["index"], sections_below(saved.sections, "index"))
+
+    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The totals of groups over the events in the window, and how they were found."""
+        wanted = read_question(self._body, question)
+        if self._index is None or self._run.is_suspended:
+            raise AggregateRefused(f"the aggregate {self.definition.name!r} is suspended")
+        return {
+            "answer": self._index.ask(wanted).to_json(),
+            "time_us": self._index.now_us,
+            "index": self._index.explain(),
+        }
+
+    def _new_index(self) -> QuestionIndex | None:
+        return QuestionIndex(held_window(self._body)) if self._body.ask else None
+
+    def _hold(self, rows: EventRows) -> None:
+        """Let the index have the events that count; a suspended aggregate has none."""
+        if self._index is None:
+            return
+        if self._run.is_suspended:
+            self._index = self._new_index()
+            return
+        self._index.insert(*columns_of(self._body, rows))
+        self._index.expire(rows.newest_us)
 
     def _see(self, time_us: int) -> None:
         self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)

@@ -50,6 +50,8 @@ class AggregateKind(DocumentKind):
     suspended: ClassVar[type[OperatorSuspended]] = AggregateSuspended
     schema: ClassVar[Mapping[str, Any]] = AGGREGATE_SCHEMA
     holds: ClassVar[str] = "windows"
+    is_asked: ClassVar[bool] = True
+    exercise: ClassVar[str] = "aggregates.asking.exercises:asked"
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         """Read the document of an aggregate.
@@ -69,7 +71,14 @@ class AggregateKind(DocumentKind):
             raise OperatorRefused(error.message, **error.details) from error
         EventReader.of(aggregate)
         condition_of(aggregate)
-        moved = move_of(aggregate, declared(aggregate.of))
+        stream = declared(aggregate.of)
+        if aggregate.ask and stream.derived:
+            raise OperatorRefused(
+                f"'ask' needs a stream whose events are posted: those of {aggregate.of!r} are derived, and may be "
+                "retracted later",
+                field="ask",
+            )
+        moved = move_of(aggregate, stream)
         if moved and aggregate.window.kind == "transaction":
             raise OperatorRefused(
                 f"window: transaction needs the key of the stream in 'by' (by: [key]), because {moved}", field="window"
@@ -98,6 +107,31 @@ class AggregateKind(DocumentKind):
         body = read_aggregate(definition.body)
         is_moved = definition.inputs == (Input(moved_stream(definition.name)),)
         return explain(body, is_moved=is_moved)
+
+    def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
+        """Check a question to an aggregate, as ``DocumentKind.check_question``."""
+        from aggregates import read_aggregate, read_question  # noqa: PLC0415 - takes long
+
+        try:
+            read_question(read_aggregate(definition.body), question)
+        except ForestallError as error:
+            raise OperatorRefused(error.message, **error.details) from error
+
+    def answer_of(
+        self, definition: Definition, question: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, Any]:
+        """The groups with their values, in order, and how each shard found them."""
+        from aggregates import Answer, merged  # noqa: PLC0415 - takes long
+
+        found = merged([Answer.from_json(one["answer"]) for one in answers])
+        times_us = [one["time_us"] for one in answers if one["time_us"] is not None]
+        return {
+            "groups": found.rows(),
+            "events": found.events,
+            "compared": found.compared,
+            "time_us": max(times_us, default=None),
+            "indexes": [one["index"] for one in answers],
+        }
 
     def feed(self, definition: Definition) -> Feed:
         """The feed into the stream with the aggregate's name."""

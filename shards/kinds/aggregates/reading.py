@@ -47,6 +47,7 @@ class EventReader:
     _where: EventExpression | None
     _by: tuple[EventExpression, ...]
     _arguments: tuple[EventExpression | None, ...]
+    _asked: tuple[EventExpression, ...]
 
     @classmethod
     def of(cls, body: AggregateBody) -> EventReader:
@@ -60,6 +61,7 @@ class EventReader:
             None if body.where is None else _parsed(body.where, "where"),
             tuple(_parsed(_quoted(one), "by") for one in body.by),
             tuple(_parsed(one.argument, "values") if one.argument else None for one in body.values),
+            tuple(_parsed(_quoted(one), "ask") for one in body.ask),
         )
 
     def rows(self, batch: EventBatch, declaration: StreamDeclaration) -> EventRows:
@@ -83,10 +85,11 @@ class EventReader:
             _transposed(arguments, size),
             batch.type_codes.tolist(),
             counts,
+            _transposed([one.column(columns, size) for one in self._asked], size),
             own.column("data").to_pylist() if self.body.events or declaration.derived else [b""] * size,
             strict=True,
         )
-        for number, (time_us, group, key, hashed, identity, some, code, does_count, data) in enumerate(rows):
+        for number, (time_us, group, key, hashed, identity, some, code, does_count, asked, data) in enumerate(rows):
             name = batch.type_names[code]
             if not name:  # the end of a transaction
                 yield number, Row(time_us, (), key, hashed, "", (), ends=True)
@@ -95,7 +98,10 @@ class EventReader:
             elif does_count:
                 event = _shown(identity, name, time_us, data) if self.body.events else None
                 is_revocable = declaration.derived
-                yield number, Row(time_us, group, key, hashed, identity, some, event, "", is_revocable, ends[code])
+                yield (
+                    number,
+                    Row(time_us, group, key, hashed, identity, some, event, "", is_revocable, ends[code], asked),
+                )
             elif ends[code]:
                 yield number, Row(time_us, (), key, hashed, "", (), ends=True)
 
@@ -160,8 +166,8 @@ def moved_rows(batch: EventBatch) -> EventRows:
         form: dict[str, Any] = orjson.loads(data)
         group, arguments = tuple(form["group"]), tuple(form.get("arguments", ()))
         event, retracts = form.get("event"), form.get("retracts", "")
-        own_id, is_revocable = identity[_PLACED:], name == _REVOCABLE
-        rows.append(Row(time_us, group, key, hashed, own_id, arguments, event, retracts, is_revocable))
+        own_id, is_revocable, asked = identity[_PLACED:], name == _REVOCABLE, tuple(form.get("asked", ()))
+        rows.append(Row(time_us, group, key, hashed, own_id, arguments, event, retracts, is_revocable, asked=asked))
     return EventRows(rows, int(batch.time_us.max()))
 
 
@@ -169,7 +175,8 @@ def _form(row: Row) -> dict[str, Any]:
     """What is moved of an event besides its id and time."""
     if row.retracts:
         return {"group": row.group, "retracts": row.retracts}
-    shown = {} if row.event is None else {"event": row.event}
+    shown: dict[str, Any] = {} if row.event is None else {"event": row.event}
+    shown |= {"asked": row.asked} if row.asked else {}
     return {"group": row.group, "arguments": row.arguments, **shown}
 
 

@@ -44,6 +44,14 @@ AGGREGATE_SCHEMA: Mapping[str, Any] = {
             "description": "How many of the newest events of the group derived events have (default: 0).",
         },
         "type": {"type": "string", "description": "Type of the derived events (default: the name)."},
+        "ask": {
+            "type": "object",
+            "description": "Answers questions at any time over the same window: 'by' are the attributes by which they "
+            "may group and filter. Needs a sliding window.",
+            "required": ["by"],
+            "properties": {"by": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}},
+            "additionalProperties": False,
+        },
         "memory": {
             "type": "object",
             "description": "The most events that windows hold in each shard (default: 2000000).",

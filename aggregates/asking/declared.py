@@ -1,0 +1,112 @@
+"""The questions that an aggregate answers: the columns of its index, and the words of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates.asking.errors import QuestionRefused
+from aggregates.asking.questions import FUNCTIONS, NUMERIC, AskedValue, HeldWindow, Question
+from aggregates.asking.values import Column
+from aggregates.document import AggregateBody
+from aggregates.errors import AggregateRefused
+from aggregates.rows import Row
+from aggregates.windows import read_duration
+from streams import did_you_mean, duration_text, listed, shown
+
+KEY = "#key"
+"""The attribute with the key of each event, by which states are divided; no question can name it."""
+
+_MEMBERS = ("by", "where", "values", "window")
+
+
+def asked_values(body: AggregateBody) -> dict[str, AskedValue]:
+    """The values of an aggregate that questions may ask for, by name."""
+    return {
+        one.name: AskedValue(one.function, one.argument or None) for one in body.values if one.function in FUNCTIONS
+    }
+
+
+def held_window(body: AggregateBody) -> HeldWindow:
+    """The columns that an index of the aggregate holds."""
+    values = asked_values(body).values()
+    counted = [one.attribute for one in values if one.attribute and one.function not in NUMERIC]
+    measures = [one.attribute for one in values if one.attribute and one.function in NUMERIC]
+    attributes = tuple(dict.fromkeys([KEY, *body.ask, *counted]))
+    return HeldWindow(attributes=attributes, measures=tuple(dict.fromkeys(measures)), span_us=body.window.size)
+
+
+def columns_of(body: AggregateBody, rows: Iterable[Row]) -> tuple[NDArray[np.int64], dict[str, Column]]:
+    """The times and columns of events, as an index of the aggregate takes them; other rows are left out."""
+    events = [row for row in rows if row.id and not row.retracts]
+    columns: dict[str, Column] = {KEY: [row.key for row in events]}
+    for place, value in enumerate(body.values):
+        if value.argument:
+            columns[value.argument] = [row.arguments[place] for row in events]
+    for place, name in enumerate(body.ask):
+        columns[name] = [row.asked[place] for row in events]
+    return np.array([row.time_us for row in events], np.int64), columns
+
+
+def read_question(body: AggregateBody, document: Mapping[str, Any]) -> Question:
+    """The question of a document: ``by``, ``where``, ``values`` and ``window``, none of which is required.
+
+    Raises:
+        QuestionRefused: A member is unknown, or asks for something that the aggregate does not hold.
+    """
+    if not body.ask:
+        raise QuestionRefused("the aggregate answers no questions; 'ask' with 'by' in its document lets it", field="")
+    for member in document:
+        if member not in _MEMBERS:
+            hint = did_you_mean(str(member), _MEMBERS)
+            raise QuestionRefused(
+                f"a question has no member {shown(member)}{hint}; it has {listed(_MEMBERS)}", field=str(member)
+            )
+    by, where = _names(document, "by"), document.get("where", {})
+    if not isinstance(where, Mapping):
+        raise QuestionRefused("where: an object of attributes with the values that they must have", field="where")
+    for member, names in (("by", by), ("where", where)):
+        for name in names:
+            _require(name, body.ask, member, "questions are by")
+    known = asked_values(body)
+    wanted = _names(document, "values") or list(known)
+    for name in wanted:
+        _require(name, list(known), "values", "questions may ask for")
+    question = Question(
+        by=by, where=where, values={name: known[name] for name in wanted}, window_us=_window_us(body, document)
+    )
+    held_window(body).check(question)
+    return question
+
+
+def _names(document: Mapping[str, Any], member: str) -> list[str]:
+    value = document.get(member, [])
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(one, str) for one in names):
+        raise QuestionRefused(f"{member}: a list of names, and not {shown(value)}", field=member)
+    return list(dict.fromkeys(names)) if member == "values" else list(names)
+
+
+def _require(name: object, known: Iterable[str], member: str, what: str) -> None:
+    names = list(known)
+    if name not in names:
+        hint = did_you_mean(str(name), names)
+        raise QuestionRefused(f"{member}: {shown(name)} is unknown{hint}; {what} {listed(names)}", field=member)
+
+
+def _window_us(body: AggregateBody, document: Mapping[str, Any]) -> int | None:
+    if "window" not in document:
+        return None
+    try:
+        found = read_duration(document["window"])
+    except AggregateRefused as error:
+        raise QuestionRefused(error.message, field="window") from error
+    if found > body.window.size:
+        held = duration_text(body.window.size)
+        raise QuestionRefused(
+            f"window: the aggregate keeps events for {held} only; ask for at most that", field="window"
+        )
+    return found

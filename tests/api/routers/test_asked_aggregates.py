@@ -1,0 +1,84 @@
+"""Questions to aggregates over HTTP, answered by the states of the shards."""
+
+from threading import Event, Thread
+
+import pytest
+
+from tests.api.routers.test_open_cases import hold_until, match_until
+
+pytestmark = pytest.mark.redis
+
+FAILED = {
+    "name": "failed",
+    "of": "logins",
+    "by": ["user"],
+    "values": {"n": "count()", "worst": "max(risk)", "spread": "stddev(risk)"},
+    "window": "1 h",
+    "having": "n > 100",
+    "ask": {"by": ["region", "user"]},
+}
+
+
+@pytest.fixture(params=["log", "task"])
+def pipeline(request, http, stores, clock, settings, tmp_path):
+    assert http.post("/v1/streams", json={"name": "logins", "key": "data.user"}).status_code == 201
+    assert http.post("/v1/aggregates", json=FAILED).status_code == 201
+    stores.heartbeat.beat(clock.now_us())
+    is_over = Event()
+    own = settings.model_copy(update={"data_dir": tmp_path})
+    given = (match_until, (stores, is_over)) if request.param == "log" else (hold_until, (stores, own, is_over))
+    thread = Thread(target=given[0], args=given[1])
+    thread.start()
+    yield stores
+    is_over.set()
+    thread.join()
+
+
+def test_groups_and_values_are_those_of_the_window(pipeline, http):
+    events = [
+        {"id": f"e{number}", "type": "Login", "time": f"2025-12-31T{1 + number % 2}0:{number:02}:00Z", "data": data}
+        for number, data in enumerate(
+            {"user": f"u{place % 3}", "region": "north" if place % 4 else "south", "risk": place} for place in range(24)
+        )
+    ]
+    assert http.post("/v1/events?stream=logins", json=events).json()["rejected"] == []
+    found = http.post("/v1/aggregates/failed/ask", json={"by": ["region"], "values": ["n", "worst"]}).json()
+    newest = [place for place in range(24) if place % 2]  # those of 20 o'clock
+    assert found["groups"] == [
+        {"region": region, "n": len(some), "worst": max(some)}
+        for region, some in (
+            ("north", [one for one in newest if one % 4]),
+            ("south", [one for one in newest if not one % 4]),
+        )
+        if some
+    ]
+    assert (found["events"], found["time"]) == (12, "2025-12-31T20:23:00Z")
+    assert found["positions"].keys() == {str(shard) for shard in range(pipeline.log.shards())}
+    assert sum(index["events"] for index in found["indexes"]) == 12
+    one = http.post("/v1/aggregates/failed/ask", json={"where": {"user": "u1"}}).json()
+    assert [sorted(group) for group in one["groups"]] == [["n", "worst"]]
+
+
+@pytest.mark.parametrize("pipeline", ["task"], indirect=True)
+@pytest.mark.parametrize(
+    ("question", "status", "code"),
+    [
+        ({"by": ["city"]}, 422, "operator-refused"),
+        ({"values": ["spread"]}, 422, "operator-refused"),
+        ({"window": "2 h"}, 422, "operator-refused"),
+        ({"groups": ["region"]}, 422, "wrong-shape"),
+    ],
+)
+def test_a_wrong_question_is_a_422_that_names_the_member(pipeline, http, check_problem, question, status, code):
+    answer = http.post("/v1/aggregates/failed/ask", json=question)
+    check_problem(answer, status, code)
+    assert next(iter(question)) in answer.text
+
+
+def test_an_aggregate_that_does_not_run_answers_nothing(http, check_problem):
+    http.post("/v1/streams", json={"name": "logins", "key": "data.user"})
+    http.post("/v1/aggregates", json=FAILED)
+    check_problem(http.post("/v1/aggregates/failed/ask", json={}), 503, "pipeline-not-running")
+    http.post("/v1/aggregates/failed/pause")
+    check_problem(http.post("/v1/aggregates/failed/ask", json={}), 400, "operator-not-running")
+    check_problem(http.post("/v1/aggregates/nothing/ask", json={}), 404, "unknown-operator")

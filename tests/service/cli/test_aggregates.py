@@ -1,0 +1,58 @@
+"""Questions to aggregates on the command line."""
+
+import orjson
+import pytest
+
+from service.cli import operators
+
+
+class Answering:
+    """A client that answers a question with two groups, or none."""
+
+    def __init__(self, groups):
+        self.groups, self.asked = groups, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def post(self, path, body):
+        self.asked.append((path, body))
+        return {"groups": self.groups, "events": 3}
+
+
+@pytest.fixture
+def answering(monkeypatch):
+    def begin(groups):
+        client = Answering(groups)
+        monkeypatch.setattr(operators, "calling", lambda *_: client)
+        return client
+
+    return begin
+
+
+GROUPS = [{"region": "north", "n": 2}, {"region": "south", "n": 1}]
+
+
+def test_a_question_is_sent_and_its_groups_are_listed(call, answering):
+    client = answering(GROUPS)
+    options = ["--by", "region", "--where", "user=ann", "--where", "level=3", "--value", "n", "--window", "20 min"]
+    status, out, _ = call("aggregates", "ask", "failed", *options)
+    wanted = {"by": ["region"], "where": {"user": "ann", "level": 3}, "values": ["n"], "window": "20 min"}
+    assert (status, client.asked) == (0, [("/aggregates/failed/ask", wanted)])
+    assert [line.split() for line in out.splitlines() if line.strip()][-2:] == [["north", "2"], ["south", "1"]]
+
+
+def test_the_answer_is_printed_as_json(call, answering):
+    answering(GROUPS)
+    status, out, _ = call("aggregates", "ask", "failed", "--json")
+    assert (status, orjson.loads(out)["groups"]) == (0, GROUPS)
+
+
+def test_no_group_and_no_form_are_said(call, answering):
+    answering([])
+    assert "no event" in " ".join(call("aggregates", "ask", "failed")[2].split())
+    status, _, err = call("aggregates", "ask", "failed", "--where", "ann")
+    assert (status, "region=north" in err) == (2, True)

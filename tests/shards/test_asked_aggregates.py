@@ -1,0 +1,236 @@
+"""Questions to aggregates in shards give the values of a plain evaluation, however states were cut and divided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import orjson
+import pytest
+
+from shards import ANSWER, OperatorRefused, ShardState, StoredEntry, rows_of
+from shards.inline import InlineShards
+from shards.kinds.aggregates.kind import AggregateKind
+from streams import (
+    Ask,
+    ControlRecord,
+    Definition,
+    Event,
+    EventBatch,
+    OperatorOn,
+    StreamDeclaration,
+    StreamOn,
+    encode_control,
+    key_hash,
+    shard_of,
+)
+
+HOUR_US = 3_600_000_000
+LOGINS = StreamDeclaration(name="logins", key="data.user")
+FAILED = StreamDeclaration(name="failed", derived=True)
+DOCUMENT = {
+    "name": "failed",
+    "of": "logins",
+    "where": "type = 'Failed'",
+    "by": ["user"],
+    "values": {
+        "n": "count()",
+        "total": "sum(risk)",
+        "worst": "max(risk)",
+        "mean": "avg(risk)",
+        "cities": "distinct(city)",
+    },
+    "window": "1 h",
+    "having": "n > 1000",
+    "ask": {"by": ["region", "user"]},
+}
+KIND = AggregateKind()
+
+
+def defined(**members: Any) -> Definition:
+    definition = KIND.read({**DOCUMENT, **members}, lambda _: LOGINS)
+    return Definition(
+        kind=definition.kind, name=definition.name, version=1, inputs=definition.inputs, body=definition.body
+    )
+
+
+def events_of(chance: Random, count: int) -> list[Event]:
+    found, now_us = [], 0
+    for number in range(count):
+        now_us += chance.randrange(0, HOUR_US // 20)
+        data = {"user": f"u{chance.randrange(5)}", "risk": chance.choice([1, 2, 3.5, None])}
+        data |= {"region": chance.choice(["north", "south", None]), "city": chance.choice(["a", "b", "c"])}
+        kind = chance.choice(["Failed", "Failed", "Ok"])
+        found.append(Event(id=f"e{number}", type=kind, time_us=now_us, key=str(data["user"]), data=data))
+    return found
+
+
+def naive(events: Sequence[Event], question: Mapping[str, Any], now_us: int) -> list[dict[str, Any]]:
+    """The rows of a question over the events of one shard, whose time is ``now_us``."""
+    window_us = {"20 min": HOUR_US // 3}.get(question.get("window", ""), HOUR_US)
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {} if question.get("by") else {(): []}
+    for event in events:
+        is_wanted = all(event.data[name] == value for name, value in question.get("where", {}).items())
+        if event.type == "Failed" and now_us - event.time_us < window_us and is_wanted:
+            groups.setdefault(tuple(event.data[name] for name in question.get("by", ())), []).append(event.data)
+    rows = []
+    for group in sorted(groups, key=lambda one: [(part is not None, part or "") for part in one]):
+        risks = [data["risk"] for data in groups[group] if data["risk"] is not None]
+        values = {
+            "n": len(groups[group]),
+            "total": sum(risks) if risks else None,
+            "worst": max(risks, default=None),
+            "mean": sum(risks) / len(risks) if risks else None,
+            "cities": len({data["city"] for data in groups[group]}),
+        }
+        rows.append(dict(zip(question.get("by", ()), group, strict=True)) | values)
+    return rows
+
+
+QUESTIONS: list[dict[str, Any]] = [
+    {},
+    {"by": ["region"]},
+    {"by": ["user", "region"], "window": "20 min"},
+    {"by": ["region"], "where": {"user": "u1"}},
+    {"where": {"region": "north", "user": "u2"}, "window": "20 min"},
+]
+
+
+def answers(states: Sequence[ShardState], stream: str, question: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The answer of each shard, through the log."""
+    found = []
+    for state in states:
+        ms, number = state.position.split("-")
+        asked = Ask(id="q", operator="aggregate", question={"name": "failed", "question": question})
+        rows = rows_of(state.advance([entry_of(asked, stream, f"{ms}-{int(number) + 1}")]))
+        (row,) = [row for row in rows if row.kind == ANSWER.name]
+        found.append(orjson.loads(row.body)["answer"])
+    return found
+
+
+def entry_of(record: ControlRecord, stream: str, position: str) -> StoredEntry:
+    return StoredEntry(position=position, kind=record.KIND.value, stream=stream, body=encode_control(record))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("shards", [1, 4])
+def test_any_question_has_the_values_of_a_plain_evaluation(seed: int, shards: int) -> None:
+    chance, definition = Random(seed), defined()
+    events = events_of(chance, 120)
+    states = [ShardState(shard) for shard in range(shards)]
+    for state in states:
+        declare(state, definition)
+    number = 2
+    for start in range(0, len(events), 17):
+        number += 2  # the question is in between
+        for shard, batch in EventBatch.from_events(events[start : start + 17]).split_by_shard(shards).items():
+            body = batch.to_bytes()
+            states[shard].advance([event_entry(body, f"1-{number}")])
+        if chance.random() < 0.5:
+            states = [ShardState.load(state.dump()) for state in states]
+        own = [[one for one in events[: start + 17] if home(one, shards) == shard] for shard in range(shards)]
+        question = chance.choice(QUESTIONS)
+        for state, some, answer in zip(states, own, answers(states, "logins", question), strict=True):
+            expected = naive(some, question, some[-1].time_us) if some else naive([], question, 0)
+            assert rounded(KIND.answer_of(definition, question, [answer])["groups"]) == rounded(expected), state.shard
+
+
+def declare(state: ShardState, definition: Definition) -> None:
+    assert (
+        state.advance([entry_of(StreamOn(LOGINS), "logins", "1-0"), entry_of(StreamOn(FAILED), "failed", "1-1")]) == []
+    )
+    assert state.advance([entry_of(OperatorOn(definition, "fresh"), "logins", "1-2")]) == []
+
+
+def rounded(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: round(one, 9) if isinstance(one, float) else one for name, one in row.items()} for row in rows]
+
+
+def home(event: Event, shards: int) -> int:
+    return int(shard_of(key_hash(event.key), shards))
+
+
+def event_entry(body: bytes, position: str) -> StoredEntry:
+    return StoredEntry(position=position, kind="events", stream="logins", body=body)
+
+
+def test_a_divided_state_answers_as_the_whole() -> None:
+    definition, events = defined(window="1 d"), events_of(Random(3), 90)
+    state = ShardState(0)
+    declare(state, definition)
+    state.advance([event_entry(EventBatch.from_events(events).to_bytes(), "1-3")])
+    question = {"by": ["user", "region"]}
+    (whole,) = answers([ShardState.load(state.dump())], "logins", question)
+    parts = answers(list(state.split(1, 4)), "logins", question)
+    expected = KIND.answer_of(definition, question, [whole])["groups"]
+    assert rounded(KIND.answer_of(definition, question, parts)["groups"]) == rounded(expected)
+    assert sum(one["answer"]["events"] for one in parts) == whole["answer"]["events"] > 0
+
+
+def test_events_that_are_brought_together_by_their_group_answer_too() -> None:
+    definition = defined(by=["region"], window="1 d")
+    parts = KIND.parts(definition, lambda _: LOGINS)
+    inner = definition.inputs[0].stream
+    shards = InlineShards(3)
+    shards.say("logins", StreamOn(LOGINS))
+    shards.say("failed", StreamOn(FAILED))
+    shards.say(inner, StreamOn(StreamDeclaration(name=inner, derived=True)))
+    shards.say(inner, OperatorOn(definition, "fresh"))
+    for one in parts:
+        shards.say("logins", OperatorOn(one, "fresh"))
+    events = events_of(Random(4), 60)
+    shards.feed("logins", EventBatch.from_events(events))
+    shards.settle()
+    shards.pause()
+    question = {"by": ["user"]}
+    for shard in range(3):
+        assert shards.waiting[shard] == 0
+    shards.say(inner, Ask(id="q", operator="aggregate", question={"name": "failed", "question": question}))
+    found = [orjson.loads(row.body)["answer"] for row in rows_of(shards.settle()) if row.kind == ANSWER.name]
+    assert len(found) == 3
+    groups = KIND.answer_of(definition, question, found)["groups"]
+    assert rounded(groups) == rounded(naive(events, {**question, "window": "1 d"}, 0))
+
+
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [
+        ({"by": ["city"]}, "by"),
+        ({"where": {"cite": "a"}}, "where"),
+        ({"where": {"region": ["a"]}}, "where.region"),
+        ({"values": ["m"]}, "values"),
+        ({"window": "2 h"}, "window"),
+        ({"window": "soon"}, "window"),
+        ({"bye": []}, "bye"),
+        ({"by": ["region", "region"]}, "by"),
+        ({"by": 3}, "by"),
+    ],
+)
+def test_a_wrong_question_is_refused_with_its_member(question: dict[str, Any], field: str) -> None:
+    with pytest.raises(OperatorRefused) as refused:
+        KIND.check_question(defined(), question)
+    assert refused.value.details["field"] == field
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"ask": {}},
+        {"ask": {"by": []}},
+        {"ask": ["region"]},
+        {"window": {"tumbling": "1 h"}},
+        {"ask": {"by": ["a", "a"]}},
+    ],
+)
+def test_an_aggregate_that_could_not_be_asked_is_refused(members: dict[str, Any]) -> None:
+    with pytest.raises(OperatorRefused, match="ask"):
+        defined(**members)
+
+
+def test_questions_to_an_aggregate_without_ask_are_refused() -> None:
+    document = {name: value for name, value in DOCUMENT.items() if name != "ask"}
+    with pytest.raises(OperatorRefused, match="answers no questions"):
+        KIND.check_question(KIND.read(document, lambda _: LOGINS), {})
+    with pytest.raises(OperatorRefused, match="derived"):
+        KIND.read(DOCUMENT, lambda _: StreamDeclaration(name="logins", derived=True))
