@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -91,12 +92,14 @@ class AggregateRun:
         """
         for key in list(self._of_key):
             self._end_key(key, self._now_us, 0)
-        for group in self._groups.values():
+        groups = list(self._groups.values())
+        for group in groups:
             self._flush(group)
-            for start in sorted(group.windows) if self.body.window.is_fixed else ():
-                self._close(group, start, min(self._now_us, start + self.body.window.size))
             if self.body.window.kind == "session":
                 self._end_window(group, self._now_us, 0)
+        if self.body.window.is_fixed:  # in the order of time, in which windows over all groups are forgotten
+            for start, group in sorted(((start, one) for one in groups for start in one.windows), key=itemgetter(0)):
+                self._close(group, start, min(self._now_us, start + self.body.window.size))
         found = self._emitted()
         self._clear()
         return found

@@ -128,3 +128,17 @@ def test_batches_do_not_change_the_order(data: st.DataObject) -> None:
     at_once = whole.process(EventRows(events, events[-1].time_us))
     key = [(one.time_us, one.group, one.change, one.cause, one.data) for one in found]
     assert [(one.time_us, one.group, one.change, one.cause, one.data) for one in at_once] == key
+
+
+def test_at_the_end_of_the_input_every_group_is_compared_with_all_groups() -> None:
+    """Several windows of several groups are open: none of those over all groups is forgotten too early."""
+    hopping = {"hopping": "6 us", "every": "2 us"}
+    document = {"of": "x", "by": ["g"], "values": {"n": "count()"}, "window": hopping, "having": "2 * n > all(n)"}
+    events = [
+        Row(time_us, (group,), group, key_hash(group), f"e{number}", (True,))
+        for number, (time_us, group) in enumerate([(6, "a"), (6, "b"), (6, "b"), (7, "c"), (9, "a")])
+    ]
+    run = run_of(document)
+    expected = Naive(run.body, condition_of(run.body), events).emitted()
+    found = [*run.process(EventRows(events, 9)), *run.finish()]
+    assert sorted(shown(run, found), key=lambda one: (one[0], one[2], one[1], repr(one[3]))) == expected
