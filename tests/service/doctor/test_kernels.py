@@ -5,6 +5,7 @@ import pytest
 from constraints import guarded_exercise
 from service.doctor.kernels import EVERYTHING, look_at_kernels
 from shards import EXERCISES, KINDS, PatternKind
+from shards.kinds.aggregates.kind import AggregateKind
 from shards.kinds.joins import JoinKind
 from streams import kept_folder, make_kept_folder
 from streams.compiling import JSON_LINES, kernels_folder
@@ -26,7 +27,7 @@ def keep(name):
 def test_everything_is_every_matcher_every_join_and_reading():
     assert guarded_exercise() == PatternKind.exercise
     assert (*EXERCISES, JSON_LINES) == EVERYTHING
-    assert len(EXERCISES) == sum(bool(kind.exercise) for kind in KINDS) == 2
+    assert len(EXERCISES) == sum(bool(kind.exercise) for kind in KINDS) == 3
 
 
 def test_before_the_first_use_nothing_is_there():
@@ -39,6 +40,7 @@ def test_before_the_first_use_nothing_is_there():
 def test_it_says_how_many_are_there_of_those_that_are_needed():
     keep_needs(PatternKind.exercise, ["one", "two"])
     keep_needs(JoinKind.exercise, [])
+    keep_needs(AggregateKind.exercise, [])
     keep_needs(JSON_LINES, ["three"])
     keep("one")
     keep("three")
