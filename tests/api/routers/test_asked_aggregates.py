@@ -4,7 +4,7 @@ from threading import Event, Thread
 
 import pytest
 
-from tests.api.routers.test_open_cases import hold_until, match_until
+from tests.api.routers.test_open_cases import await_job, hold_until, match_until
 
 pytestmark = pytest.mark.redis
 
@@ -29,6 +29,8 @@ def pipeline(request, http, stores, clock, settings, tmp_path):
     given = (match_until, (stores, is_over)) if request.param == "log" else (hold_until, (stores, own, is_over))
     thread = Thread(target=given[0], args=given[1])
     thread.start()
+    if request.param == "task":
+        await_job(stores)
     yield stores
     is_over.set()
     thread.join()

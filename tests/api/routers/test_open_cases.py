@@ -1,5 +1,6 @@
 """Open transactions, answered by the states of the shards."""
 
+import time
 from threading import Event, Thread
 
 import httpx
@@ -12,7 +13,7 @@ from pipeline.continuous.task import ShardTask, TaskOptions
 from service import AlertSink
 from service.processes.cluster import job_options
 from shards import ShardState, StoredEntry
-from streams import Ask, log_key
+from streams import TASKS_JOB_KEY, Ask, log_key
 from tests.builders.api import serving
 from tests.builders.service import HandClock, settings_for
 
@@ -50,6 +51,14 @@ def hold_until(stores, settings, is_over):
     task.end()
 
 
+def await_job(stores):
+    """Wait until questions go to the task: until its job has begun they go through the log, which needs an indexer."""
+    deadline = time.monotonic() + 30
+    while not stores.client.exists(TASKS_JOB_KEY):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @pytest.fixture(params=["log", "task"])
 def pipeline(request, orders, stores, clock, settings, tmp_path):
     """A pipeline that runs."""
@@ -61,6 +70,8 @@ def pipeline(request, orders, stores, clock, settings, tmp_path):
         own = settings.model_copy(update={"data_dir": tmp_path})
         thread = Thread(target=hold_until, args=(stores, own, is_over))
     thread.start()
+    if request.param == "task":
+        await_job(stores)
     yield stores
     is_over.set()
     thread.join()
