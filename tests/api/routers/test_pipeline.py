@@ -125,10 +125,10 @@ def test_a_plan_has_shards_by_task_and_costs_over_all_shards(http, stores, clock
     stores.client.xadd(log_key(0), {"kind": "tick"}, id="3500-0")
     stores.client.xadd(log_key(1), {"kind": "tick"}, id="2000-0")
     stores.pipeline_status.note(rows)
-    told = http.get("/v1/pipeline/plan").json()
-    assert told["tasks"] == [{"name": "host-7", "shards": [0]}, {"name": "host-8", "shards": [1]}]
-    assert [(one["position"], one["lag_s"]) for one in told["shards"][:2]] == [("1000-0", 2.5), ("2000-0", 0.0)]
-    assert told["engines"] == [
+    plan = http.get("/v1/pipeline/plan").json()
+    assert plan["tasks"] == [{"name": "host-7", "shards": [0]}, {"name": "host-8", "shards": [1]}]
+    assert [(shard["position"], shard["lag_s"]) for shard in plan["shards"][:2]] == [("1000-0", 2.5), ("2000-0", 0.0)]
+    assert plan["engines"] == [
         {
             "stream": "orders",
             "kind": "pattern",
@@ -146,6 +146,6 @@ def test_a_plan_has_shards_by_task_and_costs_over_all_shards(http, stores, clock
     stores.client.hset(TASKS_OWNERS_KEY, mapping={"0": "t1", "1": "t1"})
     stores.client.set(TASKS_JOB_KEY, "job")
     stores.pipeline_status.note([stats_row(0, "3500-0", costs=costs(now, 1.0, 0, 0))])
-    told = http.get("/v1/pipeline/plan").json()
-    assert told["tasks"] == [{"name": "t1", "shards": [0, 1]}]
-    assert told["engines"][0]["events_per_s"] == 0.0
+    plan = http.get("/v1/pipeline/plan").json()
+    assert plan["tasks"] == [{"name": "t1", "shards": [0, 1]}]
+    assert plan["engines"][0]["events_per_s"] == 0.0
