@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from api.problems import Problem
+from api.schemas.workflows import ModelEnvelope
 
 TITLE = "Forestall"
 DESCRIPTION = """Complex event processing that knows the workflow behind the events.
@@ -57,15 +58,19 @@ _UNSAID = "Successful Response"  # the framework's text where no other is given
 
 
 class DescribedApi(FastAPI):
-    """An application whose description includes the form of problems, which no operation returns as a model."""
+    """An application whose description has the schemas that operations name without a model of the framework's."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             document = super().openapi()
             _show_answers(document)
             _describe_outcomes(document)
-            form = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-            document.setdefault("components", {}).setdefault("schemas", {})[Problem.__name__] = form
+            _describe_event_streams(document)
+            schemas = document.setdefault("components", {}).setdefault("schemas", {})
+            for model in (Problem, ModelEnvelope):
+                form = model.model_json_schema(ref_template="#/components/schemas/{model}")
+                schemas.update(form.pop("$defs", {}))
+                schemas[model.__name__] = form
         return self.openapi_schema or {}
 
 
@@ -88,6 +93,16 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
             for status, answer in operation["responses"].items():
                 if status.startswith("2") and answer["description"] == _UNSAID:
                     answer["description"] = outcomes[operation["operationId"]]
+
+
+def _describe_event_streams(document: dict[str, Any]) -> None:
+    """Describe server-sent events as text: the framework's ``itemSchema`` is a word of OpenAPI 3.2."""
+    for verbs in document["paths"].values():
+        for operation in verbs.values():
+            for answer in operation["responses"].values():
+                content = answer.get("content", {})
+                if "text/event-stream" in content:
+                    content["text/event-stream"] = {"schema": {"type": "string"}}
 
 
 def _table(name: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pydantic import (
     GetCoreSchemaHandler,
     ModelWrapValidatorHandler,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
@@ -32,8 +33,13 @@ def _checked(text: str) -> str:
     return text
 
 
-Moment: TypeAlias = Annotated[str, AfterValidator(_checked)]
-"""A time as RFC 3339 text."""
+_DATE_TIME = WithJsonSchema({"type": "string", "format": "date-time"})
+
+Moment: TypeAlias = Annotated[str, AfterValidator(_checked), _DATE_TIME]
+"""A time in a request, as RFC 3339 text."""
+
+Time: TypeAlias = Annotated[str, _DATE_TIME]
+"""A time in an answer, as RFC 3339 text."""
 
 Older: TypeAlias = Annotated[
     str | None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 
 from api.errors import NotReady
@@ -13,7 +15,10 @@ from service import missing_parts
 router = APIRouter(tags=["health"])
 
 
-@router.get("/health", summary="Is the process up?")
+_OPEN: dict[str, Any] = {"security": []}  # no key is required
+
+
+@router.get("/health", summary="Is the process up?", openapi_extra=_OPEN)
 def get_health() -> Health:
     """The API process is up; the rest of the service is not checked."""
     return Health()
@@ -23,6 +28,7 @@ def get_health() -> Health:
     "/ready",
     summary="Is the service ready?",
     responses=READY_RESPONSES,
+    openapi_extra=_OPEN,
 )
 def get_ready(services: Served) -> Ready:
     """Ready when Redis answers and the pipeline has reported recently."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.schemas.results import ResultModel
-from api.wire import WireModel
+from api.wire import Time, WireModel
 from service import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
 
 EXAMPLE: dict[str, Any] = {
@@ -42,7 +42,7 @@ class NewAcknowledgement(WireModel):
 class AcknowledgementModel(WireModel):
     """Acknowledgement of an alert."""
 
-    at: str = Field(description="When it was acknowledged first.")
+    at: Time = Field(description="When it was acknowledged first.")
     by: str | None = Field(description="Who acknowledged it, as stated by the client.")
 
 
@@ -59,7 +59,7 @@ class NoteModel(WireModel):
     """A note on an alert."""
 
     id: str
-    at: str = Field(description="When it was written.")
+    at: Time = Field(description="When it was written.")
     text: str
     by: str | None = Field(description="The author, as stated by the client.")
 
@@ -78,9 +78,9 @@ class AlertModel(ResultModel):
     route: str | None = Field(
         None, description="Name of the further key whose value `key` is; null: `key` is the correlation key."
     )
-    start: str
-    end: str
-    detected_at: str = Field(
+    start: Time
+    end: Time
+    detected_at: Time = Field(
         description="When its last condition was decided; later than `end` if an event must not follow."
     )
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import Older, WireModel
+from api.wire import Older, Time, WireModel
 from service import RecentPage
 from streams import format_time
 
@@ -15,7 +15,7 @@ from streams import format_time
 class AuditModel(WireModel):
     """A requested change."""
 
-    at: str = Field(description="When it was answered.")
+    at: Time = Field(description="When it was answered.")
     key: str | None = Field(
         description="Id of the key; 'environment' for FORESTALL_API_KEY, null if no key is required."
     )

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.results import ResultModel
-from api.wire import WireModel, moment
+from api.wire import Time, WireModel, moment
 from service import Backtest, BacktestAlerts, BacktestDraft, BacktestStatus, PatternChoice, Pruning
 from streams import format_time
 
@@ -121,8 +121,8 @@ class BacktestSummary(WireModel):
     """The result of a backtest."""
 
     events: int
-    first: str | None = Field(description="Time of the earliest event.")
-    last: str | None = Field(description="Time of the newest event.")
+    first: Time | None = Field(description="Time of the earliest event.")
+    last: Time | None = Field(description="Time of the newest event.")
     variants: list[VariantModel]
     comparisons: list[ComparisonModel]
     alerts_kept: int = Field(description="Alerts that can be listed.")
@@ -149,9 +149,9 @@ class BacktestModel(WireModel):
     open: bool
     status: BacktestStatus
     progress: float = Field(ge=0, le=1, description="The share that is done.")
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
+    created_at: Time
+    started_at: Time | None
+    finished_at: Time | None
     error: BacktestFailure | None
 
     @classmethod
@@ -190,9 +190,9 @@ class BacktestAlert(ResultModel):
     pattern: str
     version: int
     key: str
-    start: str
-    end: str
-    detected_at: str
+    start: Time
+    end: Time
+    detected_at: Time
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
     returns: dict[str, bool | int | float | str | None] = Field({}, description="Values of the columns of RETURN.")
     why: str

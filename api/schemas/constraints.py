@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.wire import WireModel
+from api.wire import Time, WireModel
 from constraints import parse_constraints
 from service import ConstraintReport, RegisteredConstraints, set_document
 
@@ -71,7 +71,7 @@ class ConstraintsModel(WireModel):
     end: list[str] = Field(description="Types after which nothing follows, the stream's end events included.")
     warnings: list[str] = Field(description="Types that can never occur, and patterns that can no longer match.")
     notices: list[str] = Field(description="Notices about parts of the upload that mean more than the stored set.")
-    uploaded_at: str
+    uploaded_at: Time
     source: dict[str, Any] = Field(
         description="The hand-written constraints, in canonical form: uploading them again changes nothing."
     )
@@ -93,7 +93,7 @@ class ConstraintsSummary(WireModel):
 
     stream: str
     version: int
-    uploaded_at: str
+    uploaded_at: Time
 
 
 class ConstraintsList(WireModel):

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import Older, WireModel, moment
+from api.wire import Older, Time, WireModel, moment
 from service import RecentPage, Replayed, ReplayOutcome
 
 _LISTED_CHARS = 4_000
@@ -17,7 +17,7 @@ class ReplayModel(WireModel):
     """The result of sending a dead letter again."""
 
     id: str = Field(description="Id of the dead letter.")
-    at: str
+    at: Time
     accepted: bool = Field(description="Whether its event is in the log now.")
     code: str | None = Field(description="Code of the reason, if it is not.")
     detail: str | None
@@ -49,7 +49,7 @@ class DeadLetterModel(WireModel):
     code: str
     reason: str
     index: int | None = Field(None, description="Intake: the event's place in its request, from 0.")
-    received_at: str | None = Field(None, description="Intake: when it was received.")
+    received_at: Time | None = Field(None, description="Intake: when it was received.")
     event: str | None = Field(None, description="The event as JSON; lists cut it at 4000 characters.")
     origin: dict[str, Any] | None = Field(
         None, description="Feeds: the file and place, or topic, partition and offset."

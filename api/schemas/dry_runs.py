@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.patterns import Switch
-from api.wire import WireModel
+from api.wire import Time, WireModel
 
 
 class NewDryRun(WireModel):
@@ -45,8 +45,8 @@ class DryMatch(WireModel):
     """A match that would have been an alert."""
 
     key: str
-    start: str
-    end: str
+    start: Time
+    end: Time
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
     would_be_lost: bool
 
@@ -67,8 +67,8 @@ class DryRunModel(WireModel):
     events: int = Field(
         description="The number of events that were matched; fewer than requested if the log holds no more."
     )
-    first_time: str | None
-    last_time: str | None
+    first_time: Time | None
+    last_time: Time | None
     matched: int
     matches: list[DryMatch] = Field(description="The first 100, by their end.")
     ended: int

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from api.wire import WireModel
+from api.wire import Time, WireModel
 from service import EventType, SchemaUse
 
 _EXAMPLE: dict[str, Any] = {
@@ -29,7 +29,7 @@ class EventTypeModel(WireModel):
     type: str
     version: int = Field(description="Grows with each change of the stream's schemas.")
     json_schema: dict[str, Any] = Field(description="For `data` of its events: JSON Schema, draft 2020-12.")
-    registered_at: str
+    registered_at: Time
 
     @classmethod
     def from_domain(cls, stream: str, found: EventType) -> Self:
@@ -54,5 +54,7 @@ class SchemaSwitch(WireModel):
 
 class EventTypeList(SchemaSwitch):
     """The types of a stream that have schemas, by name, and whether these are checked."""
+
+    model_config = ConfigDict(json_schema_extra={})  # without the example of the switch alone
 
     items: list[EventTypeModel]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Literal
+
+from pydantic import Field
 
 from api.wire import WireModel
 
@@ -11,6 +14,7 @@ class Health(WireModel):
     """The process is up."""
 
     status: Literal["ok"] = "ok"
+    version: str = Field(default_factory=lambda: version("forestall"), description="The release that answers.")
 
 
 class Ready(WireModel):

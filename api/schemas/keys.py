@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import ConfigDict, Field
 
-from api.wire import Moment, Secret, WireModel, moment
+from api.wire import Moment, Secret, Time, WireModel, moment
 from service import MOST_GRACE_S, ApiKey, KeyDraft, KeyReport, Scope
 from streams import parse_time
 
@@ -47,9 +47,9 @@ class KeyModel(WireModel):
     name: str
     scopes: list[Scope] = Field(description=_SCOPES)
     streams: list[str] | None = Field(description=_STREAMS)
-    created_at: str
-    expires_at: str | None
-    last_used_at: str | None = Field(description="To the minute.")
+    created_at: Time
+    expires_at: Time | None
+    last_used_at: Time | None = Field(description="To the minute.")
     revoked: bool
 
     @classmethod

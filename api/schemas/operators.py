@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.schemas.patterns import SkippedModel, State
-from api.wire import Older, WireModel, moment
+from api.wire import Older, Time, WireModel, moment
 from service import OperatorAnswer, RegisteredOperator, Severity, SkippedBacklog
 from streams import format_time
 
@@ -50,7 +50,7 @@ class OperatorModel(WireModel):
     route: str | None = Field(
         description="Name of the stream's further key by which it listens; null for the correlation key."
     )
-    registered_at: str
+    registered_at: Time
     suspension: dict[str, Any] | None = Field(
         description="Why it is suspended: the event, its key, and the reason as a sentence; null in other states. "
         "Another version, or `resume`, lets it see events again."
@@ -143,7 +143,7 @@ class OperatorAnswerModel(WireModel):
     groups: list[dict[str, Any]] = Field(description="The groups in order, each with its attributes and values.")
     events: int = Field(description="Events in the window of the question, whether or not they pass the filters.")
     compared: int = Field(description="Events that were compared to find the answer.")
-    time: str | None = Field(description="The newest end of a shard's window; null before the first event.")
+    time: Time | None = Field(description="The newest end of a shard's window; null before the first event.")
     positions: dict[int, str] = Field(description="The position of each shard's log as of which the answer is exact.")
     indexes: list[dict[str, Any]] = Field(
         description="Of each shard: the configuration of its index, the mix of questions, and costs."

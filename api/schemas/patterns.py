@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.results import EndingSummary, SuspensionModel
-from api.wire import WireModel
+from api.wire import Time, WireModel
 from nfa import Pattern, pattern_to_json
 from service import (
     Condition,
@@ -116,7 +116,7 @@ class PatternModel(WireModel):
     into: str | None = Field(
         None, description="The derived stream whose events its matches become; null: they become alerts."
     )
-    registered_at: str
+    registered_at: Time
 
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern) -> Self:
@@ -210,7 +210,7 @@ class PatternVersion(WireModel):
     text: str
     constraints: Switch
     route: str | None
-    registered_at: str
+    registered_at: Time
     current: bool = Field(description="Whether it is the newest version, to which the pattern's state applies.")
 
     @classmethod
@@ -246,7 +246,7 @@ class PatternStatistics(WireModel):
     version: int
     alerts: int
     would_be_lost: int = Field(description="With 'prune: shadow': alerts that pruning would have lost.")
-    last_alert_at: str | None = Field(description="`detected_at` of the newest alert that is kept.")
+    last_alert_at: Time | None = Field(description="`detected_at` of the newest alert that is kept.")
     corrections: int
     timeouts: int
     timeouts_by_missing: list[MissingCount]

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import WireModel, moment
+from api.wire import Time, WireModel, moment
 from service import EngineCost, Limits, PipelineOverview, PipelinePlan, StreamOverview
 from streams import format_time
 
@@ -35,7 +35,7 @@ class BatchModel(WireModel):
     """A micro-batch."""
 
     batch: int
-    started_at: str
+    started_at: Time
     duration_ms: float
     parts_ms: dict[str, float] = Field(
         description="Its time by part: plan (looking for new entries, up to the source's waiting time), read "
@@ -101,7 +101,7 @@ class PipelineModel(WireModel):
     """The state of the pipeline."""
 
     running_since: str | None
-    alive_at: str | None = Field(description="When it last reported.")
+    alive_at: Time | None = Field(description="When it last reported.")
     backlog: BacklogModel
     last_batch: BatchModel | None
     batches: int = Field(description="Micro-batches so far.")

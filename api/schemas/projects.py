@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field
 
-from api.wire import WireModel
+from api.wire import Time, WireModel
 from service import ProjectRecord
 
 _MOST = 20_000
@@ -35,8 +35,10 @@ class ProjectResources(WireModel):
 class ProjectModel(ProjectResources):
     """A project that was applied."""
 
+    model_config = ConfigDict(json_schema_extra={})  # without the example of the resources alone
+
     name: str
-    applied_at: str = Field(description="Time of the last change of the list.")
+    applied_at: Time = Field(description="Time of the last change of the list.")
 
     @classmethod
     def from_domain(cls, record: ProjectRecord) -> Self:

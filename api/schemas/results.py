@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import ConfigDict, Field
 
-from api.wire import Older, WireModel
+from api.wire import Older, Time, WireModel
 from service import USUAL_SEVERITY, RecentPage, Severity
 
 
@@ -76,7 +76,7 @@ class CorrectionModel(ResultModel):
     bindings: dict[str, list[str]] = Field(description="Event ids by alias, as in the alert.")
     event: str = Field(description="Id of the event that the match must not have.")
     event_type: str
-    time: str
+    time: Time
     reason: str
     severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was found.")
 
@@ -102,7 +102,7 @@ class DeviationModel(ResultModel):
     key: str = Field(description="The transaction.")
     event: str = Field(description="Id of the event.")
     event_type: str
-    time: str
+    time: Time
     version: int = Field(description="Version of the constraint set.")
     kind: str | None = Field(
         None,
@@ -194,7 +194,7 @@ class SuspensionModel(ResultModel):
     route: str | None = Field(None, description="Name of the further key whose value `key` is.")
     event: str = Field(description="Id of the event at which it was given up.")
     event_type: str
-    time: str = Field(description="Time of the event.")
+    time: Time = Field(description="Time of the event.")
     shard: int = Field(description="The shard that reported it; all shards stop.")
     budget: WorkBudgetModel
     reason: str = Field(description="The reason as a sentence, with advice.")
@@ -208,7 +208,7 @@ class DerivedEventModel(ResultModel):
     stream: str = Field(description="The stream of the match.")
     into: str = Field(description="The derived stream of the event.")
     type: str
-    time: str = Field(description="When the match was detected.")
+    time: Time = Field(description="When the match was detected.")
     key: str = Field(description="Its correlation key in the derived stream.")
     data: dict[str, Any] = Field(description="The columns of RETURN; of a retraction also `retracts`.")
     pattern: str
@@ -253,8 +253,8 @@ class TimeoutModel(ResultModel):
     route: str | None = Field(
         None, description="Name of the further key whose value `key` is; null: `key` is the correlation key."
     )
-    start: str
-    due: str = Field(description="When the window had passed.")
+    start: Time
+    due: Time = Field(description="When the window had passed.")
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
     missing: list[str] = Field(description="The steps without bound events.")
 
@@ -282,7 +282,7 @@ class EndingModel(ResultModel):
     key: str = Field(description="The transaction.")
     event: str = Field(description="Id of the event.")
     event_type: str
-    time: str
+    time: Time
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
     atom: str | None = Field(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
-from api.wire import WireModel, moment
+from api.wire import Time, WireModel, moment
 from service import EventPage, LatenessDecision, MeasuredLateness, StreamUsage, StreamUse
 from streams import (
     CHANGEABLE,
@@ -210,7 +210,7 @@ class LatenessSeen(WireModel):
 class LatenessChangeModel(WireModel):
     """A change of a measured bound."""
 
-    at: str = Field(description="When it was decided.")
+    at: Time = Field(description="When it was decided.")
     seconds: float = Field(description="The bound from then on.")
     seen: LatenessSeen = Field(description="The measurement that led to it.")
 
@@ -228,7 +228,7 @@ class MeasuredLatenessModel(WireModel):
     """The bound of out-of-orderness of a stream with `lateness: auto`."""
 
     seconds: float = Field(description="The bound in force.")
-    since: str | None = Field(
+    since: Time | None = Field(
         description="When it was decided; null: it is the bound of the start, or the declared one."
     )
     seen: LatenessSeen | None = Field(description="The current measurement; null before the first events.")
@@ -353,7 +353,7 @@ class StreamEvent(WireModel):
 
     id: str
     type: str
-    time: str
+    time: Time
     key: str = Field(description="Key of its transaction.")
     data: dict[str, Any]
 

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import ConfigDict, Field
 
-from api.wire import Moment, WireModel, moment
+from api.wire import Moment, Time, WireModel, moment
 from streams import TraceEnd, parse_time
 
 
@@ -29,7 +29,7 @@ class TraceEndModel(WireModel):
 
     stream: str
     key: str
-    time: str | None
+    time: Time | None
 
     @classmethod
     def from_domain(cls, stream: str, end: TraceEnd) -> Self:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.wire import WireModel, moment
+from api.wire import Time, WireModel, moment
 from service import OpenCaseReport
 from streams import format_time
 
@@ -17,7 +17,7 @@ class SeenEvent(WireModel):
 
     id: str
     type: str
-    time: str
+    time: Time
 
 
 class EndedModel(WireModel):
@@ -25,7 +25,7 @@ class EndedModel(WireModel):
 
     event: str = Field(description="Id of the event that ended it.")
     event_type: str
-    time: str
+    time: Time
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     reason: str
 
@@ -35,7 +35,7 @@ class BrokenModel(WireModel):
 
     event: str | None = Field(description="Id of the event that ended it; null where WITHIN or the idle timeout did.")
     event_type: str | None
-    time: str | None
+    time: Time | None
     bound: dict[str, list[str]] = Field(description="Event ids by alias, of the partial match.")
     reason: str
 
@@ -72,7 +72,7 @@ class BreachModel(WireModel):
 
     event: str
     event_type: str
-    time: str
+    time: Time
     constraints: list[str]
     reason: str
 
@@ -118,7 +118,7 @@ class BoundStepModel(WireModel):
 
     alias: str
     event: str = Field(description="Its id.")
-    time: str
+    time: Time
 
     @classmethod
     def from_domain(cls, found: Mapping[str, Any]) -> Self:
@@ -129,7 +129,7 @@ class BoundStepModel(WireModel):
 class FurthestModel(WireModel):
     """The furthest partial match of a pattern; for equal progress the one with the newest events."""
 
-    since: str = Field(description="Time of its earliest event.")
+    since: Time = Field(description="Time of its earliest event.")
     bound: list[BoundStepModel] = Field(description="The newest 50 of its events, the oldest of them first.")
     bound_events: int = Field(description="The number of its events.")
     waits_for: list[str] = Field(
@@ -182,8 +182,8 @@ class OpenCaseModel(WireModel):
     """An open transaction."""
 
     key: str
-    since: str = Field(description="Time of its first event.")
-    newest: str = Field(description="Time of its newest event.")
+    since: Time = Field(description="Time of its first event.")
+    newest: Time = Field(description="Time of its newest event.")
     last_type: str | None = Field(
         description="Type of its newest event; null where an earlier release has saved the state, and none has come "
         "since."
@@ -227,7 +227,7 @@ class OpenCaseList(WireModel):
 
     stream: str
     positions: dict[int, str] = Field(description="The position of the log at which each shard answered.")
-    time: str | None = Field(description="How far event time has come; null before the first event.")
+    time: Time | None = Field(description="How far event time has come; null before the first event.")
     open: int = Field(description="The number of all open transactions.")
     matching: int = Field(description="The number that the filter selects, with those beyond the limit.")
     unnamed: int = Field(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
-from api.wire import Moment, Older, OneOf, Secret, WireModel, moment
+from api.wire import Moment, Older, OneOf, Secret, Time, WireModel, moment
 from service import (
     USUAL_KINDS,
     AttemptPage,
@@ -137,7 +137,7 @@ class WebhookModel(WireModel):
     template: dict[str, Any] | None
     enabled: bool = Field(description="False: nothing is sent; queued deliveries wait.")
     disabled_because: str | None = Field(description="Why it is not enabled, in words.")
-    registered_at: str
+    registered_at: Time
 
     @classmethod
     def from_domain(cls, webhook: RegisteredWebhook) -> Self:
@@ -172,12 +172,12 @@ class WebhookDetail(WebhookModel):
     waiting: int = Field(description="Deliveries in its queue.")
     last_status: int | None
     last_error: str | None
-    last_attempt_at: str | None
+    last_attempt_at: Time | None
     failing_since: str | None = Field(description="The first failure since the last success.")
     circuit: Literal["closed", "open"] = Field(
         description="Open after many failures in a row: deliveries wait, and one attempt at a time tries again."
     )
-    next_probe_at: str | None = Field(description="With an open circuit: no attempt is made before this time.")
+    next_probe_at: Time | None = Field(description="With an open circuit: no attempt is made before this time.")
     secrets_until: list[str] = Field(description="Until when earlier secrets sign too, the latest first.")
 
     @classmethod
@@ -242,11 +242,11 @@ class AttemptModel(WireModel):
     verdict: Literal["delivered", "retry", "dead", "dropped"] = Field(
         description="delivered; retry: another attempt follows; dead: abandoned."
     )
-    at: str = Field(description="When it ended.")
+    at: Time = Field(description="When it ended.")
     status: int | None = Field(description="HTTP status, if there was an answer.")
     duration_ms: int
     error: str | None
-    next_at: str | None = Field(description="When the next attempt is due; an open circuit may put it off.")
+    next_at: Time | None = Field(description="When the next attempt is due; an open circuit may put it off.")
 
 
 class AttemptList(WireModel):

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, ValidationError
 
 from api.errors import wrong_shape
-from api.wire import WireModel
+from api.wire import Time, WireModel
 from constraints import Constraint
 from service import Derived, Follower, RegisteredWorkflow, WorkflowDifference, WorkflowReport
 from streams import format_time
@@ -121,7 +121,7 @@ class WorkflowVersion(WireModel):
     warnings: list[str] = Field(description="Dead tasks, deadlocks, parts that were left out.")
     notices: list[NoticeModel]
     size_bytes: int = Field(description="Of the model.")
-    registered_at: str
+    registered_at: Time
 
     @classmethod
     def from_record(cls, record: RegisteredWorkflow) -> Self:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from importlib.metadata import version
 
 import httpcore
 import orjson
@@ -25,6 +26,7 @@ from service.stores import RegisteredWebhook
 from service.targets import parse_target
 
 SECRET_PREFIX = "whsec_"
+USER_AGENT = f"forestall/{version('forestall')}"
 
 _SECRET_BYTES = (24, 64)
 _LONGEST_ERROR = 300
@@ -158,7 +160,7 @@ async def _post(outbound: Outbound, message: Message, timeout_s: float) -> tuple
     """Post a message; returns the status of the answer, whose body is not read, and its ``Retry-After``."""
     target = parse_target(message.url)
     headers = {
-        "user-agent": "forestall",
+        "user-agent": USER_AGENT,
         **signed_headers(message),
         "host": target.netloc.decode(),
         "content-length": str(len(message.body)),

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from importlib.metadata import version
 
 import httpx
 import pytest
@@ -66,7 +67,7 @@ def test_without_a_key_the_api_is_open(server_url, stores):
 
 
 def test_health_needs_nothing(stranger):
-    assert stranger.get("/v1/health").json() == {"status": "ok"}
+    assert stranger.get("/v1/health").json() == {"status": "ok", "version": version("forestall")}
 
 
 def test_ready_wants_a_fresh_sign_of_life(stranger, stores, clock, check_problem):
@@ -247,5 +248,5 @@ def test_the_process_serves_on_loopback_and_stops_on_sigterm(server_url, stores,
     finally:
         process.kill()
         process.wait()
-    assert answer.json() == {"status": "ok"}
+    assert answer.json() == {"status": "ok", "version": version("forestall")}
     assert process.returncode == 0

@@ -6,6 +6,8 @@ from importlib.resources import files
 import jsonschema_rs
 import orjson
 import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from referencing.exceptions import PointerToNowhere
 
 from api import create_app
 from tests.builders.service import settings_for
@@ -20,6 +22,32 @@ def document():
 
 def operations(document):
     return [(verb, path, one) for path, verbs in document["paths"].items() for verb, one in verbs.items()]
+
+
+def test_it_is_valid_and_a_broken_reference_is_found(document):
+    assert document["openapi"] == "3.1.0"
+    assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
+    broken = {**document, "components": {**document["components"], "schemas": {}}}
+    with pytest.raises(PointerToNowhere):
+        list(OpenAPIV31SpecValidator(broken).iter_errors())
+
+
+def test_examples_of_schemas_are_of_their_form(document):
+    schemas = document["components"]["schemas"]
+    examples = [(name, form, example) for name, form in schemas.items() for example in form.get("examples", ())]
+    assert len(examples) > 20
+    for name, form, example in examples:
+        assert jsonschema_rs.is_valid({**form, "components": document["components"]}, example), name
+
+
+def test_members_that_are_times_have_the_format(document):
+    plain = [
+        (name, member)
+        for name, form in document["components"]["schemas"].items()
+        for member, kind in form.get("properties", {}).items()
+        if member.endswith("_at") and "date-time" not in str(kind)
+    ]
+    assert plain == []
 
 
 def test_ids_are_names_and_nobody_elses(document):
@@ -44,7 +72,7 @@ def test_it_says_where_and_with_which_key(document):
     ]
     for verb, path, one in operations(document):
         if path in ("/v1/health", "/v1/ready"):
-            assert "security" not in one
+            assert one["security"] == []
         else:
             assert {name for choice in one["security"] for name in choice} == set(schemes), (verb, path)
 
