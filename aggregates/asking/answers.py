@@ -27,6 +27,7 @@ class Answer:
         functions: The function of each value, by name.
         groups: The values of each group's attributes, sorted: nulls, booleans, numbers, texts.
         totals: The totals of each value, by name; one for each group.
+        end_us: The end of the window; None before the first event.
         events: Number of events in the window of the question.
         compared: Number of events that were compared to find the answer.
         visited: Number of partitions that were visited.
@@ -36,6 +37,7 @@ class Answer:
     functions: Mapping[str, ValueFunction]
     groups: list[tuple[Scalar, ...]]
     totals: Mapping[str, list[Total]]
+    end_us: int | None
     events: int
     compared: int
     visited: int
@@ -90,6 +92,7 @@ def merged(answers: Sequence[Answer]) -> Answer:
         functions=first.functions,
         groups=groups,
         totals=totals,
+        end_us=max((answer.end_us for answer in answers if answer.end_us is not None), default=None),
         events=sum(answer.events for answer in answers),
         compared=sum(answer.compared for answer in answers),
         visited=sum(answer.visited for answer in answers),

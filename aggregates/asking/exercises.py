@@ -19,5 +19,5 @@ def asked() -> int:
     values = {"n": AskedValue("count"), "total": AskedValue("sum", "c")}
     index.configure({"a": 4, "b": 1})
     index.tune()
-    answers = [index.ask(Question(by=("b",), where={"a": 3}, values=values, last=last)) for last in (None, 5)]
+    answers = [index.ask(Question(by=("b",), where={"a": 3}, values=values, window_us=one)) for one in (None, 20)]
     return sum(len(answer.groups) for answer in answers)

@@ -27,7 +27,7 @@ class QuestionIndex:
     """Events of a window as columns, indexed by the attributes that questions fix.
 
     Answers do not depend on how events were cut into calls, nor on the configuration, which follows the questions.
-    Times are event times in microseconds; the window ends at the latest time that the index knows.
+    Times are event times in microseconds; the window ends at the latest time that the index knows, or a question names.
     """
 
     def __init__(self, window: HeldWindow, *, model: CostModel = MEASURED, is_tuned: bool = True) -> None:
@@ -44,11 +44,6 @@ class QuestionIndex:
         return len(self._ring)
 
     @property
-    def now_us(self) -> int | None:
-        """The end of the window; None before the first event."""
-        return self._now_us
-
-    @property
     def size_bytes(self) -> int:
         """Bytes of columns, links and partitions; without the values of attributes, which are kept once each."""
         return self._ring.size_bytes
@@ -61,23 +56,6 @@ class QuestionIndex:
             self._place(events)
         self._forget_values()
         self.tune()
-
-    def retract(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> int:
-        """Take out one event for each given one, with the same time and values; returns how many were in the window."""
-        given, taken = self._encoded(times_us, columns), []
-        for place, time_us in enumerate(given.times_us.tolist()):
-            begin, end = self._ring.number_after(time_us - 1), self._ring.number_after(time_us)
-            held, one = self._ring.columns(begin, end), given.at(slice(place, place + 1))
-            is_equal = (held.codes == one.codes).all(axis=1)
-            is_equal &= ((held.values == one.values) | (np.isnan(held.values) & np.isnan(one.values))).all(axis=0)
-            free = [number for number in (begin + np.flatnonzero(is_equal)).tolist() if number not in taken]
-            taken += free[:1]
-        if taken:
-            first = min(taken)
-            rest = self._ring.take_from(first)
-            is_left = ~np.isin(np.arange(first, first + len(rest)), taken)
-            self._ring.append(rest.at(np.flatnonzero(is_left)))
-        return len(taken)
 
     def expire(self, time_us: int) -> None:
         """Advance the time; events leave that are as old as the window is long."""
@@ -205,26 +183,26 @@ class QuestionIndex:
                 numbers[place] = numbers_in(columns[name])
         return EventColumns(np.asarray(times_us, np.int64), codes, numbers)
 
-    def _advance(self, time_us: int) -> None:
+    def _advance(self, time_us: int) -> int:
+        """Let events leave up to a time; returns the time of the index."""
         self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)
-        if self._window.span_us is not None:
-            self._ring.expire(self._ring.number_after(self._now_us - self._window.span_us))
+        self._ring.expire(self._ring.number_after(self._now_us - self._window.span_us))
+        return self._now_us
 
     def _in_order(self, events: EventColumns) -> EventColumns:
         """Events by time, without those that are out of the window."""
         if not len(events):
             return events
         times_us = events.times_us
-        self._advance(int(times_us.max()))
-        if self._now_us is not None and self._window.span_us is not None:
-            events = events.at(np.flatnonzero(self._now_us - times_us < self._window.span_us))
+        now_us = self._advance(int(times_us.max()))
+        events = events.at(np.flatnonzero(now_us - times_us < self._window.span_us))
         if (np.diff(events.times_us) < 0).any():
             events = events.at(np.argsort(events.times_us, kind="stable"))
         return events
 
     def _place(self, events: EventColumns) -> None:
         """Add events in order; later ones that are held are taken out and added again after them."""
-        ring, last = self._ring, self._window.last
+        ring = self._ring
         number = ring.number_after(int(events.times_us[0]))
         if number < ring.end:
             later = ring.take_from(number)
@@ -232,17 +210,19 @@ class QuestionIndex:
             codes = np.concatenate([later.codes, events.codes])
             values = np.concatenate([later.values, events.values], axis=1)
             events = EventColumns(times_us, codes, values).at(np.argsort(times_us, kind="stable"))
-        if last is not None:
-            ring.expire(min(ring.end, ring.end + len(events) - last))
-            events = events.at(slice(max(0, len(events) - last), None))
         ring.append(events)
+
+    def _end_us(self, question: Question) -> int | None:
+        """The end of the window of a question; None before the first event of all."""
+        return max((one for one in (self._now_us, question.until_us) if one is not None), default=None)
 
     def _start(self, question: Question) -> int:
         """The number of the first event in the window of a question."""
-        start = self._ring.first
-        if question.window_us is not None and self._now_us is not None:
-            start = self._ring.number_after(self._now_us - question.window_us)
-        return start if question.last is None else max(start, self._ring.end - question.last)
+        end_us = self._end_us(question)
+        if end_us is None:
+            return self._ring.first
+        window_us = self._window.span_us if question.window_us is None else question.window_us
+        return self._ring.number_after(end_us - window_us)
 
     def _forget_values(self) -> None:
         """Forget values that no event in the window has, once an attribute has twice as many as it had in use."""
@@ -259,6 +239,7 @@ class QuestionIndex:
             functions={name: asked.function for name, asked in question.values.items()},
             groups=totals.groups(),
             totals={name: totals.of(name, asked) for name, asked in question.values.items()},
+            end_us=self._end_us(question),
             events=rows,
             compared=found.compared,
             visited=found.visited,

@@ -31,29 +31,24 @@ class Question:
         by: Attributes that make the groups; none: one group, which exists even without events.
         where: Attributes with the value that they must have; null equals nothing, as in SQL.
         values: The values by name.
-        window_us: Only events less old than this; None: all events that the index holds.
-        last: Only this number of newest events; None: all.
+        window_us: Only events less old than this; None: as old as the window of the index allows.
+        until_us: The time at which the window ends, unless the index knows a later one; None: its own time.
     """
 
     values: Mapping[str, AskedValue]
     by: Sequence[str] = ()
     where: Mapping[str, Scalar] = field(default_factory=dict)
     window_us: int | None = None
-    last: int | None = None
+    until_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldWindow:
-    """What an index holds: attributes, measures, and the window of its events, of time or of a number of events."""
+    """What an index holds: attributes, measures, and the length of the window of its events."""
 
     attributes: tuple[str, ...]
     measures: tuple[str, ...]
-    span_us: int | None = None
-    last: int | None = None
-
-    def __post_init__(self) -> None:
-        if (self.span_us is None) == (self.last is None):
-            raise ValueError("a window is of time or of a number of events")
+    span_us: int
 
     def check(self, question: Question) -> None:
         """Raise ``QuestionRefused`` if the question cannot be answered from these columns and this window."""
@@ -72,8 +67,7 @@ class HeldWindow:
             raise QuestionRefused("values: a question asks for one value at least, such as count()", field="values")
         for name, asked in question.values.items():
             self._check_value(name, asked, question.by)
-        self._check_window("window", question.window_us, self.span_us)
-        self._check_window("last", question.last, self.last)
+        self._check_window(question.window_us)
 
     def _check_value(self, name: str, asked: AskedValue, by: Sequence[str]) -> None:
         member = f"values.{name}"
@@ -103,10 +97,10 @@ class HeldWindow:
                 field=member,
             )
 
-    def _check_window(self, member: str, asked: int | None, held: int | None) -> None:
-        if asked is None:
+    def _check_window(self, asked_us: int | None) -> None:
+        if asked_us is None:
             return
-        if asked < 0:
-            raise QuestionRefused(f"{member}: a window is not negative", field=member)
-        if held is not None and asked > held:
-            raise QuestionRefused(f"{member}: longer than the window that the index holds", field=member)
+        if asked_us < 0:
+            raise QuestionRefused("window: a window is not negative", field="window")
+        if asked_us > self.span_us:
+            raise QuestionRefused("window: longer than the window that the index holds", field="window")

@@ -157,12 +157,12 @@ def _add_asking(router: APIRouter, kind: DocumentKind) -> None:
         """Groups and values over the events in the window, by attributes that need not be known before.
 
         Each shard answers from its state, which has everything that was acknowledged before the question; `positions`
-        lists the positions of the log as of which the answer is exact. A shard's window ends at the newest time that
-        the shard knows. Asking changes no result.
+        lists the positions of the log as of which the answer is exact. `time` is the end of the window: how far the
+        time of the stream had come. Asking changes no result.
         """
-        asked, document = services.operator_questions, question.document
-        record = await asyncio.to_thread(asked.checked, kind, name, document)
-        return OperatorAnswerModel.from_domain(await asked.ask(kind, record, document))
+        questions = services.operator_questions
+        asked = await asyncio.to_thread(questions.checked, kind, name, question.document)
+        return OperatorAnswerModel.from_domain(await questions.ask(asked))
 
 
 def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> None:

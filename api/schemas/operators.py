@@ -143,7 +143,7 @@ class OperatorAnswerModel(WireModel):
     groups: list[dict[str, Any]] = Field(description="The groups in order, each with its attributes and values.")
     events: int = Field(description="Events in the window of the question, whether or not they pass the filters.")
     compared: int = Field(description="Events that were compared to find the answer.")
-    time: Time | None = Field(description="The newest end of a shard's window; null before the first event.")
+    time: Time | None = Field(description="The end of the window; null before the first event of the stream.")
     positions: dict[int, str] = Field(description="The position of each shard's log as of which the answer is exact.")
     indexes: list[dict[str, Any]] = Field(
         description="Of each shard: the configuration of its index, the mix of questions, and costs."

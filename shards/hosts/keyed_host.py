@@ -79,8 +79,11 @@ class Operator(Running):
     def load(self, saved: SavedHost) -> None:
         """Restore what ``dump`` returned; raises an error if the state cannot be read."""
 
-    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to a question, as plain JSON; it changes no result."""
+    def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
+        """The answer to a question, as plain JSON; it changes no result.
+
+        ``until_us``: how far the time of the whole stream has come; None: unknown.
+        """
         raise ControlRecordError(f"operators such as {self.definition.name!r} answer no questions")
 
 
@@ -289,11 +292,11 @@ class KeyedHost(Host):
             one.verify()
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer of the operator with the ``name`` to the ``question``."""
+        """The answer of the operator with the ``name`` to the ``question``, at the time ``until_us`` or later."""
         one = self._operators.get(question["name"])
         if one is None:
             raise ControlRecordError(f"no {self._kind} {question['name']!r} runs on {self._declaration.name!r} here")
-        return one.answer(question["question"])
+        return one.answer(question["question"], question.get("until_us"))
 
     def dump(self) -> SavedHost:
         """The definitions and states; bodies as text, because the order of their members may matter."""

@@ -18,8 +18,8 @@ VALUES = {
 }
 
 
-def held(span_us=100, last=None):
-    return HeldWindow(attributes=ATTRIBUTES, measures=MEASURES, span_us=None if last else span_us, last=last)
+def held(span_us=100):
+    return HeldWindow(attributes=ATTRIBUTES, measures=MEASURES, span_us=span_us)
 
 
 def columns_of(events):
@@ -29,10 +29,6 @@ def columns_of(events):
 
 def insert(index, events):
     index.insert(np.array([time_us for time_us, _ in events], np.int64), columns_of(events))
-
-
-def retract(index, events):
-    return index.retract(np.array([time_us for time_us, _ in events], np.int64), columns_of(events))
 
 
 def index_of(window, bits=(), **options):
@@ -60,12 +56,12 @@ def data():
 
 def questions():
     return st.builds(
-        lambda by, where, names, window_us, last: Question(
+        lambda by, where, names, window_us, until_us: Question(
             by=tuple(by),
             where=where,
             values={name: VALUES[name] for name in names},
             window_us=window_us,
-            last=last,
+            until_us=until_us,
         ),
         st.lists(st.sampled_from(ATTRIBUTES), unique=True, max_size=3),
         st.fixed_dictionaries(
@@ -74,5 +70,5 @@ def questions():
         ),
         st.lists(st.sampled_from(sorted(VALUES)), unique=True, min_size=1),
         st.one_of(st.none(), st.integers(0, 40)),
-        st.one_of(st.none(), st.integers(0, 30)),
+        st.one_of(st.none(), st.integers(0, 80)),
     )

@@ -18,30 +18,17 @@ class ListedEvents:
         events = list(events)
         self.events = sorted(self.events + events, key=lambda event: event[0])
         self.expire(max((time_us for time_us, _ in events), default=self.now_us))
-        if self.window.last is not None:
-            self.events = self.events[max(0, len(self.events) - self.window.last) :]
 
     def expire(self, now_us: int | None) -> None:
         if now_us is None:
             return
         self.now_us = now_us if self.now_us is None else max(self.now_us, now_us)
-        if self.window.span_us is not None:
-            self.events = [event for event in self.events if self.now_us - event[0] < self.window.span_us]
-
-    def retract(self, events: Iterable[tuple[int, dict]]) -> int:
-        count = 0
-        for event in events:
-            if event in self.events:
-                self.events.remove(event)
-                count += 1
-        return count
+        self.events = [event for event in self.events if self.now_us - event[0] < self.window.span_us]
 
     def ask(self, question: Question) -> list[dict]:
-        events = self.events
-        if question.window_us is not None and self.now_us is not None:
-            events = [event for event in events if self.now_us - event[0] < question.window_us]
-        if question.last is not None:
-            events = events[max(0, len(events) - question.last) :]
+        end_us = max(one for one in (self.now_us, question.until_us, 0) if one is not None)
+        window_us = self.window.span_us if question.window_us is None else question.window_us
+        events = [event for event in self.events if end_us - event[0] < window_us]
         groups: dict[tuple, list[dict]] = {} if question.by else {(): []}
         for _, data in events:
             if all(_equal(data.get(name), value) for name, value in question.where.items()):

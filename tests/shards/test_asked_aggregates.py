@@ -9,6 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
+from house.examples import Draws
+from service.questions.operators import reached_us
+from service.stores import StreamTimes
 from shards import ANSWER, OperatorRefused, ShardState, StoredEntry, rows_of
 from shards.inline import InlineShards
 from shards.kinds.aggregates.kind import AggregateKind
@@ -21,6 +24,7 @@ from streams import (
     OperatorOn,
     StreamDeclaration,
     StreamOn,
+    Tick,
     encode_control,
     key_hash,
     shard_of,
@@ -66,9 +70,11 @@ def events_of(chance: Random, count: int) -> list[Event]:
     return found
 
 
-def naive(events: Sequence[Event], question: Mapping[str, Any], now_us: int) -> list[dict[str, Any]]:
-    """The rows of a question over the events of one shard, whose time is ``now_us``."""
-    window_us = {"20 min": HOUR_US // 3}.get(question.get("window", ""), HOUR_US)
+def naive(
+    events: Sequence[Event], question: Mapping[str, Any], now_us: int, held_us: int = HOUR_US
+) -> list[dict[str, Any]]:
+    """The rows of a question over events in a window of an hour, or of ``held_us``, that ends at ``now_us``."""
+    window_us = {"20 min": HOUR_US // 3}.get(question.get("window", ""), held_us)
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {} if question.get("by") else {(): []}
     for event in events:
         is_wanted = all(event.data[name] == value for name, value in question.get("where", {}).items())
@@ -170,27 +176,66 @@ def test_a_divided_state_answers_as_the_whole() -> None:
 
 def test_events_that_are_brought_together_by_their_group_answer_too() -> None:
     definition = defined(by=["region"], window="1 d")
-    parts = KIND.parts(definition, lambda _: LOGINS)
-    inner = definition.inputs[0].stream
-    shards = InlineShards(3)
-    shards.say("logins", StreamOn(LOGINS))
-    shards.say("failed", StreamOn(FAILED))
-    shards.say(inner, StreamOn(StreamDeclaration(name=inner, derived=True)))
-    shards.say(inner, OperatorOn(definition, "fresh"))
-    for one in parts:
-        shards.say("logins", OperatorOn(one, "fresh"))
-    events = events_of(Random(4), 60)
+    shards, events = running(definition, 3), events_of(Random(4), 60)
     shards.feed("logins", EventBatch.from_events(events))
     shards.settle()
     shards.pause()
     question = {"by": ["user"]}
-    for shard in range(3):
-        assert shards.waiting[shard] == 0
-    shards.say(inner, Ask(id="q", operator="aggregate", question={"name": "failed", "question": question}))
+    assert rounded(merged(shards, definition, question, None)["groups"]) == rounded(naive(events, question, 0))
+
+
+def merged(
+    shards: InlineShards, definition: Definition, question: Mapping[str, Any], until_us: int | None
+) -> Mapping[str, Any]:
+    """The answer of all shards together, through the log."""
+    asked = {"name": "failed", "question": question, "until_us": until_us}
+    shards.say(definition.inputs[0].stream, Ask(id="q", operator="aggregate", question=asked))
     found = [orjson.loads(row.body)["answer"] for row in rows_of(shards.settle()) if row.kind == ANSWER.name]
-    assert len(found) == 3
-    groups = KIND.answer_of(definition, question, found)["groups"]
-    assert rounded(groups) == rounded(naive(events, {**question, "window": "1 d"}, 0))
+    assert len(found) == len(shards.states)
+    return KIND.answer_of(definition, question, found)
+
+
+@pytest.mark.parametrize("by", ["user", "region"])
+@pytest.mark.parametrize("shards", [1, 4, 8])
+def test_the_answer_of_all_shards_is_that_of_one_window_over_all_events(by: str, shards: int, draws: Draws) -> None:
+    for seed in draws(60):
+        chance = Random(seed)
+        text, held_us = chance.choice([("20 min", HOUR_US // 3), ("1 h", HOUR_US), ("3 h", 3 * HOUR_US)])
+        definition = defined(by=[by], window=text, ask={"by": chance.choice([["region", "user"], ["user", "region"]])})
+        inline, times = running(definition, shards), StreamTimes(newest_us=None, appended_us=None, ticked_us=None)
+        stream, events = definition.inputs[0].stream, events_of(chance, 80)
+        chance.shuffle(events[: chance.choice([0, 30])])
+        first = 0
+        while first < len(events):
+            part = events[first : first + chance.randrange(1, 20)]
+            first += len(part)
+            inline.feed("logins", EventBatch.from_events(part))
+            inline.settle()
+            newest_us = max(one.time_us for one in events[:first])
+            if chance.random() < 0.3:
+                inline.say("logins", Tick(time_us=newest_us, cause="events"))
+                inline.settle()
+            times = StreamTimes(newest_us=newest_us, appended_us=None, ticked_us=inline._promised.get(stream))
+            until_us = reached_us(StreamDeclaration(name=stream, derived=by == "region"), times)
+            seen = [one for one in events[:first] if by == "user" or one.time_us < (until_us or 0)]
+            question = chance.choice([one for one in QUESTIONS if held_us >= HOUR_US or "window" not in one])
+            answer = merged(inline, definition, question, until_us)
+            assert rounded(answer["groups"]) == rounded(naive(seen, question, until_us or 0, held_us)), (seed, first)
+            assert answer["time_us"] == until_us, (seed, first)
+
+
+def running(definition: Definition, count: int) -> InlineShards:
+    """Shards in which an aggregate runs."""
+    shards = InlineShards(count)
+    shards.say("logins", StreamOn(LOGINS))
+    shards.say("failed", StreamOn(FAILED))
+    inner = definition.inputs[0].stream
+    if inner != "logins":
+        shards.say(inner, StreamOn(StreamDeclaration(name=inner, derived=True)))
+    shards.say(inner, OperatorOn(definition, "fresh"))
+    for one in KIND.parts(definition, lambda _: LOGINS):
+        shards.say("logins", OperatorOn(one, "fresh"))
+    return shards
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def index_methods(windows: tuple[int, ...], count: int) -> None:
 
 def stages(rows: int, count: int) -> None:
     """Print the time of three stages of questions, with and without moves after the first stage."""
-    window = HeldWindow(attributes=NAMES, measures=(), last=rows)
+    window = HeldWindow(attributes=NAMES, measures=(), span_us=rows)
     totals = {}
     for is_tuned in (True, False):
         index, rng = QuestionIndex(window), np.random.default_rng(3)

@@ -55,6 +55,12 @@ class StreamTimesStore:
         }
         return int(seconds) * 1_000_000 + int(micros), found
 
+    def of(self, stream: str) -> StreamTimes:
+        """The times of one stream."""
+        found = cast("list[bytes | None]", self._client.hmget(STREAM_TIMES_KEY, times_of(stream)))
+        newest_us, appended_us, ticked_us = (None if one is None else int(one) for one in found)
+        return StreamTimes(newest_us=newest_us, appended_us=appended_us, ticked_us=ticked_us)
+
     def sinces(self) -> dict[str, str]:
         """The time of declaration of each stream; read it before the times of the streams."""
         return sinces(self._client)

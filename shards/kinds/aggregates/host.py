@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -147,19 +147,15 @@ class RunningAggregate(Operator):
         """Restore the windows."""
         self._run.load(saved.head["run"], saved.sections)
         self._now_us = saved.head["seen_us"]
-        if self._index is not None and "index" in saved.head:
+        if self._index is not None:
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))
 
-    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+    def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
         """The totals of groups over the events in the window, and how they were found."""
-        wanted = read_question(self._body, question)
+        wanted = replace(read_question(self._body, question), until_us=until_us)
         if self._index is None or self._run.is_suspended:
             raise AggregateRefused(f"the aggregate {self.definition.name!r} is suspended")
-        return {
-            "answer": self._index.ask(wanted).to_json(),
-            "time_us": self._index.now_us,
-            "index": self._index.explain(),
-        }
+        return {"answer": self._index.ask(wanted).to_json(), "index": self._index.explain()}
 
     def _new_index(self) -> QuestionIndex | None:
         return QuestionIndex(held_window(self._body)) if self._body.ask else None

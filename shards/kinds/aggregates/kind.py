@@ -124,12 +124,11 @@ class AggregateKind(DocumentKind):
         from aggregates import Answer, merged  # noqa: PLC0415 - takes long
 
         found = merged([Answer.from_json(one["answer"]) for one in answers])
-        times_us = [one["time_us"] for one in answers if one["time_us"] is not None]
         return {
             "groups": found.rows(),
             "events": found.events,
             "compared": found.compared,
-            "time_us": max(times_us, default=None),
+            "time_us": found.end_us,
             "indexes": [one["index"] for one in answers],
         }
 

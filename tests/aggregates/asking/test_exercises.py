@@ -7,4 +7,4 @@ from streams.compiling import run_exercise
 
 def test_its_name_leads_to_it():
     run_exercise(QUESTIONS_EXERCISE)
-    assert asked() == 7
+    assert asked() == 8

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregates.asking import AskedValue, HeldWindow, Question, QuestionIndex, QuestionRefused
+from aggregates.asking import AskedValue, Question, QuestionIndex, QuestionRefused
 from aggregates.errors import AggregateStateError
-from tests.builders.questions import ATTRIBUTES, VALUES, columns_of, data, held, index_of, insert, questions, retract
+from tests.builders.questions import ATTRIBUTES, VALUES, columns_of, data, held, index_of, insert, questions
 from tests.references.questions import ListedEvents
 
 N = {"n": VALUES["n"]}
@@ -21,7 +21,7 @@ CONFIGURATIONS = [(), (2, 1, 3), (0, 0, 4), (3, 0, 0), (1, 1, 1)]
 
 
 def windows():
-    return st.sampled_from([held(40), held(15), held(last=12), held(last=1)])
+    return st.sampled_from([held(40), held(15), held(1)])
 
 
 def steps(least_time=0):
@@ -30,7 +30,6 @@ def steps(least_time=0):
     return st.lists(
         st.one_of(
             st.tuples(st.just("insert"), events),
-            st.tuples(st.just("retract"), st.integers(0, 30)),
             st.tuples(st.just("expire"), times),
             st.tuples(st.just("configure"), st.sampled_from(CONFIGURATIONS[1:])),
             st.tuples(st.just("move"), st.integers(1, 3)),
@@ -43,12 +42,9 @@ def steps(least_time=0):
 
 def inside(question, window):
     """The question with a window that is not longer than the held one."""
-    span_us, last = question.window_us, question.last
-    if None not in (span_us, window.span_us):
-        span_us = min(span_us, window.span_us)
-    if None not in (last, window.last):
-        last = min(last, window.last)
-    return replace(question, window_us=span_us, last=last)
+    return (
+        question if question.window_us is None else replace(question, window_us=min(question.window_us, window.span_us))
+    )
 
 
 def check_chains(index):
@@ -75,9 +71,6 @@ def run(index, listed, given_steps):
         if step == "insert":
             insert(index, argument)
             listed.insert(argument)
-        elif step == "retract" and listed.events:
-            gone = [listed.events[argument % len(listed.events)], (3, {"user": "nobody"})]
-            assert retract(index, gone) == listed.retract(gone) == 1
         elif step == "expire":
             index.expire(argument)
             listed.expire(argument)
@@ -160,10 +153,12 @@ def test_an_event_at_the_border_of_a_window_is_out():
     assert index.ask(Question(values=N)).rows() == [{"n": 2}]
     assert index.ask(Question(values=N, window_us=9)).rows() == [{"n": 1}]
     assert index.ask(Question(values=N, window_us=0)).rows() == [{"n": 0}]
+    assert index.ask(Question(values=N, until_us=11)).rows() == [{"n": 1}]
+    assert index.ask(Question(values=N, window_us=9, until_us=3)).rows() == [{"n": 1}]
     index.expire(11)
     assert index.ask(Question(values=N)).rows() == [{"n": 1}]
     index.expire(5)
-    assert (len(index), index.now_us) == (1, 11)
+    assert (len(index), index.ask(Question(values=N)).end_us) == (1, 11)
     insert(index, [(1, {}), (2, {})])
     assert len(index) == 2
 
@@ -203,7 +198,7 @@ def test_columns_of_arrow_and_numpy_are_taken_as_lists_are():
     assert flags.ask(Question(values=VALUES, where={"user": True})).rows()[0]["n"] == 3
     assert (
         flags.ask(Question(values=VALUES, where={"user": 1})).rows()[0]
-        == other.ask(Question(values=VALUES, last=0)).rows()[0]
+        == other.ask(Question(values=VALUES, window_us=0)).rows()[0]
     )
     for by in ATTRIBUTES:
         question = Question(values=VALUES, by=(by,))
@@ -234,7 +229,7 @@ def test_values_that_left_the_window_are_forgotten():
     check_chains(index)
     assert len(index._values[0]) <= 8_000
     assert len(index._values[2]) == 8
-    last = index.ask(Question(values=N, by=("user",), where={"kind": 39_998 % 7}, last=2)).rows()
+    last = index.ask(Question(values=N, by=("user",), where={"kind": 39_998 % 7}, window_us=2)).rows()
     assert last == [{"user": "user 39998", "n": 1}]
     again = QuestionIndex(index._window, is_tuned=False)
     again.load(*index.dump())
@@ -288,7 +283,6 @@ WRONG: dict[str, list] = {
     ],
     "values.user": [Question(values={"user": VALUES["n"]}, by=("user",))],
     "window": [Question(values=N, window_us=101), Question(values=N, window_us=-1)],
-    "last": [Question(values=N, last=-1)],
 }
 
 
@@ -307,15 +301,16 @@ def test_a_wrong_question_names_the_member_and_changes_nothing(member, question)
 
 
 def test_a_window_longer_than_the_held_one_is_refused():
-    with pytest.raises(QuestionRefused, match="last: longer"):
-        index_of(held(last=5)).ask(Question(values=N, last=6))
+    with pytest.raises(QuestionRefused, match="window: longer"):
+        index_of(held(5)).ask(Question(values=N, window_us=6))
     with pytest.raises(QuestionRefused, match="did you mean user"):
         index_of(held()).ask(Question(values=N, by=("usr",)))
 
 
 def test_answers_with_too_many_groups_are_refused():
     index = index_of(held(10))
-    index.insert(np.zeros(100_001, np.int64), {"user": np.arange(100_001), "kind": np.arange(100_001) % 2})
+    times_us = np.concatenate([[0], np.ones(100_000, np.int64)])
+    index.insert(times_us, {"user": np.arange(100_001), "kind": np.arange(100_001) % 2})
     for question, member in (
         (Question(values=N, by=("user", "kind")), "by"),
         (Question(values={"u": VALUES["users"]}, by=("kind",)), "values.u"),
@@ -323,7 +318,7 @@ def test_answers_with_too_many_groups_are_refused():
         with pytest.raises(QuestionRefused, match="more than 100,000") as refused:
             index.ask(question)
         assert refused.value.details["field"] == member
-    assert len(index.ask(Question(values=N, by=("user",), last=100_000)).groups) == 100_000
+    assert len(index.ask(Question(values=N, by=("user",), window_us=1)).groups) == 100_000
 
 
 def test_a_saved_state_of_other_columns_is_refused():
@@ -333,12 +328,6 @@ def test_a_saved_state_of_other_columns_is_refused():
     for wrong in ((head | {"format": 9}, sections), (head, sections | {"times": b""})):
         with pytest.raises(AggregateStateError):
             index_of(held()).load(*wrong)
-
-
-@pytest.mark.parametrize("window", [{}, {"span_us": 1, "last": 1}])
-def test_a_window_is_of_one_kind(window):
-    with pytest.raises(ValueError, match="a window is"):
-        HeldWindow(attributes=(), measures=(), **window)
 
 
 def test_columns_named_as_attributes_only_are_read():

@@ -61,6 +61,17 @@ def test_groups_and_values_are_those_of_the_window(pipeline, http):
     assert [sorted(group) for group in one["groups"]] == [["n", "worst"]]
 
 
+def test_the_window_of_all_shards_ends_at_the_newest_time_of_the_stream(pipeline, http):
+    assert pipeline.log.shards() > 1
+    events = [
+        {"id": f"e{hour}", "type": "Login", "time": f"2025-12-31T{hour:02}:00:00Z", "data": {"user": f"u{hour}"}}
+        for hour in range(20)
+    ]
+    assert http.post("/v1/events?stream=logins", json=events).json()["rejected"] == []
+    found = http.post("/v1/aggregates/failed/ask", json={"by": ["user"], "values": ["n"]}).json()
+    assert (found["groups"], found["time"]) == ([{"user": "u19", "n": 1}], "2025-12-31T19:00:00Z")
+
+
 @pytest.mark.parametrize("pipeline", ["task"], indirect=True)
 @pytest.mark.parametrize(
     ("question", "status", "code"),
