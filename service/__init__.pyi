@@ -67,6 +67,7 @@ from .observing.measured_lateness import LatenessDecision, MeasuredLateness
 from .observing.metrics import METRICS_FORM, render_metrics
 from .observing.overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
 from .observing.plan import EngineCost, PipelinePlan, pipeline_plan
+from .observing.plots import plot_operator
 from .observing.readiness import missing_parts
 from .observing.stream_usage import StreamUsage, stream_usage
 from .observing.tracing import open_spans
@@ -314,6 +315,7 @@ __all__ = [
     "pattern_draft",
     "pipeline_overview",
     "pipeline_plan",
+    "plot_operator",
     "render_metrics",
     "run_process",
     "set_document",

@@ -405,6 +405,7 @@ class DocumentKind(Kind):
             kinds get.
         decider: Decides for its operators, on their streams; None: nothing is decided.
         is_asked: Whether its operators answer questions at any time (``check_question``, ``answer_of``).
+        is_plotted: Whether their derived events are values of groups over time (``plotted``).
     """
 
     plural: ClassVar[str]
@@ -415,6 +416,7 @@ class DocumentKind(Kind):
     has_own_resource: ClassVar[bool] = False
     decider: ClassVar[DeciderKind | None] = None
     is_asked: ClassVar[bool] = False
+    is_plotted: ClassVar[bool] = False
 
     def check(self, document: Mapping[str, Any]) -> None:
         """Check the members of a document that need no streams, where this is cheap.
@@ -466,6 +468,10 @@ class DocumentKind(Kind):
     ) -> Mapping[str, Any]:
         """The answer to a question, from the answers of all shards, as plain JSON."""
         return {}
+
+    def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:
+        """The attributes of derived events that make groups, and those that are numbers over time."""
+        return (), ()
 
     def inner_streams(self, name: str) -> Sequence[str]:
         """The derived streams between the parts of an operator, which belong to it."""

@@ -46,6 +46,7 @@ from workflows.formats import read_mapping, read_model
 from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
 from workflows.pictures.drawing import draw
+from workflows.pictures.series import Panel, draw_series
 from workflows.relations.compositional import derive_constraints
 from workflows.relations.cover import minimal_cover
 from workflows.relations.extraction import Extraction, Method
@@ -114,6 +115,7 @@ __all__ = [
     "NormalDuration",
     "OrderSettings",
     "OrderWorkload",
+    "Panel",
     "Parallel",
     "ProcessTree",
     "ReadOptions",
@@ -136,6 +138,7 @@ __all__ = [
     "count_violations",
     "derive_constraints",
     "draw",
+    "draw_series",
     "generate_events",
     "iterate_activities",
     "kind_of",

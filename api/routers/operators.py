@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
+from api.pictures import PICTURE_HEADERS, SVG
 from api.problems import ASKING_RESPONSES
 from api.requests.filters import Now, OlderThan, StreamFilter, shown
 from api.requests.idempotency import IdempotentRoute, once
@@ -24,7 +25,7 @@ from api.schemas.operators import (
     OperatorResults,
 )
 from api.services import Served
-from service import Action, RegisteredOperator, skipped_by
+from service import Action, RegisteredOperator, plot_operator, skipped_by
 from shards import DocumentKind, ResultKind
 from streams import indefinite
 
@@ -60,6 +61,8 @@ def operator_router(kind: DocumentKind) -> APIRouter:
     _add_explanation(router, kind)
     if kind.is_asked:
         _add_asking(router, kind)
+    if kind.is_plotted:
+        _add_plot(router, kind)
     _add_reading(router, kind)
     for action in _ACTIONS:
         _add_move(router, kind, action)
@@ -163,6 +166,24 @@ def _add_asking(router: APIRouter, kind: DocumentKind) -> None:
         questions = services.operator_questions
         asked = await asyncio.to_thread(questions.checked, kind, name, question.document)
         return OperatorAnswerModel.from_domain(await questions.ask(asked))
+
+
+def _add_plot(router: APIRouter, kind: DocumentKind) -> None:
+    @router.get(
+        "/{name:path}/plot.svg",
+        summary=f"Plot {indefinite(kind.name)}",
+        name=f"plot_{kind.name}",
+        response_description="The values of each group over time, as a picture.",
+        response_class=Response,
+        responses={200: {"content": {SVG: {"schema": {"type": "string"}}}}},
+    )
+    def plot(name: str, services: Served) -> Response:
+        """The values in the newest derived events, over time, as SVG: a panel for each value, a line for each group.
+
+        The groups with most events are drawn, eight at most. The picture follows the reader's choice of light or dark.
+        """
+        picture = plot_operator(services.stores, kind, name)
+        return Response(picture, media_type=SVG, headers=PICTURE_HEADERS)
 
 
 def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> None:

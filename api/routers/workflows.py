@@ -9,6 +9,7 @@ import orjson
 from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.errors import UnsupportedMediaType, WrongShape
+from api.pictures import PICTURE_HEADERS, SOURCE_HEADERS, SVG
 from api.requests.bodies import MediaType, RawBody
 from api.requests.form import parse_document
 from api.requests.idempotency import IdempotentRoute, once
@@ -37,12 +38,6 @@ router = APIRouter(prefix="/workflows", tags=["workflows"], route_class=Idempote
 _JSON = "application/json"
 _XML = ("application/xml", "application/bpmn+xml", "text/xml")
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
-_SVG = "image/svg+xml"
-_SOURCE_HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"}
-_PICTURE_HEADERS = {
-    **_SOURCE_HEADERS,
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-}
 _BODY: dict[str, Any] = {
     "required": True,
     "content": {
@@ -160,7 +155,7 @@ def get_workflow_version(name: str, version: int, services: Served, response: Re
 def get_workflow_source(name: str, version: int, services: Served) -> Response:
     """The model exactly as it was uploaded."""
     record, content = services.workflows.source(name, version)
-    return Response(content, media_type=record.media_type, headers={**_SOURCE_HEADERS, "ETag": _etag(record)})
+    return Response(content, media_type=record.media_type, headers={**SOURCE_HEADERS, "ETag": _etag(record)})
 
 
 @router.get("/{name}/constraints", summary="List the constraints of a workflow")
@@ -196,7 +191,7 @@ def compare_workflow_versions(
     "/{name}/picture.svg",
     summary="Draw a workflow",
     response_class=Response,
-    responses={200: {"content": {_SVG: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {SVG: {"schema": {"type": "string"}}}}},
 )
 @bounded
 def draw_workflow(
@@ -222,7 +217,7 @@ def draw_workflow(
     if trace is not None:
         marks = services.workflows.marks_of_trace(name, trace, stream=stream, version=version)
     picture = services.workflows.picture(name, version, marks)
-    return Response(picture, media_type=_SVG, headers=_PICTURE_HEADERS)
+    return Response(picture, media_type=SVG, headers=PICTURE_HEADERS)
 
 
 def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> ModelUpload:

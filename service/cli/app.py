@@ -94,7 +94,8 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     for name in names:
         kind = _KINDS.get(name)
         if kind is not None and not kind.has_own_resource:
-            found = import_module("service.cli.operators").operator_commands(kind.name, name, is_asked=kind.is_asked)
+            commands = import_module("service.cli.operators").operator_commands
+            found = commands(kind.name, name, is_asked=kind.is_asked, is_plotted=kind.is_plotted)
         else:
             module = name.replace("-", "_")
             found = getattr(import_module(f"service.cli.{module}"), module)

@@ -27,7 +27,7 @@ def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
 
 
 def operator_commands(
-    one: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False
+    one: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False, is_plotted: bool = False
 ) -> typer.Typer:
     """The group of commands of a kind that is registered as documents; ``plural`` is also its name in the API."""
     app = typer.Typer(help=f"{plural.capitalize()} of the running service.", no_args_is_help=True)
@@ -38,6 +38,8 @@ def operator_commands(
     _add_explain(app, resource)
     if is_asked:
         _add_ask(app, resource)
+    if is_plotted:
+        _add_plot(app, resource)
     add_moves(
         app,
         resource,
@@ -128,6 +130,24 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
             Table(tuple(found["groups"][0])).show(found["groups"], is_json=False)
         else:
             standard_error.print("no event in the window has these values", markup=False)
+
+
+def _add_plot(app: typer.Typer, resource: Resource) -> None:
+    @app.command("plot", help=f"Plot the values in the newest derived events of {indefinite(resource.one)}, as SVG.")
+    def plot(
+        name: str = argument_of(resource),
+        file: Annotated[
+            Path | None, typer.Argument(metavar="[FILE]", help="The picture (default: standard output).")
+        ] = None,
+        url: Url = None,
+        api_key: ApiKeyOption = None,
+    ) -> None:
+        with calling(url, api_key) as client:
+            picture = client.content(f"{resource.path}/{part(name)}/plot.svg")
+        if file is None:
+            typer.echo(picture.decode())
+        else:
+            file.write_bytes(picture)
 
 
 def _filter(text: str) -> tuple[str, Any]:

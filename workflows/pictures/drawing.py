@@ -13,7 +13,7 @@ from workflows.pictures.layout import laid_out
 from workflows.pictures.lines import line, line_label
 from workflows.pictures.palette import dark_style
 from workflows.pictures.rows import in_rows
-from workflows.pictures.svg import element, number, rectangle, text_lines
+from workflows.pictures.svg import FONT, element, number, rectangle, text_lines
 from workflows.pictures.symbols import Mark, symbol
 from workflows.pictures.text import MOST_IN_TITLE, escaped, shortened
 
@@ -26,7 +26,6 @@ MAX_PIXELS = 4_000.0
 
 _MARGIN = 16.0
 _NOTICE = Rectangle(left=0.0, top=0.0, right=480.0, bottom=60.0)
-_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
 def draw(
@@ -118,7 +117,7 @@ def _picture(
             "width": width * scale,
             "height": height * scale,
             "role": "img",
-            "font-family": _FONT,
+            "font-family": FONT,
         },
         element("title", {}, escaped(name)),
         element("desc", {}, escaped(_description(marks))),

@@ -10,6 +10,8 @@ from workflows.pictures.text import LINE_STEP, escaped
 
 Value = str | float
 
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+
 
 def element(name: str, attributes: dict[str, Value], *children: str) -> str:
     """An element with its attributes, and children that are SVG already."""

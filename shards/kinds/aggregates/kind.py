@@ -51,6 +51,7 @@ class AggregateKind(DocumentKind):
     schema: ClassVar[Mapping[str, Any]] = AGGREGATE_SCHEMA
     holds: ClassVar[str] = "windows"
     is_asked: ClassVar[bool] = True
+    is_plotted: ClassVar[bool] = True
     exercise: ClassVar[str] = "aggregates.asking.exercises:asked"
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
@@ -131,6 +132,13 @@ class AggregateKind(DocumentKind):
             "time_us": found.end_us,
             "indexes": [one["index"] for one in answers],
         }
+
+    def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:
+        """The attributes in ``by``, and the values."""
+        from aggregates import read_aggregate  # noqa: PLC0415 - takes long
+
+        body = read_aggregate(definition.body)
+        return body.by, [one.name for one in body.values]
 
     def feed(self, definition: Definition) -> Feed:
         """The feed into the stream with the aggregate's name."""

@@ -2,9 +2,12 @@
 
 from threading import Event, Thread
 
+import orjson
 import pytest
 
+from service import AlertSink
 from tests.api.routers.test_open_cases import await_job, hold_until, match_until
+from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -95,3 +98,21 @@ def test_an_aggregate_that_does_not_run_answers_nothing(http, check_problem):
     http.post("/v1/aggregates/failed/pause")
     check_problem(http.post("/v1/aggregates/failed/ask", json={}), 400, "operator-not-running")
     check_problem(http.post("/v1/aggregates/nothing/ask", json={}), 404, "unknown-operator")
+
+
+def test_values_over_time_are_plotted(http, stores, clock, check_problem):
+    http.post("/v1/streams", json={"name": "logins", "key": "data.user"})
+    http.post("/v1/aggregates", json=FAILED)
+    assert "no values yet" in http.get("/v1/aggregates/failed/plot.svg").text
+    data = {"user": "<ann>", "n": 101, "worst": 3, "spread": None}
+    event = {"id": "d1", "stream": "logins", "into": "failed", "type": "failed", "time": "2026-01-01T00:00:01Z"}
+    event |= {"key": "ann", "data": data, "pattern": "failed", "version": 1, "source_key": "", "rekeyed": False}
+    AlertSink(stores, clock)([sink_row(kind="derived", stream="logins", id="d1", body=orjson.dumps(event))], 1)
+    answer = http.get("/v1/aggregates/failed/plot.svg")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
+    assert "sandbox" in answer.headers["content-security-policy"]
+    assert (answer.text.count("&lt;ann&gt;"), "<ann>" in answer.text) == (2, False)
+    draft = {**FAILED, "name": "later", "state": "draft"}
+    assert http.post("/v1/aggregates", json=draft).status_code == 201
+    assert "no values yet" in http.get("/v1/aggregates/later/plot.svg").text
+    check_problem(http.get("/v1/aggregates/nothing/plot.svg"), 404, "unknown-operator")

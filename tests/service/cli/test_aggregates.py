@@ -18,6 +18,10 @@ class Answering:
     def __exit__(self, *_):
         return None
 
+    def content(self, path):
+        self.asked.append(path)
+        return b"<svg/>"
+
     def post(self, path, body):
         self.asked.append((path, body))
         return {"groups": self.groups, "events": 3}
@@ -56,3 +60,11 @@ def test_no_group_and_no_form_are_said(call, answering):
     assert "no event" in " ".join(call("aggregates", "ask", "failed")[2].split())
     status, _, err = call("aggregates", "ask", "failed", "--where", "ann")
     assert (status, "region=north" in err) == (2, True)
+
+
+def test_a_plot_is_printed_or_written_to_a_file(call, answering, tmp_path):
+    client = answering([])
+    assert call("aggregates", "plot", "failed")[:2] == (0, "<svg/>\n")
+    assert call("aggregates", "plot", "failed", str(tmp_path / "failed.svg"))[:2] == (0, "")
+    assert (tmp_path / "failed.svg").read_bytes() == b"<svg/>"
+    assert client.asked == ["/aggregates/failed/plot.svg"] * 2

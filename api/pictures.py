@@ -1,0 +1,10 @@
+"""Headers of pictures: the browser executes and fetches nothing of them."""
+
+from __future__ import annotations
+
+SVG = "image/svg+xml"
+SOURCE_HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"}
+PICTURE_HEADERS = {
+    **SOURCE_HEADERS,
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+}
