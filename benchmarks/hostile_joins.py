@@ -42,7 +42,7 @@ from streams.readers import reading_of
 MOST_BYTES = 100_000
 _ROOM_BYTES = 1024**3
 _MOST_CPU_S = 5.0
-_MOST_ENTRIES = 64  # of a shard in a micro-batch, as FORESTALL_PIPELINE__MAX_ENTRIES
+_MOST_ENTRIES = 64  # of a shard in a micro-batch, as FORESTALL_BATCH__MAX_ENTRIES
 _WARMED = range(-40, 0)
 _OTHER = "other"
 _WATCH = {"kind": "pattern", "name": "watch", "stream": _OTHER, "text": "PATTERN watch EVENT A a"}

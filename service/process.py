@@ -15,6 +15,7 @@ from service.errors import SettingsInvalid
 from service.lifetime import end_with_parent
 from service.observing.logs import configure_logs
 from service.settings import Settings, load_settings
+from service.settings_table import unknown_variables
 from streams import ForestallError
 
 STOPPED, FAILED, UNUSABLE_SETTINGS = 0, 1, 2
@@ -42,6 +43,9 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
         return UNUSABLE_SETTINGS
     configure_logs(settings.log_level)
     log = structlog.get_logger(__name__).bind(process=name)
+    if settings.parent_pid is None:  # else the parent process has warned
+        for fault in unknown_variables():
+            log.warning("unknown-setting", error=fault)
     try:
         for number in _SIGNALS:
             signal.signal(number, _stop)

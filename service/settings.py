@@ -446,6 +446,11 @@ def load_settings() -> Settings:
         raise SettingsInvalid("settings cannot be used:\n  " + "\n  ".join(faults), faults=list(faults)) from None
 
 
+def given_variables() -> list[str]:
+    """The variables of the environment with the prefix of settings, sorted."""
+    return sorted(name.upper() for name in os.environ if name.upper().startswith(PREFIX))
+
+
 def is_loopback(host: str) -> bool:
     """Whether a server on this host can be reached from this machine only."""
     if host == "localhost":

@@ -17,7 +17,8 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from service.settings import PREFIX, Settings
+from service.settings import PREFIX, Settings, given_variables
+from streams import did_you_mean
 
 _HIDDEN = "set, not shown"
 _SECRET_NAMES = re.compile(r"secret|password|token|key", re.IGNORECASE)
@@ -39,6 +40,7 @@ _KINDS: dict[Any, str] = {
     set: "JSON list",
     frozenset: "JSON list",
 }
+_OTHERS = {f"{PREFIX}{name}" for name in ("ROLE", "PUBLISH", "TAG")}  # of processes of workers, and of the compose file
 _HEAD = """\
 # All settings
 
@@ -72,6 +74,18 @@ class SettingRow:
 def setting_rows(settings: Settings | None = None) -> list[SettingRow]:
     """All settings in the order of their classes, with the values in force if settings are given."""
     return list(_rows(Settings, settings, ()))
+
+
+def unknown_variables() -> list[str]:
+    """A sentence for each variable of the environment with the prefix of settings that is not a setting."""
+    rows = setting_rows()
+    known = {row.variable for row in rows} | {PREFIX + row.group.upper() for row in rows if row.group}
+    objects = tuple(f"{row.variable}__" for row in rows if row.kind == _KINDS[dict])
+    return [
+        f"{name} is not a setting and has no effect{did_you_mean(name, known)}"
+        for name in given_variables()
+        if name not in known | _OTHERS and not name.startswith(objects)
+    ]
 
 
 def settings_page() -> str:

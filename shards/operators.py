@@ -470,7 +470,7 @@ class DocumentKind(Kind):
         return {}
 
     def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:
-        """The attributes of derived events that make groups, and those that are numbers over time."""
+        """Attributes of derived events for a plot: the names of groups, and the numbers over time."""
         return (), ()
 
     def inner_streams(self, name: str) -> Sequence[str]:

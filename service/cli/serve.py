@@ -19,6 +19,7 @@ from pipeline import check_java
 from service.access.keyring import KeyRing
 from service.access.keys import KeyLibrary
 from service.cli.inputs import standard_error
+from service.cli.settings import warn_of_unknown
 from service.cli.telling import Tell, telling
 from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
 from service.client import ForestallClient
@@ -70,6 +71,7 @@ def serve(
     """Run the whole service until it is interrupted."""
     check_java()
     settings = load_settings()
+    warn_of_unknown()
     require_tracer(settings.tracing)
     number = port or settings.api_port
     _require_free(settings.api_host, number)

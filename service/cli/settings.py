@@ -11,7 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from service.settings import load_settings
-from service.settings_table import setting_rows
+from service.settings_table import setting_rows, unknown_variables
+
+
+def warn_of_unknown() -> None:
+    """Print a warning for each variable of the environment that looks like a setting and is none."""
+    for fault in unknown_variables():
+        typer.echo(f"warning: {fault}", err=True)
 
 
 def settings(
@@ -19,6 +25,7 @@ def settings(
 ) -> None:
     """Print every setting with its current value and source; secrets are hidden."""
     rows = setting_rows(load_settings())
+    warn_of_unknown()
     if json:
         typer.echo(orjson.dumps([asdict(row) for row in rows]).decode())
         return

@@ -26,6 +26,7 @@ from service.errors import (
 from service.migrations import MIGRATIONS, Migration, pending
 from service.observing.tracing import require_tracer
 from service.settings import Settings, TracingSettings, load_settings
+from service.settings_table import unknown_variables
 from service.stores import Client, connect, server_facts
 from streams import Clock, ForestallError
 
@@ -47,7 +48,11 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
         for fault in faults:
             yield problem("settings", str(fault), "correct it, or leave it out; docs/settings.md lists all settings")
         return
-    yield ok("settings", "all are valid")
+    unknown = unknown_variables()
+    if not unknown:
+        yield ok("settings", "all are valid")
+    for fault in unknown:
+        yield warning("settings", fault, "correct or remove it; docs/settings.md lists all settings")
     yield from look_at_tracing(settings.tracing)
     yield from look_at_folder(settings.data_dir)
     yield look_at_master(settings)

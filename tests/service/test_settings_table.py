@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from house import ROOT
 from service.cli import main
 from service.settings import load_settings
-from service.settings_table import _rows, setting_rows, settings_page
+from service.settings_table import _rows, setting_rows, settings_page, unknown_variables
 
 
 @pytest.fixture(autouse=True)
@@ -102,3 +102,17 @@ def test_the_command_prints_values_and_json(monkeypatch, capsys):
 
 def row_of(rows, variable):
     return next(row for row in rows if row["variable"] == variable)
+
+
+def test_variables_that_name_no_setting_are_found_with_the_nearest_one(monkeypatch, capsys):
+    for name in ("API_PROT", "shard", "BATCH", "SPARK__CONF__x", "ROLE"):
+        monkeypatch.setenv(f"FORESTALL_{name}", "{}")
+    assert unknown_variables() == [
+        "FORESTALL_API_PROT is not a setting and has no effect (did you mean FORESTALL_API_PORT?)",
+        "FORESTALL_SHARD is not a setting and has no effect (did you mean FORESTALL_SHARDS?)",
+    ]
+    monkeypatch.delenv("FORESTALL_SPARK__CONF__x")
+    monkeypatch.setattr(sys, "argv", ["forestall", "settings"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "warning: FORESTALL_API_PROT is not a setting" in capsys.readouterr().err

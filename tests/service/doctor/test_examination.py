@@ -113,6 +113,15 @@ def test_every_fault_of_the_settings_is_a_problem_of_its_own(call, monkeypatch):
     assert [text.partition(":")[0] for text in problems] == ["FORESTALL_SHARDS", "FORESTALL_LOG_LEVEL"]
 
 
+def test_a_variable_that_names_no_setting_is_a_warning(call, monkeypatch):
+    monkeypatch.setenv("FORESTALL_SHARD", "3")
+    _, out = call("--json")
+    findings = [finding for finding in orjson.loads(out)["findings"] if finding["subject"] == "settings"]
+    assert [(finding["verdict"], finding["found"]) for finding in findings] == [
+        ("warning", "FORESTALL_SHARD is not a setting and has no effect (did you mean FORESTALL_SHARDS?)")
+    ]
+
+
 def test_spans_are_wanted_and_can_be_had_or_not(monkeypatch):
     assert found("tracing") == []
     monkeypatch.setenv("FORESTALL_TRACING__ENDPOINT", "http://127.0.0.1:4318")
