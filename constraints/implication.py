@@ -15,6 +15,7 @@ from math import prod
 from typing import TypeAlias, get_args
 
 from nfa import (
+    FUNCTIONS,
     Arithmetic,
     Atom,
     Attribute,
@@ -35,7 +36,7 @@ MAX_CASES = 4_096
 MAX_CONSTANTS = 256  # per conjunct; the work grows with the cube of their number
 
 _EXACT = 2**53  # below this, whole numbers are exact float64 values, and rounding keeps their order to constants
-_OWN_CALLS = frozenset({"coalesce", "time", "type", "id"})
+_OWN_CALLS = frozenset({"coalesce", "time", "type", "id", *FUNCTIONS})
 _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _Ordered: TypeAlias = float | str

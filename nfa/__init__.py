@@ -15,6 +15,7 @@ from nfa.comparability import KindsRead, incomparable
 from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.event_expressions import EventExpression, columns_of_events, parse_event_expression
 from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
+from nfa.functions.table import FUNCTIONS
 from nfa.guards.protocol import (
     OTHER,
     BitGoal,
@@ -103,6 +104,7 @@ from nfa.work_bounds import warnings_of
 __all__ = [
     "ANY_TYPE",
     "DECIDED_BY",
+    "FUNCTIONS",
     "MATCHER_FEATURES",
     "MATCH_LIMIT",
     "MAX_REASONED",

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.conditions.predicates import Leaf, evaluate, leaf_of
+from nfa.conditions.predicates import Leaf, Source, evaluate, source_of
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
 from nfa.language.parsing import parse_tree
-from nfa.language.references import NameScope, attributes_of, calls_of, check_references, resolve
+from nfa.language.references import NameScope, attributes_of, check_references, resolve
 from nfa.syntax import (
     AGGREGATES,
     Arithmetic,
@@ -33,6 +33,7 @@ from nfa.syntax import (
     Not,
     Path,
     Position,
+    calls_of,
 )
 
 _NONE: frozenset[str] = frozenset()
@@ -47,7 +48,7 @@ class CombinedCondition:
     It ``reads`` values without duplicates: the alias, and the path of an attribute, ``#time``, ``#type`` or ``#id``.
     """
 
-    reads: tuple[tuple[str, Leaf], ...]
+    reads: tuple[tuple[str, Source], ...]
     _expression: Expression
 
     def holds(self, values: Sequence[tuple[Sequence[Any], NDArray[np.intp]]], size: int) -> NDArray[np.bool_]:
@@ -80,7 +81,7 @@ def parse_condition(text: str, aliases: Collection[str]) -> CombinedCondition:
         _check_calls(expression)
     except PatternRefused as error:
         raise _moved(error, text) from error
-    reads: dict[tuple[str, Leaf], None] = {}
+    reads: dict[tuple[str, Source], None] = {}
     flat = _flat(expression, reads)
     return CombinedCondition(tuple(reads), flat)
 
@@ -113,15 +114,15 @@ def _moved(error: PatternRefused, text: str) -> PatternRefused:
     return PatternRefused(error.reason, what, place)
 
 
-def _path_of(alias: str, leaf: Leaf) -> Path:
+def _path_of(alias: str, leaf: Source) -> Path:
     """The path under which the flattened condition reads an alias' value."""
     return (_OF_EVENT, alias, leaf) if isinstance(leaf, str) else (alias, *leaf)
 
 
-def _flat(expression: Expression, reads: dict[tuple[str, Leaf], None]) -> Expression:
+def _flat(expression: Expression, reads: dict[tuple[str, Source], None]) -> Expression:
     """The expression over a single event that has the values of all events of a combination."""
     again = partial(_flat, reads=reads)
-    leaf = leaf_of(expression)
+    leaf = source_of(expression)
     if leaf is not None:
         alias = next(attributes_of(expression)).of or ""
         reads[alias, leaf] = None

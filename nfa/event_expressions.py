@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, leaves_of
+from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, leaves_of, sources_of
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
 from nfa.language.parsing import parse_tree
-from nfa.language.references import NameScope, attributes_of, calls_of, check_references, resolve
+from nfa.language.references import NameScope, attributes_of, check_references, resolve
 from nfa.syntax import (
     AGGREGATES,
     Arithmetic,
@@ -30,6 +30,7 @@ from nfa.syntax import (
     Negative,
     Not,
     Scalar,
+    calls_of,
 )
 from streams import EventBatch
 
@@ -63,7 +64,7 @@ class EventExpression:
         """Whether the value is true for each of ``size`` rows of plain JSON values, by name in place of events."""
         read: dict[Leaf, Values] = {
             leaf: Values.of(columns[".".join(leaf)])
-            for leaf in leaves_of(self._expression)
+            for leaf in sources_of(self._expression)
             if not isinstance(leaf, str)
         }
         found: list[bool] = evaluate(self._expression, read, size).is_true.tolist()

@@ -163,6 +163,14 @@ def operands_of(expression: Expression) -> tuple[Expression, ...]:
             return expression.arguments
 
 
+def calls_of(expression: Expression) -> Iterator[Call]:
+    """All calls within an expression, outer ones first."""
+    if isinstance(expression, Call):
+        yield expression
+    for operand in operands_of(expression):
+        yield from calls_of(operand)
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """The prefix of a step or of ``EACH``: a condition on the events between two neighbours.

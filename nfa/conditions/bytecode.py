@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.conditions.likeness import ANY_TEXT, like_tokens
-from nfa.conditions.predicates import BatchColumns, Leaf, leaf_of
+from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, leaf_of
+from nfa.conditions.residuals import event_of
 from nfa.conditions.texts import DROPPED, TextPool
 from nfa.conditions.values import FLOAT, TEXT, classified
+from nfa.functions.table import FUNCTIONS
 from nfa.kernels import conditions as kernel
 from nfa.kernels.conditions import NIL, WIDTH, Stack
 from nfa.syntax import (
@@ -228,10 +230,12 @@ class ConditionCompiler:
     def _write_call(self, call: Call, scope: ConditionScope | _EventScope) -> int:
         if call.name == "coalesce":
             return self._write_chain(call.arguments, scope, NIL, kernel.JUMP_UNLESS_NULL)
+        leaf, aliases = leaf_of(call), event_of(call)
+        if leaf is not None and aliases:
+            return self._write_load(leaf, aliases[0], scope)
+        if call.name in FUNCTIONS:
+            return self._write_function(call)
         (argument,) = call.arguments
-        leaf = leaf_of(call)
-        if leaf is not None and isinstance(argument, Attribute):
-            return self._write_load(leaf, argument.of, scope)
         if isinstance(scope, _EventScope):
             raise ValueError(f"{call.name} is inside another function of several events")
         if call.name in AGGREGATES:
@@ -240,6 +244,11 @@ class ConditionCompiler:
             raise ValueError(f"{call.name} has no meaning here")
         place = self._append(kernel.PREVIOUS, _signed(scope.atoms.get(scope.own, 0)))
         return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
+
+    def _write_function(self, call: Call) -> int:
+        """Write a function of constants; a function of one event is a column, and of several is refused before."""
+        (value,) = evaluate(call, {}, 1).to_list()
+        return self._write_constant(value)
 
     def _write_aggregate(self, name: str, argument: Expression, scope: ConditionScope) -> int:
         aliases = {scope.own if alias is None else alias for alias in _aliases_of(argument)} or {scope.own}

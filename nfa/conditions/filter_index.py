@@ -128,7 +128,7 @@ class FilterIndex:
             rows = np.flatnonzero(types == code)
             for slot, cells in enumerate(dimensions if len(rows) else ()):
                 leaf = cells.dimension.leaf
-                column = None if isinstance(leaf, str) else batch.attributes.get(leaf)
+                column = batch.attributes.get(leaf) if isinstance(leaf, tuple) else None
                 if cells.dimension.relation == "=" and column is not None and pa.types.is_string(column.type):
                     found[slot, rows] = cells.of_texts(column.take(column_of(rows)))
                 else:

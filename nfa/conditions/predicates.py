@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from typing import Literal as OneOf
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from nfa.conditions.residuals import split_condition
+from nfa.conditions.calls import called
+from nfa.conditions.residuals import event_of, split_condition, without_alias
 from nfa.conditions.values import Values, all_of, any_of, calculated, compared, first_known, likened, negated
+from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
     ANY_TYPE,
     OF_EVENT,
@@ -37,7 +39,8 @@ from streams import EventBatch, column_of
 
 ALWAYS = 0  # row of the condition that is true for every event
 
-Leaf: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or another value of an event
+Source: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or another value of an event
+Leaf: TypeAlias = Source | Call  # a column of events: stored values, or a function of them, without alias
 Columns: TypeAlias = Mapping[Leaf, Values]
 Types: TypeAlias = tuple[str, ...]
 
@@ -111,7 +114,10 @@ class BatchColumns:
         attributes = self._batch.attributes
         found: dict[Leaf, Values] = {}
         from_json: list[Path] = []
-        for leaf in leaves:
+        computed = [leaf for leaf in leaves if isinstance(leaf, Call)]
+        for leaf in {*leaves, *(source for call in computed for source in sources_of(call))}:
+            if isinstance(leaf, Call):
+                continue
             if isinstance(leaf, str):
                 found[leaf] = self._read_own(rows, leaf)
             elif leaf in attributes:
@@ -122,6 +128,8 @@ class BatchColumns:
             items = self._parsed(rows)
             for path in from_json:
                 found[path] = Values.of(read_paths(items, path))
+        for call in computed:
+            found[call] = evaluate(call, found, len(rows))
         return found
 
     def _read_own(self, rows: NDArray[np.intp], leaf: str) -> Values:
@@ -176,8 +184,8 @@ def read_path(item: Any, path: Path) -> Any:
     return item
 
 
-def leaf_of(expression: Expression) -> Leaf | None:
-    """The column that an attribute, or a function of ``OF_EVENT``, reads; None for other expressions."""
+def source_of(expression: Expression) -> Source | None:
+    """The column of stored values that an attribute, or a function of ``OF_EVENT``, reads; None for others."""
     match expression:
         case Attribute():
             return expression.path
@@ -185,6 +193,25 @@ def leaf_of(expression: Expression) -> Leaf | None:
             return _LEAVES[expression.name]
         case _:
             return None
+
+
+def sources_of(expression: Expression) -> Iterator[Source]:
+    """All columns of stored values that an expression reads, with repeats."""
+    source = source_of(expression)
+    if source is not None:
+        yield source
+    else:
+        for operand in operands_of(expression):
+            yield from sources_of(operand)
+
+
+def leaf_of(expression: Expression) -> Leaf | None:
+    """The column that an expression is: stored values, or a function of one event's values; None for others."""
+    source = source_of(expression)
+    if source is None and isinstance(expression, Call) and expression.name in FUNCTIONS:
+        aliases = event_of(expression)
+        return cast(Call, without_alias(expression, aliases[0])) if aliases else None
+    return source
 
 
 def leaves_of(expression: Expression) -> Iterator[Leaf]:
@@ -239,10 +266,15 @@ def _changed(expression: IsNull | Not | Negative | Like, operand: Values) -> Val
 def _called(call: Call, columns: Columns, size: int) -> Values:
     if call.name == "coalesce":
         return first_known([evaluate(argument, columns, size) for argument in call.arguments])
-    leaf = leaf_of(call)
-    if leaf is None:
+    source = source_of(call)
+    if source is not None:
+        return columns[source]
+    if call.name not in FUNCTIONS:
         raise ValueError(f"{call.name} reads more than the current event")
-    return columns[leaf]
+    if call in columns:
+        return columns[call]
+    arguments = [one.value if isinstance(one, Literal) else evaluate(one, columns, size) for one in call.arguments]
+    return called(FUNCTIONS[call.name], arguments, size)
 
 
 def _sorted_types(atom: Atom) -> Types:

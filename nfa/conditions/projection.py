@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, Protocol, TypeGuard
 
+from nfa.conditions.calls import called_once
 from nfa.conditions.likeness import like_test
 from nfa.conditions.predicates import read_path
 from nfa.conditions.values import BOOLEAN, CALCULATE, COMPARE, NULL, classified
+from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
     AGGREGATES,
     OF_EVENT,
@@ -108,6 +110,8 @@ def _called(call: Call, bindings: Bound) -> Scalar:
     if call.name == "coalesce":
         candidates = (value_in_match(argument, bindings) for argument in call.arguments)
         return next((value for value in candidates if value is not None), None)
+    if call.name in FUNCTIONS:
+        return called_once(FUNCTIONS[call.name], [value_in_match(argument, bindings) for argument in call.arguments])
     (argument,) = call.arguments
     if call.name in OF_EVENT and isinstance(argument, Attribute):
         events = bindings.get(_alias_of(argument), ())

@@ -50,7 +50,21 @@ def is_unary(expression: Expression) -> bool:
             return all(is_unary(operand) for operand in operands_of(expression))
 
 
-def without_alias(expression: Expression, alias: str) -> Expression:
+def event_of(expression: Expression) -> tuple[str | None, ...] | None:
+    """The aliases, at most one, of the single event that an expression reads; None if it reads more than one event."""
+    aliases: dict[str | None, None] = {}
+    rest: list[Expression] = [expression]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, Call) and (part.name == "prev" or part.name in AGGREGATES):
+            return None
+        if isinstance(part, Attribute):
+            aliases[part.of] = None
+        rest += operands_of(part)
+    return tuple(aliases) if len(aliases) < 2 else None
+
+
+def without_alias(expression: Expression, alias: str | None) -> Expression:
     """The expression without the own alias, so that equal conditions of different steps are equal values."""
     match expression:
         case Attribute():

@@ -242,12 +242,12 @@ def calculated(sign: ArithmeticOperator, left: Values, right: Values) -> Values:
     """float64 arithmetic; null for non-numbers, division by zero and overflow."""
     with np.errstate(all="ignore"):
         floats = CALCULATE[sign](left.floats, right.floats)
-    return _of_floats(floats, left.is_number & right.is_number)
+    return of_floats(floats, left.is_number & right.is_number)
 
 
 def negated(operand: Values) -> Values:
     """The negated numbers, as float64."""
-    return _of_floats(-operand.floats, operand.is_number)
+    return of_floats(-operand.floats, operand.is_number)
 
 
 def first_known(operands: Sequence[Values]) -> Values:
@@ -275,7 +275,8 @@ def likened(operand: Values, pattern: str) -> Values:
     return Values.of_truth(is_true, ~is_text)
 
 
-def _of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Values:
+def of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Values:
+    """The numbers that are known and finite; the others are null."""
     is_known = is_known & np.isfinite(floats)
     size = len(floats)
     kinds = np.where(is_known, FLOAT, NULL).astype(np.uint8)

@@ -7,6 +7,7 @@ from itertools import islice
 
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
+from nfa.language.kinds import check_events
 from nfa.language.limits import MAX_STEPS
 from nfa.language.placement import check_placement
 from nfa.language.references import NameScope, check_references, resolve
@@ -30,7 +31,9 @@ def checked(draft: UnresolvedPattern) -> Pattern:
     pattern = replace(draft.pattern, event=resolve_event(event))
     scope = scope_of_match(event)
     if pattern.where is not None:
-        pattern = replace(pattern, where=_seen(pattern.where, scope))
+        where = _seen(pattern.where, scope)
+        check_events(where, None)
+        pattern = replace(pattern, where=where)
     pattern = replace(pattern, returns=_columns(pattern, scope, draft))
     _check_after(draft, scope)
     _check_into(pattern, draft.clauses.get("into", NOWHERE))

@@ -11,7 +11,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from nfa.errors import PatternRefused
-from nfa.language.references import calls_of
+from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
     OF_EVENT,
     Arithmetic,
@@ -24,6 +24,7 @@ from nfa.syntax import (
     Literal,
     Negative,
     Not,
+    calls_of,
     operands_of,
 )
 
@@ -89,6 +90,8 @@ def _of_call(call: Call) -> Kinds:
         return _SOME
     if call.name in OF_EVENT:
         return _NUMBER
+    if call.name in FUNCTIONS:
+        return _NULL if any(_kinds(argument) == _NULL for argument in call.arguments) else _ANY
     if call.name != "coalesce":
         return _ANY
     found: Kinds = frozenset()

@@ -8,7 +8,9 @@ from typing import Literal as OneOf
 from typing import NoReturn, TypeAlias
 
 from nfa.errors import PatternRefused
+from nfa.functions.table import FUNCTIONS as OF_VALUES
 from nfa.language.description import describe_expression
+from nfa.language.kinds import check_kinds
 from nfa.language.words import listed, quoted
 from nfa.syntax import (
     AGGREGATES,
@@ -28,8 +30,9 @@ from nfa.syntax import (
     Not,
     operands_of,
 )
+from streams import did_you_mean
 
-FUNCTIONS = (*AGGREGATES, *OF_EVENT, "prev", "coalesce")
+FUNCTIONS = (*AGGREGATES, *OF_EVENT, "prev", "coalesce", *OF_VALUES)
 
 _Within: TypeAlias = OneOf["aggregate", "prev", None]
 
@@ -63,14 +66,6 @@ def attributes_of(expression: Expression) -> Iterator[Attribute]:
         yield expression
     for operand in operands_of(expression):
         yield from attributes_of(operand)
-
-
-def calls_of(expression: Expression) -> Iterator[Call]:
-    """All calls within an expression, outer ones first."""
-    if isinstance(expression, Call):
-        yield expression
-    for operand in operands_of(expression):
-        yield from calls_of(operand)
 
 
 def resolve(expression: Expression, scope: NameScope) -> Expression:
@@ -148,6 +143,7 @@ def _refuse_bare(attribute: Attribute, alias: str) -> None:
 
 
 def _check(expression: Expression, scope: NameScope, within: _Within) -> None:
+    check_kinds(expression)
     match expression:
         case Attribute():
             if not expression.path:
@@ -195,12 +191,15 @@ def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
         _check_of_event(call, scope, within)
     elif call.name == "prev":
         _check_prev(call, scope, within)
-    elif call.name == "coalesce":
+    elif call.name == "coalesce" or call.name in OF_VALUES:
         for argument in call.arguments:
             _check(argument, scope, within)
     else:
         raise PatternRefused(
-            "unknown-function", f"{call.name} is not a function; use one of {listed(sorted(FUNCTIONS))}", call.position
+            "unknown-function",
+            f"{call.name} is not a function{did_you_mean(call.name, FUNCTIONS)}; use one of "
+            f"{listed(sorted(FUNCTIONS))}",
+            call.position,
         )
 
 

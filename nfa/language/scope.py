@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from nfa.errors import PatternRefused
+from nfa.language.kinds import check_events
 from nfa.language.never_true import check_first_element
 from nfa.language.references import NameScope, attributes_of, check_references, resolve
 from nfa.language.words import quoted
@@ -133,6 +134,7 @@ def _resolved_atom(atom: Atom, view: _View, *, is_positive: bool) -> Atom:
         return atom
     condition: Expression = resolve(atom.condition, scope := view.of(atom, is_positive=is_positive))
     check_references(condition, scope)
+    check_events(condition, atom.alias)
     if is_positive:
         check_first_element(condition)
     return replace(atom, condition=condition)

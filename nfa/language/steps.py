@@ -7,7 +7,7 @@ from functools import partial
 
 from nfa.errors import PatternRefused
 from nfa.language.parsing import parse_tree
-from nfa.language.references import NameScope, calls_of, check_references, resolve
+from nfa.language.references import NameScope, check_references, resolve
 from nfa.language.tree_building import build_step
 from nfa.syntax import (
     AGGREGATES,
@@ -25,6 +25,7 @@ from nfa.syntax import (
     Literal,
     Negative,
     Not,
+    calls_of,
 )
 
 _NONE: frozenset[str] = frozenset()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
 from nfa.language.placement import first_position, trailing_greedy, trailing_items
-from nfa.language.references import attributes_of, calls_of
+from nfa.language.references import attributes_of
 from nfa.language.scope import all_atoms_of
 from nfa.syntax import (
     AGGREGATES,
@@ -22,6 +22,7 @@ from nfa.syntax import (
     Pattern,
     Position,
     Repeat,
+    calls_of,
     operands_of,
     parts_of,
 )

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from nfa.automata.pattern_automaton import Transition
 from nfa.conditions.bytecode import ConditionScope
+from nfa.conditions.predicates import Leaf, leaf_of
+from nfa.conditions.residuals import event_of
 from nfa.kernels.conditions import NIL
-from nfa.syntax import Attribute, Both, Comparison, Expression
-
-Path: TypeAlias = tuple[str, ...]
+from nfa.syntax import Both, Comparison, Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The value under which runs in a state wait: an attribute of the newest event that one of ``atoms`` (bits) bound.
+    """The value under which runs in a state wait: a column of the newest event that one of ``atoms`` (bits) bound.
 
-    For each step from the state, ``asked`` is the attribute of the current event that must equal it.
+    For each step from the state, ``asked`` is the column of the current event that must equal it.
     """
 
-    path: Path = ()
+    leaf: Leaf = ()
     atoms: int = 0
-    asked: Sequence[Path] = field(default_factory=tuple)
+    asked: Sequence[Leaf] = field(default_factory=tuple)
 
 
 def is_plain(transitions: Sequence[Transition]) -> bool:
@@ -43,25 +42,32 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
     """The first equality that all steps from a state, given by condition and scope, require; None without one."""
     found = [equalities(condition, scope) for condition, scope in steps]
-    for path, atoms in found[0] if found else ():
-        if all((path, atoms) in one for one in found):
-            return Key(path=path, atoms=atoms, asked=[one[path, atoms] for one in found])
+    for leaf, atoms in found[0] if found else ():
+        if all((leaf, atoms) in one for one in found):
+            return Key(leaf=leaf, atoms=atoms, asked=[one[leaf, atoms] for one in found])
     return None
 
 
-def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Path, int], Path]:
+def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
     """Equalities that a condition requires: attribute and atoms of an earlier event, the current event's attribute."""
-    found: dict[tuple[Path, int], Path] = {}
+    found: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":
             continue
         for own, other in ((part.left, part.right), (part.right, part.left)):
-            if not isinstance(own, Attribute) or not isinstance(other, Attribute) or not own.path or not other.path:
+            own_leaf, earlier = _column(own), _column(other)
+            if own_leaf is None or earlier is None:
                 continue
-            is_own = own.of is None or own.of == scope.own
-            if not is_own or other.of is None or other.of == scope.own:
+            asked, alias = own_leaf[0], earlier[1]
+            if own_leaf[1] not in (None, scope.own) or alias is None or alias == scope.own:
                 continue
-            atoms = scope.atoms.get(other.of, 0)
-            if atoms and scope.repetitions.get(other.of, NIL) == NIL:
-                found.setdefault((other.path, atoms), own.path)
+            atoms = scope.atoms.get(alias, 0)
+            if atoms and scope.repetitions.get(alias, NIL) == NIL:
+                found.setdefault((earlier[0], atoms), asked)
     return found
+
+
+def _column(expression: Expression) -> tuple[Leaf, str | None] | None:
+    """An attribute, or a function of attributes of one event, and the alias of the event."""
+    leaf, aliases = leaf_of(expression), event_of(expression)
+    return None if not leaf or isinstance(leaf, str) or not aliases else (leaf, aliases[0])

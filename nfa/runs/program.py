@@ -286,9 +286,9 @@ class _Writer:
         parks = not rows["flags"][-1] and not self.is_simultaneous and is_plain(steps)
         key = key_of([(split_condition(atom)[1], scope) for atom, scope in atoms]) if parks else None
         rows["parks"].append(parks)
-        rows["key_column"].append(NIL if key is None else self.columns.number(key.path))
+        rows["key_column"].append(NIL if key is None else self.columns.number(key.leaf))
         rows["key_atoms"].append(0 if key is None else key.atoms)
-        rows["asks"] += [NIL] * len(steps) if key is None else [self.columns.number(path) for path in key.asked]
+        rows["asks"] += [NIL] * len(steps) if key is None else [self.columns.number(leaf) for leaf in key.asked]
         if parks:
             self.parked[-1] += [(first + place, atom.types) for place, (atom, _) in enumerate(atoms)]
 

@@ -42,7 +42,7 @@ REFUSALS = [
     ("A a [time(v) > 3]", "unknown-alias", 11, "write one of a"),
     ("A a RETURN count(v)", "unknown-alias", 18, "write one of a, a dot"),
     ("A a SELECT SKIP TO FIRST b", "unknown-alias", 5, "b is not an alias of a step; skip to one of a"),
-    ("A a [median(v) > 3]", "unknown-function", 6, "use one of avg, coalesce, count, first"),
+    ("A a [median(v) > 3]", "unknown-function", 6, "use one of avg, cidr, coalesce, concat"),
     ("SEQ(A a [v > b.v], B b)", "not-yet-bound", 14, "move the condition to b or to WHERE"),
     ("AND(A a, B b [v > a.v])", "not-yet-bound", 19, "which is not bound before this step"),
     ("OR(A a, B b [v > a.v])", "not-yet-bound", 18, "move the condition to a or to WHERE"),

@@ -9,7 +9,9 @@ from math import isfinite
 from operator import add, mul, sub, truediv
 from typing import TypeAlias
 
+from nfa.conditions.calls import called_once
 from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, classified
+from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
     OF_EVENT,
     Arithmetic,
@@ -208,6 +210,8 @@ def _called(call: Call, scope: DataScope) -> Scalar:
     if call.name == "coalesce":
         values = (value_of(argument, scope) for argument in call.arguments)
         return next((value for value in values if value is not None), None)
+    if call.name in FUNCTIONS:
+        return called_once(FUNCTIONS[call.name], [value_of(argument, scope) for argument in call.arguments])
     (argument,) = call.arguments
     if call.name in OF_EVENT:
         return _of_event(call.name, argument, scope)

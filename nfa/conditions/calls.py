@@ -1,0 +1,77 @@
+"""Calls of functions: over columns of values, and on single values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.conditions.values import BOOLEAN, TEXT, Values, of_floats
+from nfa.functions.function import Function, Kind, Parameter, Result
+from nfa.syntax import Scalar
+
+_KNOWN: Mapping[Kind, Callable[[Values], NDArray[np.bool_]]] = {
+    "text": lambda values: np.equal(values.kinds, TEXT),
+    "number": lambda values: values.is_number,
+    "boolean": lambda values: np.equal(values.kinds, BOOLEAN),
+}
+_COLUMNS: Mapping[Kind, Callable[[Values], Any]] = {
+    "text": lambda values: values.texts.tolist(),
+    "number": lambda values: values.floats,
+    "boolean": lambda values: values.integers != 0,
+}
+
+
+def called(function: Function, arguments: Sequence[Values | Scalar], size: int) -> Values:
+    """The values of a function on ``size`` rows; an argument is a column or, on every row, a plain value."""
+    parameters = function.parameters_of(len(arguments))
+    assert parameters is not None
+    assert function.column is not None
+    given = [
+        (parameter, argument if parameter.fault or isinstance(argument, Values) else Values.of_constant(argument, size))
+        for parameter, argument in zip(parameters, arguments, strict=True)
+    ]
+    is_known = np.ones(size, np.bool_)
+    for parameter, argument in given:
+        is_known &= _KNOWN[parameter.kind](argument) if isinstance(argument, Values) else argument is not None
+    rows = np.flatnonzero(is_known)
+    columns = [_column(parameter, argument, rows, size) for parameter, argument in given]
+    return _spread(_values_of(function.column(*columns)), rows, size) if len(rows) else Values.of_constant(None, size)
+
+
+def called_once(function: Function, arguments: Sequence[Scalar]) -> Scalar:
+    """The value of a function of plain values; null is None."""
+    (value,) = called(function, arguments, 1).to_list()
+    return value
+
+
+def _column(parameter: Parameter, argument: Values | Scalar, rows: NDArray[np.intp], size: int) -> Any:
+    if not isinstance(argument, Values):
+        return argument
+    return _COLUMNS[parameter.kind](argument if len(rows) == size else argument.take(rows))
+
+
+def _values_of(result: Result) -> Values:
+    if not isinstance(result, np.ndarray):
+        return Values.of(result)
+    if result.dtype == np.bool_:
+        return Values.of_truth(result, np.zeros(len(result), np.bool_))
+    return Values.of_integers(result) if result.dtype == np.int64 else of_floats(result, np.ones(len(result), np.bool_))
+
+
+def _spread(values: Values, rows: NDArray[np.intp], size: int) -> Values:
+    """The values on some of ``size`` rows, and null on the others."""
+    if len(rows) == size:
+        return values
+    places = np.zeros(size, np.intp)
+    places[rows] = np.arange(len(rows))
+    spread = values.take(places)
+    is_null = np.ones(size, np.bool_)
+    is_null[rows] = False
+    spread.kinds[is_null] = 0
+    spread.integers[is_null] = 0
+    spread.floats[is_null] = 0.0
+    spread.texts[is_null] = ""
+    return spread

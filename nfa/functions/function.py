@@ -1,0 +1,85 @@
+"""The entry of a function: parameters, kind of the result, evaluation over columns, and documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from typing import Literal as OneOf
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind: TypeAlias = OneOf["text", "number", "boolean", "time", "any"]
+"""The kind of a value: a ``time`` is a number of microseconds or a text with a date, ``any`` depends on the events."""
+
+Result: TypeAlias = Sequence[Any] | NDArray[Any]
+"""Plain values, of which None is null; or an array of int64, bool, or float64, where what is not finite is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a function.
+
+    Attributes:
+        name: As the documentation calls it.
+        kind: Values of another kind are null.
+        fault: For a parameter that takes a constant: why it does not take a certain one, or None. Without: any value.
+    """
+
+    name: str
+    kind: Kind
+    fault: Callable[[Any], str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function whose arguments come from one event; null if an argument is null.
+
+    Attributes:
+        optional: The number of parameters, from the last one backwards, that may be left out.
+        is_repeated: Whether the last parameter may be given several times.
+        column: The results for rows without nulls. It takes one column per argument: a list of texts, float64, bool, or
+            int64 microseconds for times; and constants as they are. None: an operator on values that may be null.
+        summary: One sentence for the documentation.
+        examples: Expressions and their values, as texts of the language.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    optional: int = 0
+    is_repeated: bool = False
+    result: Kind
+    column: Callable[..., Result] | None
+    summary: str
+    examples: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """The call with the names of its parameters, as in ``substr(text, start, [length])``."""
+        first = len(self.parameters) - self.optional
+        names = [one.name if place < first else f"[{one.name}]" for place, one in enumerate(self.parameters)]
+        return f"{self.name}({', '.join(names)}{', …' if self.is_repeated else ''})"
+
+    def parameters_of(self, number: int) -> tuple[Parameter, ...] | None:
+        """The parameter of each of a number of arguments; None if the function does not take so many."""
+        most = len(self.parameters)
+        if number > most and self.is_repeated:
+            return self.parameters + self.parameters[-1:] * (number - most)
+        return self.parameters[:number] if most - self.optional <= number <= most else None
+
+
+def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
+    """The evaluation over columns of a function of single values."""
+
+    def column(*columns: Any) -> Result:
+        lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in columns]
+        return [function(*row) for row in zip(*lists, strict=True)]
+
+    return column
+
+
+def of_each_distinct(function: Callable[[str], Any], texts: Sequence[str]) -> list[Any]:
+    """The values of a function of one text, which is called once for each distinct text."""
+    known = {text: function(text) for text in dict.fromkeys(texts)}
+    return [known[text] for text in texts]

@@ -1,0 +1,165 @@
+"""Functions of texts. Their characters are code points; case and white space are those of Unicode, as in Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nfa.functions.function import Function, Parameter, Result, of_each, of_each_distinct
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_TEXT = Parameter("text", "text")
+_PART = Parameter("part", "text")
+
+
+def _part_of(text: str, start: float, length: float | None = None) -> str | None:
+    """The characters from a place on, which is counted from 1 or, negative, from the end; None for other numbers."""
+    if start != int(start) or start == 0 or (length is not None and (length != int(length) or length < 0)):
+        return None
+    first = int(start) - 1 if start > 0 else max(0, len(text) + int(start))
+    return text[first:] if length is None else text[first : first + int(length)]
+
+
+def _matches(texts: Sequence[str], pattern: str) -> NDArray[np.bool_]:
+    """RE2 by way of Arrow: linear in the text, whatever the expression. It knows no surrogates: they are U+FFFD."""
+    known = pa.array([_SURROGATES.sub("\ufffd", text) for text in texts], pa.string())
+    found: NDArray[np.bool_] = pc.match_substring_regex(known, pattern).to_numpy(zero_copy_only=False)
+    return found.astype(np.bool_)
+
+
+def _fault_of_expression(pattern: Any) -> str | None:
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern)
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+        reason = str(error).removeprefix("Invalid regular expression: ")
+        return f"it is no regular expression of RE2 ({reason}); RE2 has neither references back nor look-around"
+    return None
+
+
+def _in_networks(texts: Sequence[str], *networks: str) -> Result:
+    wanted = [ip_network(network, strict=False) for network in networks]
+
+    def is_in(text: str) -> bool | None:
+        try:
+            address = ip_address(text)
+        except ValueError:
+            return None
+        return any(address in network for network in wanted)
+
+    return of_each_distinct(is_in, texts)
+
+
+def _fault_of_network(network: Any) -> str | None:
+    try:
+        ip_network(network, strict=False)
+    except ValueError as error:
+        return f"it is no network ({error}); write one such as '10.0.0.0/8'"
+    return None
+
+
+FUNCTIONS = (
+    Function(
+        name="lower",
+        parameters=(_TEXT,),
+        result="text",
+        column=of_each(str.lower),
+        summary="The text in lower case.",
+        examples=(("lower('Äpfel')", "'äpfel'"),),
+    ),
+    Function(
+        name="upper",
+        parameters=(_TEXT,),
+        result="text",
+        column=of_each(str.upper),
+        summary="The text in upper case.",
+        examples=(("upper('straße')", "'STRASSE'"),),
+    ),
+    Function(
+        name="trim",
+        parameters=(_TEXT,),
+        result="text",
+        column=of_each(str.strip),
+        summary="The text without white space at both ends.",
+        examples=(("trim('  a b ')", "'a b'"),),
+    ),
+    Function(
+        name="length",
+        parameters=(_TEXT,),
+        result="number",
+        column=of_each(len),
+        summary="The number of characters.",
+        examples=(("length('Äpfel')", "5"), ("length('')", "0")),
+    ),
+    Function(
+        name="substr",
+        parameters=(_TEXT, Parameter("start", "number"), Parameter("length", "number")),
+        optional=1,
+        result="text",
+        column=of_each(_part_of),
+        summary="The characters from `start` on, at most `length`. `start` counts from 1, or from the end if it is "
+        "negative; null for 0, for fractions and for a negative length.",
+        examples=(
+            ("substr('DE-4711', 4)", "'4711'"),
+            ("substr('DE-4711', 1, 2)", "'DE'"),
+            ("substr('abc', -1)", "'c'"),
+        ),
+    ),
+    Function(
+        name="concat",
+        parameters=(_TEXT,),
+        is_repeated=True,
+        result="text",
+        column=of_each(lambda *parts: "".join(parts)),
+        summary="The texts one after the other.",
+        examples=(("concat('DE', '-', '4711')", "'DE-4711'"), ("concat('DE', NULL)", "NULL")),
+    ),
+    Function(
+        name="contains",
+        parameters=(_TEXT, _PART),
+        result="boolean",
+        column=of_each(str.__contains__),
+        summary="Whether the text contains another.",
+        examples=(("contains('gift card', 'card')", "TRUE"), ("contains('gift', 'Gift')", "FALSE")),
+    ),
+    Function(
+        name="starts_with",
+        parameters=(_TEXT, _PART),
+        result="boolean",
+        column=of_each(str.startswith),
+        summary="Whether the text begins with another.",
+        examples=(("starts_with('DE-4711', 'DE')", "TRUE"),),
+    ),
+    Function(
+        name="ends_with",
+        parameters=(_TEXT, _PART),
+        result="boolean",
+        column=of_each(str.endswith),
+        summary="Whether the text ends with another.",
+        examples=(("ends_with('a@example.org', '.com')", "FALSE"),),
+    ),
+    Function(
+        name="matches",
+        parameters=(_TEXT, Parameter("expression", "text", _fault_of_expression)),
+        result="boolean",
+        column=_matches,
+        summary="Whether a part of the text matches a regular expression of RE2, which takes time linear in the text; "
+        "`^` and `$` are the ends of the text.",
+        examples=(("matches('DE-4711', '^[A-Z]{2}-[0-9]+$')", "TRUE"), ("matches('a', '^$')", "FALSE")),
+    ),
+    Function(
+        name="cidr",
+        parameters=(Parameter("address", "text"), Parameter("network", "text", _fault_of_network)),
+        is_repeated=True,
+        result="boolean",
+        column=_in_networks,
+        summary="Whether an IPv4 or IPv6 address is in one of the networks; null if the text is no address.",
+        examples=(("cidr('10.1.2.3', '10.0.0.0/8', 'fd00::/8')", "TRUE"), ("cidr('here', '10.0.0.0/8')", "NULL")),
+    ),
+)

@@ -1,0 +1,161 @@
+"""Kinds of values that expressions have in any event, and refusals of functions whose arguments cannot have theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from nfa.conditions.residuals import event_of, without_alias
+from nfa.errors import PatternRefused
+from nfa.functions.function import Function, Kind
+from nfa.functions.table import FUNCTIONS
+from nfa.language.description import describe_expression
+from nfa.syntax import (
+    Arithmetic,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    InList,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Position,
+    calls_of,
+    operands_of,
+)
+
+_WORDS: Mapping[Kind, str] = {
+    "text": "a text",
+    "number": "a number",
+    "boolean": "a condition",
+    "time": "a time (microseconds such as time(a), or a text with a date)",
+}
+_FITTING: Mapping[Kind, frozenset[Kind]] = {
+    "time": frozenset(["any", "time", "number", "text"]),
+    "any": frozenset(_WORDS) | {"any"},
+}
+_OF_CALLS: Mapping[str, Kind] = {
+    "time": "number",
+    "count": "number",
+    "sum": "number",
+    "avg": "number",
+    "type": "text",
+    "id": "text",
+    "key": "text",
+}
+
+
+def kind_of(expression: Expression) -> Kind:
+    """The kind of value that an expression has unless it is null; ``any`` where it depends on the events."""
+    match expression:
+        case Literal():
+            return _of_constant(expression)
+        case Attribute():
+            return "any"
+        case Arithmetic() | Negative():
+            return "number"
+        case Call():
+            function = FUNCTIONS.get(expression.name)
+            return _OF_CALLS.get(expression.name, "any") if function is None else function.result
+        case _:
+            return "boolean"
+
+
+def check_kinds(expression: Expression) -> None:
+    """Refuse an operator or a function with an argument that certainly does not fit, beside or within a function."""
+    match expression:
+        case Call() if expression.name in FUNCTIONS:
+            _check_arguments(expression, FUNCTIONS[expression.name])
+        case Comparison():
+            _check_comparison(expression, [expression.left, expression.right])
+        case InList():
+            _check_comparison(expression, [expression.operand, *expression.values])
+        case Arithmetic() | Negative() | Both() | Either() | Not() | Like():
+            wanted: Kind = "text" if isinstance(expression, Like) else kind_of(expression)
+            for operand in operands_of(expression):
+                if isinstance(operand, Call) and operand.name in FUNCTIONS and kind_of(operand) not in ("any", wanted):
+                    _refuse(
+                        f"{describe_expression(expression)} needs {_WORDS[wanted]}, and {describe_expression(operand)} "
+                        f"is {_WORDS[kind_of(operand)]}",
+                        operand.position,
+                    )
+        case _:
+            pass
+
+
+def check_events(condition: Expression, own: str | None) -> None:
+    """Refuse, in a condition between steps, a function whose arguments are of several events."""
+    for call in calls_of(condition if own is None else without_alias(condition, own)):
+        if call.name in FUNCTIONS and event_of(call) is None:
+            _refuse(
+                f"the arguments of {describe_expression(call)} are of several events; between steps, compare what "
+                "functions of each event give, or return the value in RETURN",
+                call.position,
+            )
+
+
+def _check_arguments(call: Call, function: Function) -> None:
+    parameters = function.parameters_of(len(call.arguments))
+    if parameters is None:
+        _refuse(f"{call.name} has {len(call.arguments)} arguments here; write {function.signature}", call.position)
+    for parameter, argument in zip(parameters, call.arguments, strict=True):
+        position, kind = _position_of(argument) or call.position, kind_of(argument)
+        if parameter.fault is not None and not isinstance(argument, Literal):
+            _refuse(
+                f"{parameter.name} of {function.signature} is a constant, and {describe_expression(argument)} is not; "
+                "write its value",
+                position,
+            )
+        if kind not in _FITTING.get(parameter.kind, ("any", parameter.kind)):
+            _refuse(
+                f"{parameter.name} of {function.signature} is {_WORDS[parameter.kind]}, and "
+                f"{describe_expression(argument)} is {_WORDS[kind]}; write {_WORDS[parameter.kind]}, or an attribute "
+                "that has one",
+                position,
+            )
+        if parameter.fault is not None and isinstance(argument, Literal):
+            fault = f"write {_WORDS[parameter.kind]}" if argument.value is None else parameter.fault(argument.value)
+            if fault is not None:
+                _refuse(f"{parameter.name} of {function.name} is {describe_expression(argument)}: {fault}", position)
+
+
+def _check_comparison(expression: Comparison | InList, sides: Sequence[Expression]) -> None:
+    """Refuse a comparison of a function's result with a value of another kind, which is always null."""
+    first = next((side for side in sides if isinstance(side, Call) and side.name in FUNCTIONS), None)
+    if first is None or kind_of(first) == "any":
+        return
+    for side in sides:
+        if kind_of(side) not in ("any", kind_of(first)):
+            _refuse(
+                f"{describe_expression(first)} is {_WORDS[kind_of(first)]}, and {describe_expression(side)} "
+                f"{_WORDS[kind_of(side)]}: comparing them is always null; compare values of one kind",
+                first.position,
+            )
+
+
+def _of_constant(literal: Literal) -> Kind:
+    match literal.value:
+        case None:
+            return "any"
+        case bool():
+            return "boolean"
+        case str():
+            return "text"
+        case _:
+            return "number"
+
+
+def _position_of(expression: Expression) -> Position | None:
+    """The place of the first name or function in an expression."""
+    if isinstance(expression, Attribute | Call):
+        return expression.position
+    places = (_position_of(operand) for operand in operands_of(expression))
+    return next((place for place in places if place is not None), None)
+
+
+def _refuse(message: str, position: Position) -> NoReturn:
+    raise PatternRefused("function", message, position)
