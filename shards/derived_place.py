@@ -128,7 +128,7 @@ class DerivedPlace(Place):
         if len(batch):
             for host in self._hosts.values():
                 if host.names or not self._is_merged:
-                    yield entry, self.metering.process(host, batch)
+                    yield entry, self.metering.process(host, self._given(batch))
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
         """Take out the waiting events before a time, or all of them, in order."""

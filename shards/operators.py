@@ -33,6 +33,7 @@ from streams import (
     Start,
     StreamDeclaration,
 )
+from streams.tables import Tables
 
 LATENESS = "lateness"
 """The name of the decider of a stream that measures its lateness (``lateness: auto``)."""
@@ -321,6 +322,9 @@ class Host(Running):
         Raises:
             ForestallError: The constraints are refused; nothing has changed.
         """
+
+    def read_tables(self, tables: Tables) -> None:
+        """Let results that no event completes read these tables; events are processed with tables of their own."""
 
     @property
     def traces(self) -> Traces | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,6 +45,7 @@ from streams import (
     lateness_summary,
     shown_time,
 )
+from streams.tables import Tables
 
 _READ = ("key", "keys", "ties", "derived")
 _LATE = {"drop": "late_dropped", "dead_letter": "late_dead_lettered", "process": "late_processed"}
@@ -138,6 +139,7 @@ class Place:
         self._lags = Lags()
         self._counts = dict.fromkeys(_LATE.values(), 0)
         self.metering = UNMETERED
+        self._tables = Tables()
 
     @property
     def costs(self) -> dict[str, tuple[Cost, Collection[str]]]:
@@ -172,6 +174,7 @@ class Place:
         """
         if kind not in self._hosts:
             self._hosts[kind] = known_kind(kind, self._kinds).host(self._declaration, self._route)
+            self._hosts[kind].read_tables(self._tables)
         return self._hosts[kind]
 
     def start(self, definition: Definition, start: Start) -> None:
@@ -300,6 +303,16 @@ class Place:
         for host in self._hosts.values():
             host.follow(record)
 
+    def read_tables(self, tables: Tables) -> None:
+        """Let lookups read these tables from here on."""
+        self._tables = tables
+        for host in self._hosts.values():
+            host.read_tables(tables)
+
+    def _given(self, batch: EventBatch) -> EventBatch:
+        """A batch as hosts get it, with the tables that its lookups read."""
+        return replace(batch, tables=self._tables) if self._tables.versions else batch
+
     @property
     def is_timed(self) -> bool:
         """Whether passing time has an effect."""
@@ -315,7 +328,7 @@ class Place:
         if self._buffer is None:
             for host in self._hosts.values():
                 for last, batch in _in_order(batches, host.newest_us, is_timed=is_timed or host.waits_for_time):
-                    yield entries[last], self.metering.process(host, batch)
+                    yield entries[last], self.metering.process(host, self._given(batch))
             return
         batch = EventBatch.joined(batches)
         if self._measured is not None and not self._route:  # measured once per event: each comes by the correlation key
@@ -444,7 +457,7 @@ class Place:
         watermark_us = None if self._buffer is None else self._buffer.watermark_us
         for host in self._hosts.values():
             if len(batch):
-                yield entry, self.metering.process(host, batch)
+                yield entry, self.metering.process(host, self._given(batch))
             newest_us = host.newest_us
             if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
                 yield entry, self.metering.advance_time(host, watermark_us)
@@ -469,7 +482,7 @@ class Place:
             entry = entries[owners[row]]
             yield from self._released(entry, buffer.push(batch.slice(first, row - first)))
             for host in self._hosts.values():
-                yield entry, self.metering.process(host, batch.slice(row, 1))
+                yield entry, self.metering.process(host, self._given(batch.slice(row, 1)))
             first = row + 1
         yield from self._released(entries[-1], buffer.push(batch.slice(first)))
 

@@ -29,6 +29,7 @@ from shards.errors import EntryQuarantined, SavedStateError
 from shards.feeds import Feeds
 from shards.format_1 import from_format_1
 from shards.kinds import KINDS_BY_NAME
+from shards.lookups import tables_after
 from shards.metering import UNMETERED, Cost, Metering
 from shards.operators import (
     Host,
@@ -68,12 +69,16 @@ from streams import (
     StreamDeclaration,
     StreamOff,
     StreamOn,
+    TableOff,
+    TableOn,
+    TableRow,
     Tick,
     TraceEnd,
     decode_control,
     position_order,
     shard_of,
 )
+from streams.tables import TableFiles, Tables
 
 _BEGINNING = "0-0"
 NO_FEEDS = Feeds({})
@@ -100,6 +105,7 @@ class ShardState:
         kinds: Mapping[str, Kind] = KINDS_BY_NAME,
         feeds: Feeds = NO_FEEDS,
         stops: Stops | None = None,
+        tables: Tables | None = None,
     ) -> None:
         self._stops = stops or Stops()
         self._kinds = kinds
@@ -114,6 +120,7 @@ class ShardState:
         self._policy: Policy = OldestFirst()
         self._metering = UNMETERED
         self._render: Renderer = own_results
+        self._read_tables(tables or Tables())
 
     def render(self, renderer: Renderer) -> None:
         """Set the function that makes results of outputs; not part of the saved state."""
@@ -294,7 +301,7 @@ class ShardState:
         """
         body = self.dump()
         for shard in range(self._shard, new_shards, shards):
-            part, is_first = ShardState.load(body, self._kinds), shard == self._shard
+            part, is_first = ShardState.load(body, self._kinds, self._tables.files), shard == self._shard
 
             def is_kept(hashes: NDArray[np.uint64], home: int = shard) -> NDArray[np.bool_]:
                 is_stranger = shard_of(hashes, shards) != self._shard  # the own key of an event that has no usable one
@@ -304,7 +311,8 @@ class ShardState:
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)
             at, stops = (self._position, part._stops) if is_first else (_BEGINNING, None)
-            yield ShardState(shard, position=at, places=part._places, kinds=self._kinds, feeds=part.feeds, stops=stops)
+            kept = {"kinds": self._kinds, "tables": self._tables}
+            yield ShardState(shard, position=at, places=part._places, feeds=part.feeds, stops=stops, **kept)
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
@@ -312,16 +320,19 @@ class ShardState:
         head = {"shard": self._shard, "position": self._position, "places": [place_head for place_head, _ in saved]}
         head |= {"stops": self._stops.to_json()} if self._stops else {}
         head |= {"feeds": self.feeds.to_json()} if self.feeds.of else {}
+        head |= {"tables": self._tables.to_json()} if self._tables.versions else {}
         sections = {f"{number}/{name}": body for number, (_, own) in enumerate(saved) for name, body in own.items()}
         return pack(head, sections)
 
     @classmethod
-    def load(cls, body: bytes, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> ShardState:
-        """Load the state that ``dump`` returned in this or the previous release.
+    def load(
+        cls, body: bytes, kinds: Mapping[str, Kind] = KINDS_BY_NAME, files: TableFiles | None = None
+    ) -> ShardState:
+        """Load the state that ``dump`` returned in this or the previous release; ``files`` has its tables.
 
         Raises:
             SavedStateError: The bytes are damaged, or a part is of a version that this release does not know.
-            StateLost: A file that the state names is missing.
+            StateLost: A file or a table that the state names is missing.
         """
         version, head, sections = unpack(body)
         if version == 1:
@@ -338,7 +349,8 @@ class ShardState:
         named = {(place.declaration.name, place.route): place for place in places}
         feeds = Feeds.from_json(head.get("feeds", []))
         stops, at = Stops(head.get("stops", ())), head["position"]
-        return cls(head["shard"], position=at, places=named, kinds=kinds, feeds=feeds, stops=stops)
+        tables = Tables.from_json(head.get("tables", ()), files or TableFiles())
+        return cls(head["shard"], position=at, places=named, kinds=kinds, feeds=feeds, stops=stops, tables=tables)
 
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = batches_of) -> list[RowBlock]:
         """Match the events of entries, those of one place after another."""
@@ -408,7 +420,7 @@ class ShardState:
             raise ControlRecordError(
                 f"{entry.kind} record of stream {entry.stream!r} cannot be applied: {type(error).__name__}: {error}"
             ) from error
-        if isinstance(record, StreamOff):
+        if isinstance(record, StreamOff | TableOn | TableOff | TableRow):
             return ()
         steps = self._started(entry) if isinstance(record, OperatorOn) else self._of_time(record, entry)
         return self._derivation.follow(entry, steps)
@@ -462,6 +474,14 @@ class ShardState:
                 self._stop(kind, name, entry)
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
+            case TableOn() | TableOff() | TableRow():
+                self._read_tables(tables_after(self._tables, record))
+
+    def _read_tables(self, tables: Tables) -> None:
+        """Let every place read these tables from here on."""
+        self._tables = tables
+        for place in self._places.values():
+            place.read_tables(tables)
 
     def _declare(self, declaration: StreamDeclaration, entry: Entry) -> None:
         """Create the place of a new stream, or check that a known stream accepts the declaration."""
@@ -534,6 +554,7 @@ class ShardState:
     def _enter(self, key: _PlaceKey, place: Place) -> None:
         self._places[key] = place
         place.metering = self._metering
+        place.read_tables(self._tables)
         self._routes.setdefault(key[0], {})[key[1]] = None
 
     def _routed(self, entry: Entry) -> Place:

@@ -22,6 +22,7 @@ from streams.errors import BatchFormatError
 from streams.event import Event
 from streams.hashing import key_hash, key_of, shard_of
 from streams.keys import AttributePath, Path, place_for
+from streams.tables import Tables
 
 FORMAT_VERSION = 1
 ARRIVALS_VERSION = 2
@@ -63,11 +64,13 @@ class EventBatch:
         attributes: Attribute columns decoded beforehand, by path such as ``("price",)``: Arrow arrays of bool, int64,
             float64 or string, one value per row. A path that is missing here is read from ``data``.
         arrivals: Numbers that rise in the order in which the events of the stream arrived; None: not known.
+        tables: The tables that lookups of the events read; None: there are none. Not part of the wire form.
     """
 
     columns: pa.RecordBatch
     attributes: Mapping[tuple[str, ...], pa.Array] = field(default_factory=dict)
     arrivals: NDArray[np.int64] | None = field(default=None, compare=False)
+    tables: Tables | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return cast(int, self.columns.num_rows)
@@ -176,13 +179,13 @@ class EventBatch:
         size = len(self) - offset if length is None else length
         attributes = {path: column.slice(offset, size) for path, column in self.attributes.items()}
         arrivals = None if self.arrivals is None else self.arrivals[offset : offset + size]
-        return EventBatch(self.columns.slice(offset, size), attributes, arrivals)
+        return EventBatch(self.columns.slice(offset, size), attributes, arrivals, self.tables)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> EventBatch:
         """The given rows, in the given order."""
         places = column_of(rows)
         attributes = {path: column.take(places) for path, column in self.attributes.items()}
-        return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows))
+        return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows), self.tables)
 
     def numbered(self, first: int) -> EventBatch:
         """The batch with arrival numbers from ``first`` on, which rise in the order of the rows."""
@@ -258,7 +261,7 @@ class EventBatch:
             "key_hash": pa.array([hashes[key] for key in found], pa.uint64()),
         }
         arrays = [changed.get(name, taken.column(name)) for name in SCHEMA.names]
-        return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+        return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), tables=self.tables)
 
     def to_bytes(self) -> bytes:
         """Wire form: one Arrow IPC stream."""

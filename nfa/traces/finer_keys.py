@@ -84,7 +84,7 @@ def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch,
     place = taken.schema.get_field_index("key_hash")
     field = taken.schema.field(place)
     attributes = {path: column.take(column_of(rows)) for path, column in batch.attributes.items()}
-    finer = EventBatch(taken.set_column(place, field, pa.array(hashes, pa.uint64())), attributes)
+    finer = EventBatch(taken.set_column(place, field, pa.array(hashes, pa.uint64())), attributes, tables=batch.tables)
     return finer, batch.key_hashes[rows], rows
 
 

@@ -13,12 +13,13 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, cast, get_
 import orjson
 
 from streams.declaration import StreamDeclaration
-from streams.errors import ControlRecordError
+from streams.errors import ControlRecordError, ForestallError
 from streams.key_ranges import KeyRange
 from streams.log.keys_closed import KeysClosed
 from streams.log.members import Members
 from streams.log.operators import Definition, Input
 from streams.log.records import RecordKind
+from streams.tables import TableVersion
 from streams.work_budget import USUAL_BUDGET, WorkBudget
 
 FORMAT_VERSION = 1
@@ -241,6 +242,62 @@ class ConstraintsOn:
         return cls(name=members.text("name"), version=members.version(), document=members.json_object("document"))
 
 
+@dataclass(frozen=True, slots=True)
+class TableOn:
+    """Lookups read this version of a table from here on; the record belongs to no stream, and concerns all."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.TABLE_ON
+
+    table: TableVersion
+
+    def to_json(self) -> dict[str, Any]:
+        return self.table.to_json()
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        digest, _, _ = members.text("digest"), members.json_object("columns"), members.text("name")
+        try:
+            return cls(TableVersion.from_json(members.all))
+        except (ForestallError, LookupError, TypeError, ValueError) as error:
+            raise members.error("digest", f"the table {digest} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class TableOff(_Named):
+    """A table ends here; a later ``TableOn`` begins it anew."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.TABLE_OFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """One row of a table changes here, as the next version of the table.
+
+    Attributes:
+        key: As ``streams.tables.key_texts`` makes it.
+        row: The values of the columns in their order; None: the row is removed.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.TABLE_ROW
+
+    name: str
+    version: int
+    key: str
+    row: tuple[Any, ...] | None
+
+    def to_json(self) -> dict[str, Any]:
+        row = None if self.row is None else list(self.row)
+        return {"name": self.name, "version": self.version, "key": self.key, "row": row}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        row = members.get("row")
+        if row is not None and not isinstance(row, list):
+            raise members.error("row", f"row is {row!r}; it must be a list of values or null")
+        key, version = members.text("key"), members.version()
+        return cls(name=members.text("name"), version=version, key=key, row=None if row is None else tuple(row))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """The stream's event time has reached a time.
@@ -426,6 +483,9 @@ CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (
     OperatorOff,
     OperatorPause,
     ConstraintsOn,
+    TableOn,
+    TableOff,
+    TableRow,
     Tick,
     TraceEnd,
     Punctuation,

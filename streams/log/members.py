@@ -20,6 +20,11 @@ class Members:
     def __contains__(self, name: str) -> bool:
         return name in self._found
 
+    @property
+    def all(self) -> Mapping[str, Any]:
+        """All members."""
+        return self._found
+
     def get(self, name: str) -> Any:
         """The raw value of a member; None if it is missing."""
         return self._found.get(name)

@@ -1,0 +1,166 @@
+"""The tables that hold at a place of the log: of each name one version, or in runs over past events several by time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.columns.arrow_columns import column_of
+from streams.nearest import did_you_mean, listed
+from streams.tables.errors import TableUnknown
+from streams.tables.files import TableFiles
+from streams.tables.form import VALUE_TYPES, TableForm, TableVersion
+from streams.tables.mapped import MappedTable, key_texts
+
+Row: TypeAlias = Sequence[Any] | None
+"""The values of a changed row in the order of the columns; None: it was removed."""
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A version with its rows, and the rows that were changed since by their keys."""
+
+    version: TableVersion
+    table: MappedTable
+    changes: Mapping[str, Row] = field(default_factory=dict)
+
+    @cached_property
+    def _changed(self) -> tuple[MappedTable, NDArray[np.bool_]]:
+        """The changed rows as a table, and which of them still exist."""
+        form = self.version.form
+        rows = [[None] * len(form.columns) if row is None else row for row in self.changes.values()]
+        columns = [
+            pa.array([row[at] for row in rows], VALUE_TYPES[kind]) for at, kind in enumerate(form.columns.values())
+        ]
+        keys = pa.array(list(self.changes), pa.string())
+        return MappedTable.of_keys(form, columns, keys), np.array([row is not None for row in self.changes.values()])
+
+    def found(self, column: str | None, keys: pa.Array) -> pa.Array:
+        """The value of a column for each key, or whether it has a row; see ``Tables.looked_up``."""
+        if column is not None and column not in self.version.form.columns:
+            return pa.nulls(len(keys))
+        rows = self.table.find(keys)
+        if not self.changes:
+            return _values(self.table, rows, column, keys)
+        changed, exists = self._changed
+        own = changed.find(keys)
+        is_own = own >= 0
+        own[is_own & ~exists[own]] = -1
+        return pc.if_else(
+            column_of(is_own), _values(changed, own, column, keys), _values(self.table, rows, column, keys)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        changes = {key: None if row is None else list(row) for key, row in self.changes.items()}
+        return {**self.version.to_json(), **({"changes": changes} if changes else {})}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a place of the log; a change makes another value, so batches keep the tables they were read with.
+
+    Attributes:
+        files: Opens the content of tables.
+        versions: Of each name one version, or those that hold from an event time on, in the order of these times.
+    """
+
+    files: TableFiles = field(default_factory=TableFiles)
+    versions: Mapping[str, tuple[_Open, ...]] = field(default_factory=dict)
+
+    def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
+        """The tables after a new version, which replaces the others unless it holds from an event time on.
+
+        Raises:
+            TableMissing: Its content cannot be found.
+        """
+        opened = _Open(version, self.files.open(version.digest), changes or {})
+        earlier = () if version.since_us is None else self.versions.get(version.name, ())
+        return self._with(version.name, (*earlier, opened))
+
+    def with_row(self, name: str, key: str, row: Row) -> Self:
+        """The tables after a change of one row.
+
+        Raises:
+            TableUnknown: There is no such table.
+        """
+        require_table(self.versions, name)
+        *earlier, last = self.versions[name]
+        return self._with(name, (*earlier, _Open(last.version, last.table, {**last.changes, key: row})))
+
+    def without(self, name: str) -> Self:
+        """The tables after one was removed."""
+        return type(self)(self.files, {other: some for other, some in self.versions.items() if other != name})
+
+    def _with(self, name: str, versions: tuple[_Open, ...]) -> Self:
+        return type(self)(self.files, {**self.versions, name: versions})
+
+    @property
+    def forms(self) -> dict[str, TableForm]:
+        """The form of each table."""
+        return {name: some[-1].version.form for name, some in self.versions.items()}
+
+    def looked_up(
+        self, name: str, column: str | None, keys: Sequence[pa.Array], times_us: NDArray[np.int64]
+    ) -> pa.Array:
+        """The value of a column for each key; null for a null key, a key without row, and an unknown table or column.
+
+        Args:
+            name: The table.
+            column: None: whether the key has a row; null for a null key.
+            keys: The columns of the key, of texts or whole numbers.
+            times_us: The time of each row; versions that hold from a time on are chosen by it.
+        """
+        versions, texts = self.versions.get(name, ()), key_texts(keys)
+        if not versions:
+            return pa.nulls(len(texts))
+        if len(versions) == 1:
+            return versions[0].found(column, texts)
+        begins = np.array([one.version.since_us for one in versions[1:]], np.int64)
+        chosen = np.searchsorted(begins, times_us, side="right")
+        parts = [one.found(column, texts) for one in versions]
+        rows = column_of(chosen * len(texts) + np.arange(len(texts)))
+        return pa.concat_arrays([part.cast(parts[-1].type, safe=False) for part in parts]).take(rows)
+
+    def to_json(self) -> list[Any]:
+        """As plain JSON."""
+        return [one.to_json() for some in self.versions.values() for one in some]
+
+    @classmethod
+    def from_json(cls, found: Iterable[Mapping[str, Any]], files: TableFiles) -> Self:
+        """Read the JSON form of ``to_json``; the content of the tables is opened."""
+        tables = cls(files)
+        for one in found:
+            tables = tables.with_version(TableVersion.from_json(one), one.get("changes"))
+        return tables
+
+
+def require_table(known: Mapping[str, Any], name: str) -> None:
+    """Check that a table exists; raises ``TableUnknown``."""
+    if name not in known:
+        others = f"tables are {listed(sorted(known))}" if known else "there are no tables"
+        raise TableUnknown(f"no table is called {name!r}{did_you_mean(name, known)}; {others}", table=name)
+
+
+def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int) -> None:
+    """Check a lookup with a number of keys; column None: whether the key has a row.
+
+    Raises:
+        TableUnknown: There is no table of this name.
+        TableColumnUnknown: The table has no such column, or another number of key columns.
+    """
+    require_table(forms, name)
+    forms[name].require(name, column, keys)
+
+
+def _values(table: MappedTable, rows: NDArray[np.int64], column: str | None, keys: pa.Array) -> pa.Array:
+    """The values of rows, null for -1; column None: whether the row exists, null for a null key."""
+    if column is None:
+        return pc.if_else(keys.is_null(), pa.scalar(None, pa.bool_()), column_of(rows >= 0))
+    return table.column(column).take(pa.array(rows, mask=rows < 0))

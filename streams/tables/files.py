@@ -1,0 +1,152 @@
+"""The files of tables in the cache folder of this user and machine, found by the digest of their content.
+
+A table's rows are an Arrow file, its index is made beside it once. Processes map both into memory, so that all of them
+share one copy. Files that are missing are fetched from the store, and files unused for 30 days are removed.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pyarrow as pa
+
+from streams.kept.folder import kept_folder, make_kept_folder, note_use
+from streams.kept.replaced_files import replacing
+from streams.tables.errors import TableMissing
+from streams.tables.form import TableForm
+from streams.tables.mapped import MappedTable, form_in, keys_in, slots_of
+
+Fetch: TypeAlias = Callable[[str, BinaryIO], bool]
+"""Writes the content with a digest into a file; whether the store has it."""
+
+STORED = "forestall:table:"
+"""Prefix of a table's key in the store, before its digest; the value is a list of compressed pieces."""
+
+_ROWS, _INDEX, _DRAFT = ".arrow", ".index", ".tmp"
+_DIGEST_BYTES = 20
+_PIECE_BYTES = 1 << 22
+_SIZE_BYTES = 4
+_CODEC = "zstd"
+
+
+def fetching(read: Callable[[str, int], bytes | None]) -> Fetch:
+    """The function that gets tables from a store whose lists are read by key and place."""
+
+    def fetch(digest: str, file: BinaryIO) -> bool:
+        place = 0
+        while (piece := read(f"{STORED}{digest}", place)) is not None:
+            size = int.from_bytes(piece[:_SIZE_BYTES], "little")
+            file.write(pa.decompress(piece[_SIZE_BYTES:], size, codec=_CODEC, asbytes=True))
+            place += 1
+        return place > 0
+
+    return fetch
+
+
+def pieces_of_file(path: Path) -> Iterator[bytes]:
+    """The content of a file as a store keeps it."""
+    with path.open("rb") as file:
+        while part := file.read(_PIECE_BYTES):
+            yield len(part).to_bytes(_SIZE_BYTES, "little") + pa.compress(part, codec=_CODEC, asbytes=True)
+
+
+class TableFiles:
+    """Opens tables by digest.
+
+    ``fetch``: gets the content of missing files; None: the folder must have them.
+    """
+
+    def __init__(self, fetch: Fetch | None = None) -> None:
+        self._fetch = fetch
+        self._open: WeakValueDictionary[str, MappedTable] = WeakValueDictionary()
+
+    def open(self, digest: str) -> MappedTable:
+        """The table with a digest.
+
+        Raises:
+            TableMissing: Neither the folder nor the store has it.
+        """
+        table = self._open.get(digest)
+        if table is None:
+            table = self._open[digest] = _mapped(self.path(digest))
+        return table
+
+    def path(self, digest: str) -> Path:
+        """The file of a table's rows, which is fetched if it is missing."""
+        path = _folder() / f"{digest}{_ROWS}"
+        if not path.exists():
+            self._get(digest)
+        note_use(path)
+        return path
+
+    def _get(self, digest: str) -> None:
+        with draft_file() as draft:
+            with draft.open("wb") as file:
+                is_found = self._fetch is not None and self._fetch(digest, file)
+            if not is_found or _digest_of(draft) != digest:
+                raise TableMissing(f"the content of a table, {digest}, is neither on this machine nor in the store")
+            keep_draft(draft)
+
+
+@contextmanager
+def draft_file() -> Iterator[Path]:
+    """A file in the cache folder, which is removed after the block unless it was kept."""
+    folder = _folder()
+    make_kept_folder(folder)
+    handle, name = tempfile.mkstemp(_DRAFT, dir=folder)
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def keep_draft(draft: Path) -> tuple[str, int]:
+    """Move the rows of a table to their place, with their index; returns the digest, and the first repeated row or -1.
+
+    Nothing is moved if a key is repeated.
+    """
+    form, rows = _read(draft)
+    slots, repeated = slots_of(keys_in(form, rows))
+    digest = _digest_of(draft)
+    if repeated < 0:
+        path = _folder() / f"{digest}{_ROWS}"
+        with replacing(path.with_suffix(_INDEX), is_durable=False) as file:
+            slots.tofile(file)
+        draft.replace(path)
+    return digest, repeated
+
+
+def _mapped(path: Path) -> MappedTable:
+    form, rows = _read(path)
+    index = path.with_suffix(_INDEX)
+    if not index.exists():
+        with replacing(index, is_durable=False) as file:
+            slots_of(keys_in(form, rows))[0].tofile(file)
+    note_use(index)
+    return MappedTable.of_rows(form, rows, np.memmap(index, np.uint32, "r"))
+
+
+def _read(path: Path) -> tuple[TableForm, pa.RecordBatch]:
+    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+        return form_in(reader.schema), reader.get_batch(0)
+
+
+def _digest_of(path: Path) -> str:
+    found = blake2b(digest_size=_DIGEST_BYTES)
+    with path.open("rb") as file:
+        while part := file.read(_PIECE_BYTES):
+            found.update(part)
+    return found.hexdigest()
+
+
+def _folder() -> Path:
+    return kept_folder("tables")

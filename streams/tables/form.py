@@ -1,0 +1,149 @@
+"""The form of a table: its columns with their types, and its key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import pyarrow as pa
+
+from streams.nearest import did_you_mean
+from streams.tables.errors import TableColumnUnknown, TableRefused
+
+ValueType: TypeAlias = Literal["text", "integer", "number", "boolean", "time"]
+VALUE_TYPES: Mapping[ValueType, pa.DataType] = {
+    "text": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "boolean": pa.bool_(),
+    "time": pa.int64(),
+}
+"""The types of columns, and their Arrow types; a time is stored in microseconds UTC, as ``time(a)`` gives it."""
+
+MOST_COLUMNS = 200
+_MOST_NAME = 200
+_KEYS = ("text", "integer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWish:
+    """What the owner of a table declares: its key, and types of columns; other types are inferred from the rows."""
+
+    key: tuple[str, ...]
+    types: Mapping[str, ValueType] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.key or len(set(self.key)) != len(self.key):
+            raise TableRefused("a table has a key of one or several different columns; name them", field="key")
+        for name, kind in self.types.items():
+            if kind not in VALUE_TYPES:
+                raise TableRefused(
+                    f"columns: the type {kind!r} of {name!r} is unknown; types are {', '.join(get_args(ValueType))}",
+                    field="columns",
+                )
+
+    def form(self, names: Sequence[str], inferred: Mapping[str, ValueType]) -> TableForm:
+        """The form of a table with these columns.
+
+        Raises:
+            TableRefused: A declared column is missing, or a column cannot be a key.
+        """
+        for name in (*self.key, *self.types):
+            if name not in names:
+                raise TableRefused(
+                    f"the rows have no column {name!r}{did_you_mean(name, names)}; they have {', '.join(names)}",
+                    column=name,
+                )
+        columns: dict[str, ValueType] = {
+            name: self.types.get(name) or ("text" if name in self.key else inferred[name]) for name in names
+        }
+        return TableForm(key=self.key, columns=columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableForm:
+    """The columns of a table in their order, those of the key included, with their types."""
+
+    key: tuple[str, ...]
+    columns: Mapping[str, ValueType]
+
+    def __post_init__(self) -> None:
+        if len(self.columns) > MOST_COLUMNS:
+            raise TableRefused(f"the rows have {len(self.columns)} columns; a table has at most {MOST_COLUMNS}")
+        for name in self.columns:
+            if not name.strip() or len(name) > _MOST_NAME or not name.isprintable():
+                raise TableRefused(
+                    f"{name[:_MOST_NAME]!r} is not a name of a column: it has 1 to {_MOST_NAME} printable characters",
+                    column=name[:_MOST_NAME],
+                )
+        for name in self.key:
+            if self.columns[name] not in _KEYS:
+                raise TableRefused(
+                    f"the column {name!r} has the type {self.columns[name]}; keys are text or integer", column=name
+                )
+
+    def require(self, table: str, column: str | None, keys: int) -> None:
+        """Check a lookup with a number of keys; column None: only whether the row exists.
+
+        Raises:
+            TableColumnUnknown: The table has no such column, or another number of key columns.
+        """
+        if column is not None and column not in self.columns:
+            advice = did_you_mean(column, list(self.columns))
+            raise TableColumnUnknown(
+                f"the table {table!r} has no column {column!r}{advice}; it has {', '.join(self.columns)}", column=column
+            )
+        if keys != len(self.key):
+            wanted = "1 key" if len(self.key) == 1 else f"{len(self.key)} keys"
+            raise TableColumnUnknown(f"the table {table!r} is looked up by {wanted}: {', '.join(self.key)}; got {keys}")
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {"key": list(self.key), "columns": dict(self.columns)}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """Read the JSON form of ``to_json``."""
+        return cls(key=tuple(found["key"]), columns=dict(found["columns"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableVersion:
+    """A version of a table: its form, and the digest by which its content is found.
+
+    Attributes:
+        version: Counts from 1 for each name and never repeats.
+        since_us: In a run over past events, the event time from which the version is read; None: from its place of the
+            log on.
+    """
+
+    name: str
+    version: int
+    form: TableForm
+    digest: str
+    rows: int
+    since_us: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            **self.form.to_json(),
+            "digest": self.digest,
+            "rows": self.rows,
+            **({} if self.since_us is None else {"since": self.since_us}),
+        }
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """Read the JSON form of ``to_json``."""
+        return cls(
+            name=found["name"],
+            version=found["version"],
+            form=TableForm.from_json(found),
+            digest=found["digest"],
+            rows=found["rows"],
+            since_us=found.get("since"),
+        )

@@ -1,0 +1,127 @@
+"""A table that is searched: its rows as one Arrow batch, and the index of its keys, both mapped into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.columns.texts import borders_of, bytes_of, joined_texts
+from streams.tables.form import VALUE_TYPES, TableForm
+
+_FORM = b"forestall.table"
+_LEAST_SLOTS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class MappedTable:
+    """The columns of a table and the index of its keys.
+
+    Attributes:
+        columns: In the order of the form.
+        keys: The keys of the rows, as ``key_texts`` makes them.
+        slots: See ``streams.kernels.key_index``.
+    """
+
+    form: TableForm
+    columns: Sequence[pa.Array]
+    keys: pa.Array
+    slots: NDArray[np.uint32]
+
+    @classmethod
+    def of_rows(cls, form: TableForm, rows: pa.RecordBatch, slots: NDArray[np.uint32]) -> Self:
+        """The table of a file."""
+        return cls(form, rows.columns[: len(form.columns)], keys_in(form, rows), slots)
+
+    @classmethod
+    def of_keys(cls, form: TableForm, columns: Sequence[pa.Array], keys: pa.Array) -> Self:
+        """A table in memory; its keys are different."""
+        return cls(form, columns, keys, slots_of(keys)[0])
+
+    @cached_property
+    def _keys(self) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+        return _bytes_and_borders(self.keys)
+
+    def find(self, keys: pa.Array) -> NDArray[np.int64]:
+        """The row of each key, as ``key_texts`` makes them; -1 for a null or a key without row."""
+        from streams.kernels.key_index import find_keys  # noqa: PLC0415 - loads the compiler
+
+        found = np.full(len(keys), -1, np.int64)
+        if len(keys) and len(self.keys):
+            room = np.empty(len(keys), np.uint64)
+            find_keys(*self._keys, self.slots, *_bytes_and_borders(keys), room, found)
+            if keys.null_count:
+                found[np.asarray(keys.is_null())] = -1
+        return found
+
+    def column(self, name: str) -> pa.Array:
+        """The values of a column."""
+        return self.columns[list(self.form.columns).index(name)]
+
+
+def schema_of(form: TableForm) -> pa.Schema:
+    """The schema of a table's rows; its metadata has the form."""
+    fields = [pa.field(name, VALUE_TYPES[kind]) for name, kind in form.columns.items()]
+    if not _has_own_texts(form):
+        fields.append(pa.field("", pa.string()))
+    return pa.schema(fields, metadata={_FORM: orjson.dumps(form.to_json())})
+
+
+def form_in(schema: pa.Schema) -> TableForm:
+    """The form in the metadata of ``schema_of``."""
+    return TableForm.from_json(orjson.loads(schema.metadata[_FORM]))
+
+
+def rows_of(form: TableForm, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+    """The rows of a table from the columns of its form; the key is null where a part of it is null or empty."""
+    if not _has_own_texts(form):
+        by_name = dict(zip(form.columns, columns, strict=True))
+        columns = [*columns, key_texts([by_name[name] for name in form.key])]
+    return pa.RecordBatch.from_arrays(list(columns), schema=schema_of(form))
+
+
+def keys_in(form: TableForm, rows: pa.RecordBatch) -> pa.Array:
+    """The keys of rows as texts."""
+    return rows.column(list(form.columns).index(form.key[0]) if _has_own_texts(form) else len(form.columns))
+
+
+def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
+    """Keys as texts, of columns of texts or whole numbers; null where a part is null or an empty text.
+
+    JSON has one kind of number and identifiers are written as either, so the number 17 is the key ``17``. Of several
+    parts, all but the last follow their length.
+    """
+    texts = [part if pa.types.is_string(part.type) else part.cast(pa.string()) for part in parts]
+    texts = [pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, pa.string()), text) for text in texts]
+    joined = [piece for text in texts[:-1] for piece in (pc.binary_length(text).cast(pa.string()), ":", text)]
+    return joined_texts([*joined, texts[-1]]) if joined else texts[0]
+
+
+def slots_of(keys: pa.Array) -> tuple[NDArray[np.uint32], int]:
+    """The index of keys, and the first row whose key an earlier row has, or -1."""
+    from streams.kernels.key_index import index_keys  # noqa: PLC0415 - loads the compiler
+
+    slots = np.zeros(max(_LEAST_SLOTS, 1 << (2 * len(keys) - 1).bit_length() if len(keys) else 0), np.uint32)
+    repeated = index_keys(*_bytes_and_borders(keys), slots)
+    return slots, int(repeated)
+
+
+def _has_own_texts(form: TableForm) -> bool:
+    """Whether the key is one column of texts."""
+    return len(form.key) == 1 and form.columns[form.key[0]] == "text"
+
+
+def _bytes_and_borders(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """The bytes of a column of texts, and its offsets from 0 on; both read-only, as numba compiles for one kind."""
+    borders = borders_of(texts)
+    borders = borders if borders[0] == 0 else borders - borders[0]
+    data = np.frombuffer(bytes_of(texts), np.uint8)
+    data.flags.writeable = borders.flags.writeable = False
+    return data, borders

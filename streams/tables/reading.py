@@ -1,0 +1,109 @@
+"""Reads the rows of a table from CSV, JSON lines or Parquet into its file, portion by portion as Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams.showing import shown
+from streams.tables.errors import TableRefused
+from streams.tables.files import draft_file, keep_draft
+from streams.tables.form import TableForm, TableVersion, TableWish
+from streams.tables.mapped import keys_in, rows_of, schema_of
+from streams.tables.portions import Portion, csv_portions, json_portions, parquet_portions, refused_at
+
+TableFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
+
+_READERS: Mapping[TableFormat, Callable[[Path, TableWish], Iterator[Portion]]] = {
+    "csv": csv_portions,
+    "jsonl": json_portions,
+    "parquet": parquet_portions,
+}
+_FIRST: Mapping[TableFormat, tuple[str, int]] = {"csv": ("line", 2), "jsonl": ("line", 1), "parquet": ("row", 1)}
+
+
+class TableLimits(NamedTuple):
+    """The greatest size of a table."""
+
+    rows: int = 10_000_000
+    size_bytes: int = 1 << 30
+
+
+def format_of(name: str) -> TableFormat:
+    """The format of a file by its name; ``TableRefused`` if its ending is not one of a table."""
+    found = Path(name).suffix.lower().removeprefix(".").replace("ndjson", "jsonl")
+    for kind in get_args(TableFormat):
+        if kind == found:
+            return kind
+    raise TableRefused(f"{name}: the file of a table ends in .csv, .jsonl or .parquet", field="file")
+
+
+def keep_table(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimits) -> TableVersion:
+    """Read the rows of a table and keep them in the cache folder; returns version 0 of a table without a name.
+
+    Raises:
+        TableRefused: The rows cannot be read, do not have the declared types, repeat a key, or are too many; the
+            message names line and column.
+    """
+    with draft_file() as parts, draft_file() as draft:
+        form = _write_parts(path, kind, wish, limits, parts)
+        rows = _write_whole(parts, draft, form)
+        digest, repeated = keep_draft(draft)
+        if repeated >= 0:
+            raise _repeats(draft, form, repeated, _FIRST[kind])
+    return TableVersion(name="", version=0, form=form, digest=digest, rows=rows)
+
+
+def _write_parts(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimits, parts: Path) -> TableForm:
+    """Write the rows, as Arrow batches one after another; returns their form."""
+    portions = _READERS[kind](path, wish)
+    portion = next(portions, None)
+    if portion is None:
+        raise TableRefused("the file is empty; a table has at least one row, or a first line of CSV with its columns")
+    form, rows, size_bytes = portion.form, 0, 0
+    with closing(pa.ipc.new_stream(str(parts), schema_of(form))) as writer:
+        while portion is not None:
+            batch = rows_of(form, portion.columns)
+            _require_keys(form, keys_in(form, batch), portion)
+            rows, size_bytes = rows + len(batch), size_bytes + batch.nbytes
+            if rows > limits.rows:
+                raise TableRefused(f"the table has more than {limits.rows:,} rows, the most that are taken")
+            if size_bytes > limits.size_bytes:
+                raise TableRefused(f"the table needs more than {limits.size_bytes:,} bytes, the most that are taken")
+            writer.write_batch(batch)
+            portion = next(portions, None)
+    return form
+
+
+def _write_whole(parts: Path, draft: Path, form: TableForm) -> int:
+    """Write the rows as one batch, so that each column is one piece of the mapped file; returns their number."""
+    with pa.memory_map(str(parts)) as source, pa.ipc.open_stream(source) as reader:
+        (batch,) = reader.read_all().combine_chunks().to_batches() or [
+            pa.RecordBatch.from_pylist([], schema=schema_of(form))
+        ]
+        with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return len(batch)
+
+
+def _require_keys(form: TableForm, keys: pa.Array, portion: Portion) -> None:
+    is_bad = np.asarray(pc.equal(pc.binary_length(keys.fill_null("")), 0))
+    if is_bad.any():
+        raise portion.refusal(int(is_bad.argmax()), "the key is null or empty; every row has a key", form.key[0])
+
+
+def _repeats(draft: Path, form: TableForm, row: int, place: tuple[str, int]) -> TableRefused:
+    """The error about a row whose key an earlier row has."""
+    unit, first = place
+    with pa.memory_map(str(draft)) as source, pa.ipc.open_file(source) as reader:
+        keys = keys_in(form, reader.get_batch(0))
+        key = keys[row].as_py()
+        earlier = pc.index(keys, pa.scalar(key, pa.string())).as_py()
+    reason = f"the key {shown(key)} is in {unit} {first + earlier} already; every row has a key of its own"
+    return refused_at(unit, first + row, reason, form.key[0])

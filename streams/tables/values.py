@@ -1,0 +1,146 @@
+"""Values of a column in its type: whole columns at once, and one by one where a fault must be found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams.errors import EventRejected
+from streams.showing import shown
+from streams.tables.form import VALUE_TYPES, ValueType
+from streams.timestamps import parse_time
+
+_INT64 = range(-(2**63), 2**63)
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_PLAIN: Mapping[ValueType, str] = {  # a leading zero marks an identifier
+    "integer": r"^(?:0|-?[1-9][0-9]{0,17})$",
+    "number": r"^-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?$",
+    "boolean": r"^(?:true|false)$",
+}
+_EXAMPLES: Mapping[ValueType, str] = {
+    "text": "a text",
+    "integer": "a whole number of 64 bits, such as 17",
+    "number": "a number, such as 17.5",
+    "boolean": "true or false",
+    "time": "a time, such as 2026-01-31T09:30:00Z, or a date",
+}
+
+
+class Unfit(ValueError):
+    """A value does not have the type of its column; ``row`` is its place in the column."""
+
+    def __init__(self, row: int, value: Any, kind: ValueType) -> None:
+        super().__init__(f"{shown(value)} is not {_EXAMPLES[kind]}")
+        self.row = row
+
+
+def type_of_texts(texts: pa.Array) -> ValueType:
+    """The type of a column of CSV; identifiers with leading zeros stay texts."""
+    if texts.null_count < len(texts):
+        for kind, form in _PLAIN.items():
+            if pc.all(pc.match_substring_regex(texts, form)).as_py():
+                return kind
+    return "text"
+
+
+def type_of_values(values: list[Any]) -> ValueType:
+    """The type of JSON values; that of nulls is text."""
+    types = set(map(type, values)) - {type(None)}
+    if types == {bool}:
+        return "boolean"
+    if types and types <= {int, float}:
+        return "integer" if types == {int} else "number"
+    return "text"
+
+
+def type_in_arrow(kind: pa.DataType) -> ValueType | None:
+    """The type of a column of Parquet; None: it holds other values than a table."""
+    tests: Mapping[ValueType, Callable[[pa.DataType], bool]] = {
+        "boolean": pa.types.is_boolean,
+        "integer": pa.types.is_integer,
+        "number": lambda one: pa.types.is_floating(one) or pa.types.is_decimal(one),
+        "time": lambda one: pa.types.is_timestamp(one) or pa.types.is_date(one),
+        "text": lambda one: pa.types.is_string(one) or pa.types.is_large_string(one) or pa.types.is_null(one),
+    }
+    if pa.types.is_dictionary(kind):
+        return type_in_arrow(kind.value_type)
+    return next((name for name, test in tests.items() if test(kind)), None)
+
+
+def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
+    """A column of texts in its type; raises ``Unfit``."""
+    if kind == "text":
+        return texts
+    with suppress(pa.ArrowInvalid):
+        if kind == "time":
+            return texts.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        if not texts.null_count < len(texts) or pc.all(pc.match_substring_regex(texts, _PLAIN[kind])).as_py():
+            return texts.cast(VALUE_TYPES[kind])
+    return of_values([None if text is None else _from_text(text, kind) for text in texts.to_pylist()], kind)
+
+
+def of_values(values: list[Any], kind: ValueType, *, takes_numbers: bool = False) -> pa.Array:
+    """JSON values as a column; ``takes_numbers``: whole numbers are texts, too; raises ``Unfit``."""
+    found = []
+    for row, value in enumerate(values):
+        fitted = None if value is None else _fitted(value, kind, takes_numbers=takes_numbers)
+        if fitted is None and value is not None:
+            raise Unfit(row, value, kind)
+        found.append(fitted)
+    return pa.array(found, VALUE_TYPES[kind])
+
+
+def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
+    """A column of Parquet in the type of the table; raises ``Unfit`` or ``ArrowInvalid``."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    own = type_in_arrow(values.type)
+    if own == "text":
+        return of_texts(values.cast(pa.string()), kind)
+    if kind == "time":
+        return values.cast(pa.timestamp("us")).cast(pa.int64()) if own == "time" else values.cast(pa.int64())
+    if own == "time" or (own != kind and (own, kind) not in (("integer", "number"), ("integer", "text"))):
+        raise pa.ArrowInvalid(f"values are of the type {values.type}, the column is of the type {kind}")
+    found = values.cast(VALUE_TYPES[kind], safe=not pa.types.is_decimal(values.type))
+    return pc.if_else(pc.is_finite(found), found, pa.scalar(None, found.type)) if kind == "number" else found
+
+
+def _from_text(text: str, kind: ValueType) -> Any:
+    """The value that a text is in CSV; the text itself if it is none of the kind."""
+    if kind == "integer" and _INTEGER.fullmatch(text):
+        return int(text)
+    if kind == "number" and _NUMBER.fullmatch(text):
+        return float(text)
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    return text
+
+
+def _fitted(value: Any, kind: ValueType, *, takes_numbers: bool) -> Any:
+    """The value as its column stores it; None if it does not fit."""
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if isinstance(value, float) and value.is_integer() and kind == "integer":
+        value, is_integer = int(value), True
+    match kind:
+        case "text":
+            return str(value) if isinstance(value, str) or (takes_numbers and is_integer) else None
+        case "integer":
+            return value if is_integer and value in _INT64 else None
+        case "number":
+            number = float(value) if (is_integer and abs(value) < 10**300) or isinstance(value, float) else np.inf
+            return number if np.isfinite(number) else None
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case "time":
+            with suppress(EventRejected):
+                is_date = isinstance(value, str) and _DATE.fullmatch(value)
+                return parse_time(f"{value}T00:00:00Z" if is_date else value)
+            return None
