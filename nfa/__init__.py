@@ -12,6 +12,7 @@ from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
 from nfa.combinations import CombinedCondition, parse_condition
 from nfa.comparability import KindsRead, incomparable
+from nfa.conditions.lookups import Lookup
 from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.event_expressions import EventExpression, columns_of_events, parse_event_expression
 from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
@@ -34,6 +35,7 @@ from nfa.language.description import describe_atom, describe_expression, describ
 from nfa.language.json_form import pattern_to_json
 from nfa.language.json_reading import pattern_from_json
 from nfa.language.keys import has_key, require_key
+from nfa.language.lookups import lookups_in
 from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.language.steps import parse_step
 from nfa.language.strangers import all_types_of, attributes_by_types, unknown_types
@@ -153,6 +155,7 @@ __all__ = [
     "LaneOutput",
     "Like",
     "Literal",
+    "Lookup",
     "Match",
     "MatchColumns",
     "MatchOutput",
@@ -199,6 +202,7 @@ __all__ = [
     "has_key",
     "incomparable",
     "is_coarse",
+    "lookups_in",
     "match_order",
     "matcher_features",
     "matching_exercise",

@@ -105,7 +105,6 @@ class ShardState:
         kinds: Mapping[str, Kind] = KINDS_BY_NAME,
         feeds: Feeds = NO_FEEDS,
         stops: Stops | None = None,
-        tables: Tables | None = None,
     ) -> None:
         self._stops = stops or Stops()
         self._kinds = kinds
@@ -120,7 +119,7 @@ class ShardState:
         self._policy: Policy = OldestFirst()
         self._metering = UNMETERED
         self._render: Renderer = own_results
-        self._read_tables(tables or Tables())
+        self._tables = Tables()
 
     def render(self, renderer: Renderer) -> None:
         """Set the function that makes results of outputs; not part of the saved state."""
@@ -136,6 +135,12 @@ class ShardState:
     def schedule(self, policy: Policy) -> None:
         """Set the policy that chooses among places; it changes no result, and is not part of the saved state."""
         self._policy = policy
+
+    def read_tables(self, tables: Tables) -> None:
+        """Let lookups read these tables from here on."""
+        self._tables = tables
+        for place in self._places.values():
+            place.read_tables(tables)
 
     def meter(self, metering: Metering) -> None:
         """Measure the hosts from now on; not part of the saved state."""
@@ -311,8 +316,9 @@ class ShardState:
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)
             at, stops = (self._position, part._stops) if is_first else (_BEGINNING, None)
-            kept = {"kinds": self._kinds, "tables": self._tables}
-            yield ShardState(shard, position=at, places=part._places, feeds=part.feeds, stops=stops, **kept)
+            made = ShardState(shard, position=at, places=part._places, kinds=self._kinds, feeds=part.feeds, stops=stops)
+            made.read_tables(self._tables)
+            yield made
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
@@ -349,8 +355,9 @@ class ShardState:
         named = {(place.declaration.name, place.route): place for place in places}
         feeds = Feeds.from_json(head.get("feeds", []))
         stops, at = Stops(head.get("stops", ())), head["position"]
-        tables = Tables.from_json(head.get("tables", ()), files or TableFiles())
-        return cls(head["shard"], position=at, places=named, kinds=kinds, feeds=feeds, stops=stops, tables=tables)
+        state = cls(head["shard"], position=at, places=named, kinds=kinds, feeds=feeds, stops=stops)
+        state.read_tables(Tables.from_json(head.get("tables", ()), files or TableFiles()))
+        return state
 
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = batches_of) -> list[RowBlock]:
         """Match the events of entries, those of one place after another."""
@@ -475,13 +482,7 @@ class ShardState:
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
             case TableOn() | TableOff() | TableRow():
-                self._read_tables(tables_after(self._tables, record))
-
-    def _read_tables(self, tables: Tables) -> None:
-        """Let every place read these tables from here on."""
-        self._tables = tables
-        for place in self._places.values():
-            place.read_tables(tables)
+                self.read_tables(tables_after(self._tables, record))
 
     def _declare(self, declaration: StreamDeclaration, entry: Entry) -> None:
         """Create the place of a new stream, or check that a known stream accepts the declaration."""

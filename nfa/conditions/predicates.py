@@ -12,8 +12,10 @@ import orjson
 from numpy.typing import NDArray
 
 from nfa.conditions.calls import called
+from nfa.conditions.lookups import looked_up, lookups_of
 from nfa.conditions.residuals import event_of, split_condition, without_alias
 from nfa.conditions.values import Values, all_of, any_of, calculated, compared, first_known, likened, negated
+from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
     ANY_TYPE,
@@ -129,6 +131,10 @@ class BatchColumns:
             for path in from_json:
                 found[path] = Values.of(read_paths(items, path))
         for call in computed:
+            for lookup in lookups_of(call):
+                found[lookup] = looked_up(
+                    lookup, self._batch.tables, lambda key: evaluate(key, found, len(rows)), self._batch.time_us[rows]
+                )
             found[call] = evaluate(call, found, len(rows))
         return found
 
@@ -273,6 +279,8 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
         raise ValueError(f"{call.name} reads more than the current event")
     if call in columns:
         return columns[call]
+    if call.name in LOOKUPS:  # no table is read here
+        return Values.of_constant(None, size)
     arguments = [one.value if isinstance(one, Literal) else evaluate(one, columns, size) for one in call.arguments]
     return called(FUNCTIONS[call.name], arguments, size)
 

@@ -8,8 +8,10 @@ from typing import Any, Protocol, TypeGuard
 
 from nfa.conditions.calls import called_once
 from nfa.conditions.likeness import like_test
+from nfa.conditions.lookups import looked_up_once
 from nfa.conditions.predicates import read_path
 from nfa.conditions.values import BOOLEAN, CALCULATE, COMPARE, NULL, classified
+from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
     AGGREGATES,
@@ -33,6 +35,7 @@ from nfa.syntax import (
     Scalar,
     operands_of,
 )
+from streams.tables import Tables
 
 
 class BoundEvent(Protocol):
@@ -59,12 +62,12 @@ class BoundEvent(Protocol):
 Bound = Mapping[str, Sequence[BoundEvent]]  # the events of each alias, in order; an unbound alias is missing or empty
 
 
-def project(columns: Sequence[Column], bindings: Bound) -> dict[str, Scalar]:
-    """The columns of RETURN for a match, by name."""
-    return {column.name: value_in_match(column.expression, bindings) for column in columns}
+def project(columns: Sequence[Column], bindings: Bound, tables: Tables | None = None) -> dict[str, Scalar]:
+    """The columns of RETURN for a match, by name; lookups read ``tables``."""
+    return {column.name: value_in_match(column.expression, bindings, tables) for column in columns}
 
 
-def value_in_match(expression: Expression, bindings: Bound) -> Scalar:
+def value_in_match(expression: Expression, bindings: Bound, tables: Tables | None = None) -> Scalar:
     """Value of an expression in which every reference has an alias; null is None.
 
     A plain reference reads the alias' last event. Aggregates of several aliases, and ``prev``, have no value here.
@@ -76,22 +79,25 @@ def value_in_match(expression: Expression, bindings: Bound) -> Scalar:
             events = bindings.get(_alias_of(expression), ())
             return _attribute(events[-1], expression.path) if events else None
         case Comparison():
-            left, right = value_in_match(expression.left, bindings), value_in_match(expression.right, bindings)
+            left, right = (
+                value_in_match(expression.left, bindings, tables),
+                value_in_match(expression.right, bindings, tables),
+            )
             return _compared(expression.operator, left, right)
         case Arithmetic() | Negative():
-            return _calculated(expression, bindings)
+            return _calculated(expression, bindings, tables)
         case InList():
-            operand = value_in_match(expression.operand, bindings)
+            operand = value_in_match(expression.operand, bindings, tables)
             return _any_of([_compared("=", operand, _normal(value.value)) for value in expression.values])
         case Both():
             # By De Morgan: an AND is false iff the OR of the negations is true.
-            return _negated(_any_of([_negated(value_in_match(part, bindings)) for part in expression.operands]))
+            return _negated(_any_of([_negated(value_in_match(part, bindings, tables)) for part in expression.operands]))
         case Either():
-            return _any_of([value_in_match(part, bindings) for part in expression.operands])
+            return _any_of([value_in_match(part, bindings, tables) for part in expression.operands])
         case Call():
-            return _called(expression, bindings)
+            return _called(expression, bindings, tables)
         case IsNull() | Not() | Like():
-            return _changed(expression, value_in_match(expression.operand, bindings))
+            return _changed(expression, value_in_match(expression.operand, bindings, tables))
 
 
 def _changed(expression: IsNull | Not | Like, operand: Scalar) -> bool | None:
@@ -106,12 +112,17 @@ def _changed(expression: IsNull | Not | Like, operand: Scalar) -> bool | None:
             return like_test(expression.pattern)(operand)
 
 
-def _called(call: Call, bindings: Bound) -> Scalar:
+def _called(call: Call, bindings: Bound, tables: Tables | None) -> Scalar:
     if call.name == "coalesce":
-        candidates = (value_in_match(argument, bindings) for argument in call.arguments)
+        candidates = (value_in_match(argument, bindings, tables) for argument in call.arguments)
         return next((value for value in candidates if value is not None), None)
+    if call.name in LOOKUPS:
+        newest_us = max(event.time_us for some in bindings.values() for event in some)
+        return looked_up_once(call, tables, lambda key: value_in_match(key, bindings, tables), newest_us)
     if call.name in FUNCTIONS:
-        return called_once(FUNCTIONS[call.name], [value_in_match(argument, bindings) for argument in call.arguments])
+        return called_once(
+            FUNCTIONS[call.name], [value_in_match(argument, bindings, tables) for argument in call.arguments]
+        )
     (argument,) = call.arguments
     if call.name in OF_EVENT and isinstance(argument, Attribute):
         events = bindings.get(_alias_of(argument), ())
@@ -122,7 +133,7 @@ def _called(call: Call, bindings: Bound) -> Scalar:
     if len(aliases) != 1:
         raise ValueError(f"{call.name} runs over the events of one alias")
     (alias,) = aliases
-    values = [value_in_match(argument, {alias: (event,)}) for event in bindings.get(alias, ())]
+    values = [value_in_match(argument, {alias: (event,)}, tables) for event in bindings.get(alias, ())]
     return _aggregated(call.name, values)
 
 
@@ -158,11 +169,11 @@ def _summed(name: str, known: Sequence[Scalar]) -> float | None:
     return _finite(total / len(known) if name == "avg" else total)
 
 
-def _calculated(expression: Arithmetic | Negative, bindings: Bound) -> float | None:
+def _calculated(expression: Arithmetic | Negative, bindings: Bound, tables: Tables | None) -> float | None:
     if isinstance(expression, Negative):
-        operand = value_in_match(expression.operand, bindings)
+        operand = value_in_match(expression.operand, bindings, tables)
         return -float(operand) if _is_number(operand) else None
-    left, right = value_in_match(expression.left, bindings), value_in_match(expression.right, bindings)
+    left, right = value_in_match(expression.left, bindings, tables), value_in_match(expression.right, bindings, tables)
     if not (_is_number(left) and _is_number(right)) or (expression.operator == "/" and right == 0):
         return None
     return _finite(CALCULATE[expression.operator](float(left), float(right)))

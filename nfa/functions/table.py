@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nfa.functions import texts
+from nfa.functions import lookups, texts
 from nfa.functions.function import Function
 
-FUNCTIONS: Mapping[str, Function] = {one.name: one for one in (*texts.FUNCTIONS,)}
+FUNCTIONS: Mapping[str, Function] = {one.name: one for one in (*texts.FUNCTIONS, *lookups.FUNCTIONS)}

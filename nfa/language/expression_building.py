@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from lark import Token, Tree
 
 from nfa.errors import PatternRefused
+from nfa.functions.lookups import IN_TABLE, LOOKUP
 from nfa.language.limits import MAX_DURATION_US
 from nfa.syntax import (
     Arithmetic,
@@ -146,7 +147,43 @@ def _reference(tree: Branch) -> Attribute:
 
 
 def _call(tree: Branch) -> Call:
-    return Call(tokens_of(tree)[0].lower(), _parts(tree), position_of(tree))
+    name = tokens_of(tree)[0].lower()
+    if name == LOOKUP.name:
+        raise PatternRefused(
+            "function", "a lookup names the column that it reads; write lookup(table, key).column", position_of(tree)
+        )
+    if name == IN_TABLE.name:
+        return _read_table(name, trees_of(tree), position_of(tree))
+    return Call(name, _parts(tree), position_of(tree))
+
+
+def _member(tree: Branch) -> Call:
+    """A column of a lookup, ``lookup(table, key).column``; the results of other functions have no members."""
+    call, column = trees_of(tree)
+    name = tokens_of(call)[0].lower()
+    if name != LOOKUP.name:
+        raise PatternRefused(
+            "function", f"{name} gives a value without members; only a lookup has columns", position_of(tree)
+        )
+    return _read_table(name, trees_of(call), position_of(tree), Literal(build_name(column)))
+
+
+def _in_table(tree: Branch) -> Call:
+    key, table = trees_of(tree)
+    return Call(IN_TABLE.name, (_table_name(table), build_expression(key)), position_of(tree))
+
+
+def _read_table(name: str, arguments: Sequence[Branch], position: Position, *column: Literal) -> Call:
+    """A call whose first argument is the name of a table."""
+    table, *keys = arguments
+    if table.data not in ("reference", "string") or not keys:
+        raise PatternRefused("function", f"{name} needs the name of a table and its key: {name}(table, key)", position)
+    named = Literal(_text(tokens_of(table)[0])) if table.data == "string" else _table_name(trees_of(table)[0])
+    return Call(name, (named, *column, *map(build_expression, keys)), position)
+
+
+def _table_name(path: Branch) -> Literal:
+    return Literal(".".join(build_path(path)))
 
 
 def _text(token: Token) -> str:
@@ -172,6 +209,9 @@ _BUILDERS: Mapping[str, Callable[[Branch], Expression]] = {
     "group": _only,
     "reference": _reference,
     "call": _call,
+    "member": _member,
+    "in_table": _in_table,
+    "not_in_table": lambda tree: Not(_in_table(tree)),
     "number": lambda tree: _number(tree, 1),
     "negative_number": lambda tree: _number(tree, -1),
     "string": lambda tree: Literal(_text(tokens_of(tree)[0])),

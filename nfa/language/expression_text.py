@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nfa.functions.lookups import IN_TABLE, LOOKUP
 from nfa.language.words import CONDITION_WORDS, quoted
 from nfa.syntax import (
     Arithmetic,
@@ -54,10 +55,8 @@ def _written(expression: Expression) -> tuple[str, int]:
             return text, _UNARY if text.startswith("-") else _PRIMARY
         case Attribute():
             return _reference(expression), _PRIMARY
-        case Call(name="key", arguments=(Attribute(path=(), of=str(alias)),)):
-            return f"{quoted(alias, CONDITION_WORDS)}.key", _PRIMARY
         case Call():
-            return f"{expression.name}({', '.join(map(describe_expression, expression.arguments))})", _PRIMARY
+            return _call(expression)
         case Negative():
             return _negative(expression), _UNARY
         case Arithmetic():
@@ -101,6 +100,25 @@ def _negative(expression: Negative) -> str:
     text = _at_least(_PRIMARY, expression.operand)
     is_number = isinstance(expression.operand, Literal) and not text.startswith("(")
     return f"-({text})" if is_number else f"-{text}"
+
+
+def _table(name: Literal) -> str:
+    return ".".join(quoted(part, CONDITION_WORDS) for part in str(name.value).split("."))
+
+
+def _call(call: Call) -> tuple[str, int]:
+    """A call as text; the first argument of a lookup is the name of a table, the second that of a column."""
+    match call:
+        case Call(name="key", arguments=(Attribute(path=(), of=str(alias)),)):
+            return f"{quoted(alias, CONDITION_WORDS)}.key", _PRIMARY
+        case Call(name=IN_TABLE.name, arguments=(Literal() as table, key)):
+            return f"{_at_least(_SUM, key)} IN TABLE {_table(table)}", _COMPARISON
+        case Call(name=IN_TABLE.name, arguments=(Literal() as table, *keys)):
+            return f"{call.name}({', '.join([_table(table), *map(describe_expression, keys)])})", _PRIMARY
+        case Call(name=LOOKUP.name, arguments=(Literal() as table, Literal() as column, *keys)):
+            listed = ", ".join([_table(table), *map(describe_expression, keys)])
+            return f"{call.name}({listed}).{quoted(str(column.value))}", _PRIMARY
+    return f"{call.name}({', '.join(map(describe_expression, call.arguments))})", _PRIMARY
 
 
 def _reference(attribute: Attribute) -> str:

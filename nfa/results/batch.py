@@ -22,6 +22,7 @@ from nfa.results.bound_events import BoundColumns, BoundEvents, MatchColumns
 from nfa.results.event_store import StoredEvents, events_of_batch, joined, taken
 from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
 from streams import EventBatch, column_of
+from streams.tables import Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +233,7 @@ class LaneOutput:
         deviation_rows: (deviations, 4): row, monitor before, class of the event, released events.
         lost_rows: (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, why this
             suspends the pattern or 0.
+        tables: The tables that lookups in RETURN read; None: there are none.
         first_row: Index of the batch's first event in the matcher's input.
         rows: Offset of each event of the batch from ``first_row``, if the batch has not all events of the input.
     """
@@ -252,6 +254,7 @@ class LaneOutput:
     classes: Mapping[int, EventClass]
     guards: Mapping[int, Guard]
     first_row: int = 0
+    tables: Tables | None = None
     rows: NDArray[np.intp] | None = None
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -294,7 +297,7 @@ class LaneOutput:
                 decided_by=DECIDED_BY[how],
                 deviating=bool(deviating),
                 would_be_lost=bool(lost),
-                returns=project(returns, bound.events(number)) if returns else {},
+                returns=project(returns, bound.events(number), self.tables) if returns else {},
             )
 
     def columns_of_matches(self) -> MatchColumns:
@@ -325,7 +328,7 @@ class LaneOutput:
         bound = BoundEvents.of(matches, self._events_of(matches), self.patterns)
         for number, pattern in enumerate(bound.patterns):
             returns = pattern.query.pattern.returns
-            yield project(returns, bound.events(number)) if returns else {}
+            yield project(returns, bound.events(number), self.tables) if returns else {}
 
     def values_of_corrections(self) -> Iterator[Correction]:
         if not len(self.corrections):

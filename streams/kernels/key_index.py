@@ -39,7 +39,7 @@ def is_same(
     size: np.int32,
 ) -> bool:
     """Whether two stretches of bytes of one size are equal."""
-    for at in range(size):
+    for at in range(size):  # noqa: SIM110 - numba knows no generators
         if data[first + at] != other[begin + at]:
             return False
     return True

@@ -1,8 +1,8 @@
 """Reference tables: rows of values by key, read from files, stored as Arrow by the digest of their content.
 
-``reading`` turns CSV, JSON lines and Parquet into a table's file, ``files`` keeps such files in the cache folder of this
-machine, ``mapped`` searches one, and ``current`` is the tables of a place of the log. This package does not know who
-stores tables, or what looks them up.
+``reading`` turns CSV, JSON lines and Parquet into the file of a table, ``files`` keeps such files in the cache folder
+of this machine, ``mapped`` searches one, and ``current`` is the tables of a place of the log. The package does not know
+who stores tables, or what looks them up.
 """
 
 from streams.tables.current import Tables as Tables

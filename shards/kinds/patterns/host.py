@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +17,7 @@ from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
 from shards.operators import Host, KeyChoice, Origin, Result, SavedHost, Traces
 from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, WorkBudget
+from streams.tables import Tables
 
 _MATCHER = "matcher"
 _NO_EVENTS = EventBatch.from_events([])
@@ -89,6 +90,7 @@ class PatternHost(Host):
         running = () if matcher is None else matcher.versions.values()
         self._steps: dict[RunningPattern, Mapping[str, str]] = {}
         self._derives = any(pattern.query.pattern.into is not None for pattern in running)
+        self._tables = Tables()
         self._measured: Mapping[str, int] | None = _NOTHING_MEASURED if matcher is None else None
 
     def _opened(self) -> Matcher:
@@ -212,6 +214,10 @@ class PatternHost(Host):
         self._set_end_events(rules)
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
+    def read_tables(self, tables: Tables) -> None:
+        """Let RETURN read these tables from here on."""
+        self._tables = tables
+
     def process(self, batch: EventBatch) -> PatternOutput:
         """Match events."""
         newest_us = self.newest_us
@@ -297,6 +303,8 @@ class PatternHost(Host):
     def _output(
         self, found: MatchOutput, batch: EventBatch = _NO_EVENTS, newest_us: int | None = None
     ) -> PatternOutput:
+        if self._tables.versions:
+            found = MatchOutput(tuple(replace(lane, tables=self._tables) for lane in found.lanes))
         results_of = PatternResults(
             stream=self._declaration.name,
             patterns=found.versions,
