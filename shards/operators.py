@@ -33,7 +33,7 @@ from streams import (
     Start,
     StreamDeclaration,
 )
-from streams.tables import Tables
+from streams.tables import Lookup, Tables
 
 LATENESS = "lateness"
 """The name of the decider of a stream that measures its lateness (``lateness: auto``)."""
@@ -441,6 +441,10 @@ class DocumentKind(Kind):
             OperatorRefused: The document does not have the form, or the operator cannot run on its streams.
             ForestallError: A stream is not declared.
         """
+
+    def lookups(self, definition: Definition) -> Collection[Lookup]:
+        """The lookups in reference tables of an operator."""
+        return ()
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
         """Further operators that an operator consists of, each with one input; lists do not show them.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +12,7 @@ from nfa.conditions.values import INTEGER, TEXT, Values
 from nfa.functions.lookups import LOOKUP, NAMES
 from nfa.syntax import Call, Expression, Literal, Scalar, calls_of
 from streams import key_of
-from streams.tables import Tables
-
-
-class Lookup(NamedTuple):
-    """A lookup in a table by a number of keys; column None: whether the row exists."""
-
-    table: str
-    column: str | None
-    keys: int
+from streams.tables import Lookup, Tables
 
 
 def lookups_of(expression: Expression) -> Iterator[Call]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from nfa.conditions.lookups import Lookup, lookup_of, lookups_of
+from nfa.conditions.lookups import lookup_of, lookups_of
 from nfa.language.scope import all_atoms_of
 from nfa.syntax import Pattern
+from streams.tables import Lookup
 
 
 def lookups_in(pattern: Pattern) -> frozenset[Lookup]:

@@ -62,13 +62,19 @@ class Document:
         """The error that refuses the document."""
         return ProjectRefused.of([f"{self.place(member)}: {message}"])
 
-    def beside(self, member: str, folder: Path) -> bytes:
-        """The content of the file that a member names; refused if it cannot be read, or is outside the project."""
+    def path(self, member: str, folder: Path) -> Path:
+        """The file that a member names; refused if it does not exist, or is outside the project."""
         path = (self.file.parent / str(self.body[member])).resolve()
         if not path.is_relative_to(folder.resolve()):
             raise self.refuse(f"{member}: {self.body[member]} is outside the project", member)
+        if not path.is_file():
+            raise self.refuse(f"{member}: {self.body[member]} cannot be read: No such file or directory", member)
+        return path
+
+    def beside(self, member: str, folder: Path) -> bytes:
+        """The content of the file that a member names; refused if it cannot be read, or is outside the project."""
         try:
-            return path.read_bytes()
+            return self.path(member, folder).read_bytes()
         except OSError as error:
             raise self.refuse(f"{member}: {self.body[member]} cannot be read: {error.strerror}", member) from None
 

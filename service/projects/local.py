@@ -18,10 +18,12 @@ from service.projects.operators import Operators, own_members
 from service.projects.planning import wanted_of
 from service.projects.resources import Form, Wanted
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
+from service.projects.tables import ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
 from service.runs import InlineRun, Results, RunPlan
 from shards import KINDS_BY_NAME, DocumentKind, PatternKind, RoundPlan, RoutedPattern, routed, run_exercises
 from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
+from streams.tables import TableForm, TableVersion, require_lookup
 from workflows import ReadOptions, compile_workflow, read_model
 
 
@@ -47,11 +49,13 @@ class LocalProject:
     Attributes:
         streams: By name.
         operators: Active operators of other kinds than patterns, and their parts.
+        tables: The reference tables.
         notices: By operator the members of its document without effect, in words.
     """
 
     streams: Mapping[str, LocalStream]
     operators: Sequence[Definition] = ()
+    tables: Sequence[TableVersion] = ()
     notices: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
@@ -79,6 +83,7 @@ class LocalProject:
             sets={name: stream.constraint_set for name, stream in self.streams.items()},
             patterns={name: stream.patterns for name, stream in self.streams.items()},
             operators=self.operators,
+            tables=self.tables,
         )
 
     def check(self) -> None:
@@ -157,6 +162,10 @@ class _Reading:
             one.name: StreamDeclaration.from_json({"name": one.name, **one.form}) for one in self._of(Streams)
         }
 
+    @cached_property
+    def _tables(self) -> dict[str, TableForm]:
+        return {one.name: table_of(one).form for one in self._of(ReferenceTables)}
+
     def project(self) -> LocalProject:
         """The project."""
         sets = self._sets()
@@ -173,6 +182,7 @@ class _Reading:
                 for name, declaration in self._declared.items()
             },
             operators=[one for one in operators if one.kind != PatternKind.name],
+            tables=[table_of(one) for one in self._of(ReferenceTables)],
             notices={one.name: some for one in operators if (some := self._notices(one, sets))},
         )
 
@@ -190,6 +200,8 @@ class _Reading:
             declared = partial(self._declaration, one)
             with _placed(one):
                 operator = kind.read({"name": one.name, **own_members(one.form)}, declared)
+                for lookup in kind.lookups(operator):
+                    require_lookup(self._tables, *lookup)
                 if one.form["state"] == "active":
                     yield from (replace(part, version=1) for part in (operator, *kind.parts(operator, declared)))
 

@@ -25,6 +25,7 @@ from service.projects.streams import (
     Workflows,
     stream_uses,
 )
+from service.projects.tables import ReferenceTables
 from service.projects.webhooks import Webhooks
 from shards import DOCUMENT_KINDS
 from streams import DeclarationError
@@ -32,6 +33,7 @@ from streams import DeclarationError
 Action: TypeAlias = Literal["new", "changed", "gone", "kept"]
 
 KINDS: tuple[ResourceKind, ...] = (
+    ReferenceTables(),
     Streams(),
     EventTypes(),
     SchemaChecks(),

@@ -19,8 +19,10 @@ from streams import (
     PatternOn,
     StreamDeclaration,
     StreamOn,
+    TableOn,
     WorkBudget,
 )
+from streams.tables import TableVersion
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and a run without constraints does not need it
@@ -35,6 +37,7 @@ class RunPlan:
         sets: The constraints that the transactions of each stream keep.
         patterns: The patterns of each stream, each with whether the set terminates its partial matches.
         operators: Operators of other kinds; undeclared streams between them are derived.
+        tables: The reference tables; their content is in the cache folder.
         budget: The work that each pattern may cost.
     """
 
@@ -42,6 +45,7 @@ class RunPlan:
     sets: Mapping[str, ConstraintSet]
     patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]
     operators: Sequence[Definition] = ()
+    tables: Sequence[TableVersion] = ()
     budget: WorkBudget = USUAL_BUDGET
 
     def records(self) -> Sequence[tuple[str, ControlRecord]]:
@@ -49,6 +53,7 @@ class RunPlan:
         return self._variant.records
 
     def _declared(self) -> Iterator[tuple[str, ControlRecord]]:
+        yield from (("", TableOn(table)) for table in self.tables)
         for name, declaration in self.declarations.items():
             yield name, StreamOn(declaration)
         inputs = {source.stream for one in self.operators for source in one.inputs}

@@ -16,12 +16,15 @@ from streams.tables.files import TableFiles as TableFiles
 from streams.tables.files import fetching as fetching
 from streams.tables.files import pieces_of_file as pieces_of_file
 from streams.tables.form import VALUE_TYPES as VALUE_TYPES
+from streams.tables.form import Lookup as Lookup
 from streams.tables.form import TableForm as TableForm
 from streams.tables.form import TableVersion as TableVersion
 from streams.tables.form import TableWish as TableWish
 from streams.tables.form import ValueType as ValueType
 from streams.tables.mapped import MappedTable as MappedTable
+from streams.tables.reading import MEDIA_TYPES as MEDIA_TYPES
 from streams.tables.reading import TableFormat as TableFormat
 from streams.tables.reading import TableLimits as TableLimits
 from streams.tables.reading import format_of as format_of
 from streams.tables.reading import keep_table as keep_table
+from streams.tables.reading import media_type_of as media_type_of

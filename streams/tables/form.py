@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -24,6 +24,14 @@ VALUE_TYPES: Mapping[ValueType, pa.DataType] = {
 MOST_COLUMNS = 200
 _MOST_NAME = 200
 _KEYS = ("text", "integer")
+
+
+class Lookup(NamedTuple):
+    """A lookup in a table by a number of keys; column None: whether the row exists."""
+
+    table: str
+    column: str | None
+    keys: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

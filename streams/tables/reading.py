@@ -25,6 +25,14 @@ _READERS: Mapping[TableFormat, Callable[[Path, TableWish], Iterator[Portion]]] =
     "jsonl": json_portions,
     "parquet": parquet_portions,
 }
+MEDIA_TYPES: Mapping[str, TableFormat] = {
+    "text/csv": "csv",
+    "application/x-ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+    "application/vnd.apache.parquet": "parquet",
+}
+"""The formats of tables by media type."""
+
 _FIRST: Mapping[TableFormat, tuple[str, int]] = {"csv": ("line", 2), "jsonl": ("line", 1), "parquet": ("row", 1)}
 
 
@@ -33,6 +41,9 @@ class TableLimits(NamedTuple):
 
     rows: int = 10_000_000
     size_bytes: int = 1 << 30
+
+
+USUAL_LIMITS = TableLimits()
 
 
 def format_of(name: str) -> TableFormat:
@@ -44,7 +55,12 @@ def format_of(name: str) -> TableFormat:
     raise TableRefused(f"{name}: the file of a table ends in .csv, .jsonl or .parquet", field="file")
 
 
-def keep_table(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimits) -> TableVersion:
+def media_type_of(kind: TableFormat) -> str:
+    """The media type of a format."""
+    return next(name for name, one in MEDIA_TYPES.items() if one == kind)
+
+
+def keep_table(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimits = USUAL_LIMITS) -> TableVersion:
     """Read the rows of a table and keep them in the cache folder; returns version 0 of a table without a name.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -15,8 +15,10 @@ from shards.kinds.patterns.result_kinds import PATTERN_RESULTS
 from shards.operators import DocumentKind, Host, SavedHost
 from shards.results import ResultKind
 from streams import USUAL_BUDGET, Definition, Input, StreamDeclaration
+from streams.tables import Lookup
 
 _INTO = re.compile(r"\binto\b", re.IGNORECASE)  # most texts lack INTO and are not parsed here
+_LOOKUP = re.compile(r"\b(lookup|table|in_table)\b", re.IGNORECASE)
 _SCHEMA: Mapping[str, Any] = {
     "description": "A pattern of a stream. Its name is the one in its text.",
     "type": "object",
@@ -91,6 +93,18 @@ class PatternKind(DocumentKind):
             inputs=(Input(declaration.name, route_of(pattern, declaration)),),
             body={"text": pattern.text, "is_guarded": is_guarded, "budget": USUAL_BUDGET.to_json()},
         )
+
+    def lookups(self, definition: Definition) -> Collection[Lookup]:
+        """The lookups of a pattern.
+
+        Raises:
+            PatternError: The text is refused.
+        """
+        if _LOOKUP.search(definition.body["text"]) is None:
+            return ()
+        from nfa import lookups_in, parse_pattern  # noqa: PLC0415 - takes most of the start of a process
+
+        return lookups_in(parse_pattern(definition.body["text"]))
 
     def feed(self, definition: Definition) -> Feed | None:
         """The derived stream of a pattern's INTO clause.

@@ -1,0 +1,71 @@
+"""The reference tables of a project, whose rows are in files beside the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from service.client import ForestallClient, part
+from service.projects.documents import Document
+from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
+from streams.tables import TableRefused, TableVersion, TableWish, format_of, keep_table, media_type_of
+
+
+class ReferenceTables(ResourceKind):
+    """Tables; the same rows are the same digest, however the file is written."""
+
+    title: ClassVar[str] = "table"
+
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The table of a document; its rows are read and kept in the cache folder."""
+        if document.kind != self.title:
+            return
+        file, key = document.path("file", folder), document.body["key"]
+        wish = TableWish(key=tuple([key] if isinstance(key, str) else key), types=document.body.get("columns", {}))
+        try:
+            version = keep_table(file, format_of(file.name), wish)
+        except TableRefused as error:
+            member = str(error.details.get("field") or "file")
+            raise document.refuse(f"{document.body['file']}: {error.message}", member) from error
+        form = {**version.form.to_json(), "digest": version.digest}
+        extra = {"file": file, "version": version}
+        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
+
+    def names(self, client: ForestallClient) -> list[str]:
+        """The tables of a service."""
+        return [item["name"] for item in client.get("/tables")["items"]]
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """A table of a service."""
+        at = f"/tables/{part(name)}"
+        read = client.read(at)
+        if read is None:
+            return None
+        form = {member: read[0][member] for member in ("key", "columns", "digest")}
+        return Found(form=form, tag=read[1], at=at, answer=read[0])
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Upload the file."""
+        file: Path = wanted.extra["file"]
+        columns = [f"{name}:{kind}" for name, kind in wanted.form["columns"].items()]
+        client.change(
+            "PUT",
+            f"/tables/{part(wanted.name)}",
+            tag_of(found),
+            params={"key": wanted.form["key"], "column": columns},
+            content=file.read_bytes(),
+            headers={"Content-Type": media_type_of(format_of(file.name))},
+        )
+
+    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+        """The document of a table; its rows become a file."""
+        content = client.content(f"{found.at}/rows")
+        form = {member: found.form[member] for member in ("key", "columns")}
+        return {**form, "file": keep(f"{name}.parquet", content)}
+
+
+def table_of(wanted: Wanted) -> TableVersion:
+    """The table of a wanted resource, as the first version."""
+    version: Any = wanted.extra["version"]
+    return TableVersion.from_json({**version.to_json(), "name": wanted.name, "version": 1})
