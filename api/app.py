@@ -44,6 +44,7 @@ from api.routers import (
     schemas,
     stream_events,
     streams,
+    tables,
     trace_ends,
     traces,
     webhooks,
@@ -61,6 +62,7 @@ _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
     (streams, "patterns"),
     (stream_events, "patterns"),
     (event_types, "patterns"),
+    (tables, "patterns"),
     (workflows, "patterns"),
     (conformance, "read"),  # its POST changes nothing
     (following, "patterns"),
@@ -85,6 +87,8 @@ _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
     (audit, "admin"),
 )
 
+_TABLE_UPLOADS = Route(f"{VERSION}/tables/{{name}}", tables.upload_table, methods=["PUT"])
+
 
 def create_app(
     settings: Settings | None = None,
@@ -104,7 +108,12 @@ def create_app(
     app = _application(settings, clock or SystemClock(), pool, kinds)
     if pool is not None:
         app.add_middleware(BoundedWork, pool=pool, limits=settings.work, routes=bounded_routes())
-    app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes, timeout_s=settings.api_read_timeout_s)
+    app.add_middleware(
+        BodyLimit,
+        limit_bytes=settings.limits.max_body_bytes,
+        timeout_s=settings.api_read_timeout_s,
+        files=((_TABLE_UPLOADS, settings.limits.max_table_bytes),),
+    )
     app.add_middleware(Door, settings=settings)  # around the limit: no body is read before its caller is authenticated
     app.add_middleware(HeadAsGet)
     return app

@@ -26,6 +26,7 @@ TAGS: list[dict[str, Any]] = [
     {"name": name, "description": description}
     for name, description in (
         ("streams", "Streams of events: their correlation key, the schemas of their types, and ends of transactions."),
+        ("tables", "Reference tables that conditions look up."),
         ("workflows", "Process models, the constraints that follow from them, and the streams that follow them."),
         ("constraints", "Rules that every transaction of a stream keeps."),
         ("patterns", "The patterns that are matched, from draft to retirement."),

@@ -40,6 +40,7 @@ from service import (
 )
 from shards import OperatorRefused
 from streams import DeclarationError, EventRejected, ForestallError
+from streams.tables import TableColumnUnknown, TableMissing, TableRefused, TableUnknown
 from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow, WorkflowTooLarge
 
 MEDIA_TYPE = "application/problem+json"
@@ -177,6 +178,10 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     AutomatonTooLarge: HTTPStatus.UNPROCESSABLE_ENTITY,
     DeclarationError: HTTPStatus.BAD_REQUEST,
     EventRejected: HTTPStatus.BAD_REQUEST,
+    TableUnknown: HTTPStatus.BAD_REQUEST,
+    TableColumnUnknown: HTTPStatus.BAD_REQUEST,
+    TableRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TableMissing: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 

@@ -25,6 +25,7 @@ from service import (
     Settings,
     Stores,
     StreamLibrary,
+    TableLibrary,
     Traces,
     WebhookLibrary,
     WorkflowLibrary,
@@ -42,6 +43,7 @@ class Services:
     registration: Registration
     operators: OperatorLibrary
     streams: StreamLibrary
+    tables: TableLibrary
     workflows: WorkflowLibrary
     webhooks: WebhookLibrary
     backtests: BacktestLibrary
@@ -77,6 +79,7 @@ class Services:
             registration=registration,
             operators=OperatorLibrary(stores, clock, kinds, can_spill=not settings.keeps_states_in_redis),
             streams=StreamLibrary(stores, registration.constraint_sets, clock),
+            tables=TableLibrary(stores, settings, clock),
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             webhooks=WebhookLibrary(stores, settings, clock),
             backtests=BacktestLibrary(stores, settings, clock),

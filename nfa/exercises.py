@@ -15,7 +15,8 @@ from nfa.matcher import Matcher
 from nfa.results.batch import MatchOutput
 from nfa.results.open_cases import CaseQuery
 from nfa.syntax import Pattern
-from streams import Event, EventBatch, Ties
+from streams import Event, EventBatch, Ties, texts_of
+from streams.tables import MappedTable, TableForm
 
 SHARED, RUNS, IDLE, SAVED = MATCHER_FEATURES = ("shared", "runs", "idle", "saved")
 """Its patterns' engines; traces with an idle timeout; saved state."""
@@ -58,6 +59,7 @@ def matching(features: str) -> int:
 
 def play(features: Collection[str], guard: Guard | None = None) -> int:
     """Run a few patterns over a few traces, in batches, over time and to the end; returns the number of matches."""
+    _look_up()
     guards = {} if guard is None else {1: guard}
     matcher = Matcher(
         end_events=("End",),
@@ -84,6 +86,12 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
     last = str(len(_TRACES) - 1)
     found += [matcher.pass_time(_LAST_US), matcher.end_traces([last], _LAST_US), matcher.finish()]
     return sum(len(output.matches()) for output in found)
+
+
+def _look_up() -> None:
+    """Look a key up in a table."""
+    form, keys = TableForm(key=("k",), columns={"k": "text"}), texts_of(["a"])
+    MappedTable.of_keys(form, [keys], keys).find(keys)
 
 
 def _events(trace: int) -> list[Event]:

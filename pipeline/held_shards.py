@@ -28,7 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import structlog
 
@@ -50,6 +50,7 @@ from pipeline.spilled import SpilledStates
 from pipeline.stops import PlacedStops
 from shards import KINDS, Kind, OldestFirst, Policy, RowBlock, SavedStateError, ShardState, StoredEntry
 from streams import Ask, StateLost, log_key, position_order
+from streams.tables import TableFiles, Tables, fetching
 
 _ENDINGS_TOLD = 1_000  # per micro-batch: after a backlog there are as many as events, and the newest are listed
 _ENTRY_BYTES = 200
@@ -104,6 +105,7 @@ class HeldShards:
         self._snapshots = open_snapshots(options.log.snapshots, self._server, options.log.generation)
         self._index = SnapshotIndex(self._server, options.log.generation)
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
+        self._tables = TableFiles(fetching(self._piece_of_table))
         self._held: dict[int, _Held] = {}
         self._begun: set[int] = set()  # shards whose micro-batch has begun and is not finished
         self._finished: dict[int, str] = {}  # by shard: the end of the last micro-batch that this process has finished
@@ -308,6 +310,14 @@ class HeldShards:
         (unsaved_bytes,) = _UNSAVED.unpack_from(body)
         return _Held(state, unsaved_bytes=unsaved_bytes, size_bytes=len(body))
 
+    def _empty(self, shard: int) -> ShardState:
+        state = ShardState(shard, kinds=self._spilled.kinds(shard))
+        state.read_tables(Tables(self._tables))
+        return state
+
+    def _piece_of_table(self, key: str, place: int) -> bytes | None:
+        return cast("bytes | None", self._server.lindex(key, place))
+
     def _is_logged(self, shard: int, position: str) -> bool:
         return bool(self._server.xrange(log_key(shard), min=position, max=position))
 
@@ -318,7 +328,7 @@ class HeldShards:
         empty state, if the log is complete; otherwise the snapshot without the operators that need the file.
         """
         if saved is None and not self._options.generation:
-            return _Held(ShardState(shard, kinds=self._spilled.kinds(shard)))
+            return _Held(self._empty(shard))
         position = saved or START
         body = None if saved is None else self._snapshots.read(shard, position)
         if body is None:
@@ -339,19 +349,20 @@ class HeldShards:
         added, present = counts(self._server, log_key(shard))
         if self._options.generation or added != present:
             return None
-        return _Held(ShardState(shard, kinds=self._spilled.kinds(shard)))
+        return _Held(self._empty(shard))
 
     def _without_files(self, shard: int, body: bytes) -> _Held:
         """A saved state without the operators whose files are gone."""
         log.error("operators-stop-as-files-are-gone", shard=shard)
-        return _Held(ShardState.load(body, self._spilled.kinds(shard, may_be_lost=True)), size_bytes=len(body))
+        kinds = self._spilled.kinds(shard, may_be_lost=True)
+        return _Held(ShardState.load(body, kinds, self._tables), size_bytes=len(body))
 
     def _loaded(self, shard: int, body: bytes, *, is_verified: bool = False) -> ShardState:
         """Load a saved state; raises ``StateLost`` if a file that the state names is missing or damaged.
 
         ``is_verified``: compare the files' checksums as well; always done for a shard that has lost a file.
         """
-        state = ShardState.load(body, self._spilled.kinds(shard))
+        state = ShardState.load(body, self._spilled.kinds(shard), self._tables)
         self._stops.check(shard, state)
         if is_verified or shard in self._incomplete:
             state.verify()

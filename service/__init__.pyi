@@ -16,6 +16,7 @@ from .errors import (
     IdempotencyKeyReused,
     InvalidCursor,
     InvalidIdempotencyKey,
+    InvalidTableName,
     InvalidWorkflowName,
     KeyRefused,
     KeyUnusable,
@@ -84,6 +85,7 @@ from .registering.registration import Registration
 from .registering.reports import ConstraintReport, PatternReport
 from .registering.skipping import SkippedBacklog, skipped_by
 from .registering.stream_library import StreamLibrary
+from .registering.tables import TableLibrary, TableReport, TableUpload
 from .registering.workflow_library import (
     Follower,
     Marks,
@@ -130,6 +132,7 @@ from .stores import (
     RegisteredConstraints,
     RegisteredOperator,
     RegisteredPattern,
+    RegisteredTable,
     RegisteredWebhook,
     RegisteredWorkflow,
     ReplayOutcome,
@@ -194,6 +197,7 @@ __all__ = [
     "IntakeReport",
     "InvalidCursor",
     "InvalidIdempotencyKey",
+    "InvalidTableName",
     "InvalidWorkflowName",
     "KeyDraft",
     "KeyLibrary",
@@ -242,6 +246,7 @@ __all__ = [
     "RegisteredConstraints",
     "RegisteredOperator",
     "RegisteredPattern",
+    "RegisteredTable",
     "RegisteredWebhook",
     "RegisteredWorkflow",
     "Registration",
@@ -269,6 +274,9 @@ __all__ = [
     "StreamOverview",
     "StreamUsage",
     "StreamUse",
+    "TableLibrary",
+    "TableReport",
+    "TableUpload",
     "TokenBuckets",
     "TooManyKeys",
     "TooManyListeners",

@@ -111,6 +111,10 @@ class UnknownWorkflow(NotFound, code="unknown-workflow"):
     """No workflow has that name, or it has no such version."""
 
 
+class UnknownTable(NotFound, code="unknown-table"):
+    """No reference table has that name."""
+
+
 class NotFollowing(NotFound, code="not-following"):
     """The stream follows no workflow."""
 
@@ -199,6 +203,10 @@ class NotReplayable(Conflict, code="not-replayable"):
     """A dead letter has no event to send again, or not the whole event."""
 
 
+class TableInUse(Conflict, code="table-in-use"):
+    """Operators look the table up that is to be deleted, or a column that new rows do not have."""
+
+
 class WorkflowFollowed(Conflict, code="workflow-followed"):
     """Streams follow the workflow that is to be deleted; the details name them."""
 
@@ -282,6 +290,14 @@ class StreamMissing(RequestRefused, code="stream-missing"):
 
 class WorkflowInDocument(RequestRefused, code="workflow-in-document"):
     """A constraint document contains a workflow, which only the service may write."""
+
+
+class InvalidTableName(RequestRefused, code="table-name"):
+    """The name is not valid for a reference table."""
+
+
+class TooManyTables(LimitExceeded, code="too-many-tables"):
+    """The service has the greatest number of reference tables."""
 
 
 class InvalidWorkflowName(RequestRefused, code="workflow-name"):

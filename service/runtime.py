@@ -43,6 +43,7 @@ from service.stores import (
     Registry,
     RequestContextStore,
     StreamTimesStore,
+    TableStore,
     WebhookStore,
     WorkflowStore,
     connect,
@@ -75,6 +76,7 @@ class Stores:
     delivery_log: DeliveryLog
     webhooks: WebhookStore
     workflows: WorkflowStore
+    tables: TableStore
     projects: ProjectStore
     heartbeat: Heartbeat
     backlog: BacklogStore
@@ -133,6 +135,7 @@ def build_stores(
         delivery_log=DeliveryLog(client),
         webhooks=WebhookStore(client),
         workflows=WorkflowStore(client),
+        tables=TableStore(client, log),
         projects=ProjectStore(client),
         heartbeat=Heartbeat(client),
         backlog=BacklogStore(client),

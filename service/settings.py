@@ -117,6 +117,9 @@ class Limits(BaseModel):
         backtest_alerts_kept: Number of alerts of a backtest that are kept; all are counted.
         alerts_kept: Number of alerts of a stream that are kept; beyond, the oldest are removed with their notes. 0: all
             are kept.
+        max_tables: Number of reference tables.
+        max_table_rows: Rows of a reference table.
+        max_table_bytes: Bytes of an uploaded file of rows, and of the rows as they are mapped into memory.
         trace_entries: Number of a shard's newest log entries that are read to show a transaction.
         live_listeners: Number of clients that may follow alerts or events of one API process at the same time.
         questions_at_once: Number of questions to the shards that one API process asks at the same time.
@@ -138,6 +141,9 @@ class Limits(BaseModel):
     max_event_types: Annotated[int, Field(ge=1, le=400)] = 300
     max_model_elements: Annotated[int, Field(ge=1, le=20_000)] = 5_000
     max_model_bytes: Count = 5 * 1024 * 1024
+    max_tables: Count = 1_000
+    max_table_rows: Count = 10_000_000
+    max_table_bytes: Annotated[int, Field(ge=1, lt=2**31)] = 1024**3
     max_automaton_states: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     max_markings: Count = 500_000
     recent_kept: Count = 10_000

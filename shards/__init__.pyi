@@ -19,6 +19,7 @@ from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, m
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.routing import RoutedPattern, route_of, routed
 from .kinds.patterns.rules import Rules
+from .lookups import TableRecord, records_of
 from .metering import Cost, Metering
 from .operators import (
     LATENESS,
@@ -108,6 +109,7 @@ __all__ = [
     "ShardRound",
     "ShardState",
     "StoredEntry",
+    "TableRecord",
     "Variant",
     "VariantCounts",
     "alert_id",
@@ -121,6 +123,7 @@ __all__ = [
     "observed_streams",
     "own_results",
     "quarantine_note",
+    "records_of",
     "result_table",
     "results_of",
     "route_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from streams import TableOff, TableOn, TableRow
@@ -24,3 +25,12 @@ def tables_after(tables: Tables, record: TableRecord) -> Tables:
             return tables.with_row(name, key, row)
         case TableOff(name):
             return tables.without(name)
+
+
+def records_of(tables: Tables) -> Iterator[TableRecord]:
+    """The records that make these tables of none."""
+    for opened in (one for versions in tables.versions.values() for one in versions):
+        version = opened.version
+        yield TableOn(version)
+        for key, row in opened.changes.items():
+            yield TableRow(name=version.name, version=version.version, key=key, row=None if row is None else tuple(row))

@@ -136,6 +136,11 @@ class ShardState:
         """Set the policy that chooses among places; it changes no result, and is not part of the saved state."""
         self._policy = policy
 
+    @property
+    def tables(self) -> Tables:
+        """The tables that lookups read."""
+        return self._tables
+
     def read_tables(self, tables: Tables) -> None:
         """Let lookups read these tables from here on."""
         self._tables = tables

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Annotated, Any
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Annotated, Any
 
 import orjson
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import (
@@ -33,53 +38,74 @@ class BodyLimit:
     A body that is too large is read and discarded up to a few times the limit, because a client that is still sending
     would not see the answer otherwise; beyond that the connection is closed. The connection is also closed after a
     request that declares its length in two ways, as two readers may disagree where the next request begins (RFC 9112,
-    section 6.1). A body may take ``timeout_s``, and a second more for each 50 kB that have arrived.
+    section 6.1). Bodies of some routes (``files``, each with a limit) go to a file, the request's ``body_file``, and
+    are not held. A body may take ``timeout_s``, and a second more for each 50 kB that have arrived.
     """
 
-    def __init__(self, app: ASGIApp, limit_bytes: int, timeout_s: float) -> None:
+    def __init__(
+        self, app: ASGIApp, limit_bytes: int, timeout_s: float, files: Sequence[tuple[Route, int]] = ()
+    ) -> None:
         self._app = app
         self._limit_bytes = limit_bytes
         self._timeout_s = timeout_s
+        self._files = files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        limit_bytes = next((most for route, most in self._files if route.matches(scope)[0] is Match.FULL), None)
+        with ExitStack() as ends:
+            file = None if limit_bytes is None else ends.enter_context(NamedTemporaryFile("w+b"))
+            body = await self._taken(scope, receive, send, limit_bytes or self._limit_bytes, file)
+            if body is None:
+                return
+            if file is not None:
+                file.flush()
+                scope["state"] = {**scope.get("state", {}), "body_file": Path(file.name)}
+            await self._app(scope, _replayed(body, receive), send)
+
+    async def _taken(
+        self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None
+    ) -> bytes | None:
+        """The body, or empty if it goes to a file; None if the request was answered, or the client is gone."""
         headers = Headers(scope=scope)
         try:
             _require_one_length(headers)
-            body = await self._read(headers, receive)
+            return await self._read(headers, receive, limit_bytes, file)
         except ClientDisconnect:
-            return
+            return None
         except ApiError as error:
             response = problem(error)
             response.headers["Connection"] = "close"
             await response(scope, receive, send)
-            return
-        await self._app(scope, _replayed(body, receive), send)
+            return None
 
-    async def _read(self, headers: Headers, receive: Receive) -> bytes:
+    async def _read(self, headers: Headers, receive: Receive, limit: int, file: IO[bytes] | None) -> bytes:
         """Read the body: ``BodyTooLarge``, ``BodyTooSlow``, or ``ClientDisconnect`` in the middle."""
-        limit = self._limit_bytes
         patience_bytes = _THROWN_AWAY * limit
         declared = headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > patience_bytes:
-            raise self._too_large()
+            raise _too_large(limit)
         body, size_bytes, has_more = bytearray(), 0, True
         begin_s = time.monotonic()
         while has_more and size_bytes <= patience_bytes:
             left_s = begin_s + self._timeout_s + size_bytes / _SLOWEST_BYTES_PER_S - time.monotonic()
             chunk, has_more = await _chunk(receive, left_s)
             size_bytes += len(chunk)
-            if size_bytes <= limit:
+            if size_bytes > limit:
+                continue
+            if file is None:
                 body += chunk
+            else:
+                file.write(chunk)
         if size_bytes > limit:
-            raise self._too_large()
+            raise _too_large(limit)
         return bytes(body)
 
-    def _too_large(self) -> BodyTooLarge:
-        limit = self._limit_bytes
-        return BodyTooLarge(f"the body is larger than {limit} bytes; send less at a time", limit_bytes=limit)
+
+def _too_large(limit: int) -> BodyTooLarge:
+    return BodyTooLarge(f"the body is larger than {limit} bytes; send less at a time", limit_bytes=limit)
 
 
 def _require_one_length(headers: Headers) -> None:

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "demo": "Run generated orders through the whole service. Exit status 1: the alerts are not the expected ones.",
         "streams": "Streams of the running service.",
         "event-types": "Schemas of event types, by stream of the running service.",
+        "tables": "Reference tables of the running service.",
         "workflows": "Workflows of the running service.",
         "constraints": (
             "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
@@ -77,7 +78,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Send events": ("replay", "feed"),
         "Look": ("events", "alerts", "traces", "endings", "deviations", "derived-events", "dead-letters"),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
-        "Write patterns, in the service": (*_KINDS, "constraints", "workflows", "backtests"),
+        "Write patterns, in the service": (*_KINDS, "constraints", "tables", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),
         "Administer": ("streams", "event-types", "webhooks", "keys", "backup", "restore", "reshard"),
     }

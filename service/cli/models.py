@@ -17,13 +17,13 @@ def read_model_file(path: Path, map_file: Path | None = None, process: str | Non
     return read_model(read_content(path), ReadOptions(process=process, mapping=mapping))
 
 
-def read_content(path: Path) -> bytes:
-    """The bytes of a model file; raises ``FileUnreadable`` if it is too large for a model."""
+def read_content(path: Path, most_bytes: int = MAX_MODEL_BYTES, what: str = "model") -> bytes:
+    """The bytes of a file; raises ``FileUnreadable`` if it is too large for what it is."""
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_MODEL_BYTES + 1)
+            content = file.read(most_bytes + 1)
     except OSError as error:
         raise FileUnreadable(f"{path} cannot be read: {reason_of(error)}", file=str(path)) from error
-    if len(content) > MAX_MODEL_BYTES:
-        raise FileUnreadable(f"{path} has more than {MAX_MODEL_BYTES} bytes, more than any model", file=str(path))
+    if len(content) > most_bytes:
+        raise FileUnreadable(f"{path} has more than {most_bytes} bytes, more than any {what}", file=str(path))
     return content

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from service.registering.joining import Derived, effective_set
 from service.runs import InlineRun, Results, RunPlan
 from shards import KINDS_BY_NAME, DocumentKind, PatternKind, RoundPlan, RoutedPattern, routed, run_exercises
 from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
-from streams.tables import TableForm, TableVersion, require_lookup
+from streams.tables import Tables, require_lookup
 from workflows import ReadOptions, compile_workflow, read_model
 
 
@@ -55,7 +55,7 @@ class LocalProject:
 
     streams: Mapping[str, LocalStream]
     operators: Sequence[Definition] = ()
-    tables: Sequence[TableVersion] = ()
+    tables: Tables = field(default_factory=Tables)
     notices: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
@@ -163,8 +163,8 @@ class _Reading:
         }
 
     @cached_property
-    def _tables(self) -> dict[str, TableForm]:
-        return {one.name: table_of(one).form for one in self._of(ReferenceTables)}
+    def _tables(self) -> Tables:
+        return reduce(Tables.with_version, map(table_of, self._of(ReferenceTables)), Tables())
 
     def project(self) -> LocalProject:
         """The project."""
@@ -182,7 +182,7 @@ class _Reading:
                 for name, declaration in self._declared.items()
             },
             operators=[one for one in operators if one.kind != PatternKind.name],
-            tables=[table_of(one) for one in self._of(ReferenceTables)],
+            tables=self._tables,
             notices={one.name: some for one in operators if (some := self._notices(one, sets))},
         )
 
@@ -201,7 +201,7 @@ class _Reading:
             with _placed(one):
                 operator = kind.read({"name": one.name, **own_members(one.form)}, declared)
                 for lookup in kind.lookups(operator):
-                    require_lookup(self._tables, *lookup)
+                    require_lookup(self._tables.forms, *lookup)
                 if one.form["state"] == "active":
                     yield from (replace(part, version=1) for part in (operator, *kind.parts(operator, declared)))
 

@@ -11,6 +11,7 @@ from typing import Any
 from constraints import parse_constraints
 from service.errors import StreamInUse, UnknownConstraints, UnknownStream
 from service.registering.derivations import Derivations
+from service.registering.tables import require_lookups
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
 from shards import (
@@ -48,6 +49,7 @@ class OperatorLibrary:
         can_spill: bool = True,
     ) -> None:
         self._can_spill = can_spill
+        self._stores = stores
         self._registry = stores.registry
         self._status = stores.pipeline_status
         self._deciders = stores.deciders
@@ -106,6 +108,7 @@ class OperatorLibrary:
 
     def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
         wanted = reader.read(document, self._registry.stream)
+        require_lookups(self._stores, reader.lookups(wanted))
         if not self._can_spill and reader.spills(wanted):
             raise _no_folder(wanted)
         return wanted

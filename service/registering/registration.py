@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import Pattern, describe_pattern, parse_pattern, pattern_from_json
+from nfa import Pattern, describe_pattern, lookups_in, parse_pattern, pattern_from_json
 from service.errors import PatternTooLong, UnknownConstraints
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
@@ -14,6 +14,7 @@ from service.registering.inspection import PatternInspection, SetInspection, ins
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.reports import PatternReport, pattern_warnings
 from service.registering.strangers import require_declared, unfollowed_types
+from service.registering.tables import require_lookups
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
@@ -155,6 +156,7 @@ class Registration:
         """Check that a pattern can be matched; returns warnings, in words."""
         pattern, declaration = on_stream.pattern, on_stream.rules.declaration
         require_declared(pattern, declaration)
+        require_lookups(self._stores, lookups_in(pattern))
         self._derivations.check(pattern, declaration.name)
         on_stream.ends.check(pattern)
         on_stream.check.require_satisfiable()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nfa import build_query
-from shards import RoutedPattern, Variant
+from shards import RoutedPattern, Variant, records_of
 from streams import (
     USUAL_BUDGET,
     AttributePath,
@@ -19,10 +19,9 @@ from streams import (
     PatternOn,
     StreamDeclaration,
     StreamOn,
-    TableOn,
     WorkBudget,
 )
-from streams.tables import TableVersion
+from streams.tables import Tables
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and a run without constraints does not need it
@@ -45,7 +44,7 @@ class RunPlan:
     sets: Mapping[str, ConstraintSet]
     patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]
     operators: Sequence[Definition] = ()
-    tables: Sequence[TableVersion] = ()
+    tables: Tables = field(default_factory=Tables)
     budget: WorkBudget = USUAL_BUDGET
 
     def records(self) -> Sequence[tuple[str, ControlRecord]]:
@@ -53,7 +52,7 @@ class RunPlan:
         return self._variant.records
 
     def _declared(self) -> Iterator[tuple[str, ControlRecord]]:
-        yield from (("", TableOn(table)) for table in self.tables)
+        yield from (("", record) for record in records_of(self.tables))
         for name, declaration in self.declarations.items():
             yield name, StreamOn(declaration)
         inputs = {source.stream for one in self.operators for source in one.inputs}

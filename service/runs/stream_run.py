@@ -16,6 +16,7 @@ from service.runs.stream_report import LISTS, StreamReport
 from shards import DEAD_LETTER, Origin, Output, PatternHost, PatternKind, PatternOutput, Result, RoutedPattern, routed
 from streams import USUAL_BUDGET, EventBatch, Late, StreamDeclaration, Tick, WorkBudget
 from streams.compiling import progress_of
+from streams.tables import Tables
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and most calls do not need it
@@ -29,6 +30,7 @@ def stream_plan(
     constraint_set: ConstraintSet | None,
     patterns: Sequence[tuple[RoutedPattern, bool]],
     budget: WorkBudget = USUAL_BUDGET,
+    tables: Tables | None = None,
 ) -> RunPlan:
     """The plan of one stream, whose late events are matched or dropped.
 
@@ -37,6 +39,7 @@ def stream_plan(
         constraint_set: The constraints that its transactions keep; None: there are none.
         patterns: Each with whether the constraints terminate its partial matches.
         budget: The work that each pattern may cost.
+        tables: The reference tables that patterns look up; None: there are none.
     """
     name = declaration.name
     late: Late = declaration.late if declaration.lateness is None or declaration.late == "process" else "drop"
@@ -45,6 +48,7 @@ def stream_plan(
         sets={} if constraint_set is None else {name: constraint_set},
         patterns={name: patterns},
         budget=budget,
+        tables=tables or Tables(),
     )
 
 

@@ -50,6 +50,7 @@ from .registry.registered import (
 )
 from .registry.registry import Registry
 from .registry.removal import StreamUse
+from .registry.tables import RegisteredTable, TableStore
 from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
 from .request_contexts import ContextLimits, RequestContext, RequestContextStore
 from .results.alerts import AlertFilter, AlertPage, AlertStore
@@ -145,6 +146,7 @@ __all__ = [
     "RegisteredConstraints",
     "RegisteredOperator",
     "RegisteredPattern",
+    "RegisteredTable",
     "RegisteredWebhook",
     "RegisteredWorkflow",
     "Registry",
@@ -164,6 +166,7 @@ __all__ = [
     "StreamTimesStore",
     "StreamUse",
     "Submission",
+    "TableStore",
     "WebhookStore",
     "WorkflowDraft",
     "WorkflowStore",

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nfa import Pattern
+from nfa import Pattern, lookups_in
 from service.observing.measured_lateness import as_in_force
 from service.registering.registration import Registration
 from service.registering.strangers import strangers
+from service.registering.tables import tables_for
 from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
 from service.stores import LogTail
@@ -55,7 +56,8 @@ class DryRuns:
             for _, one in strangers([pattern], events)
         )
         begin_s = time.perf_counter()
-        run = StreamRun(stream_plan(declaration, rules, [(on_stream, is_guarded)], self._registration.budget))
+        tables = tables_for(self._stores, lookups_in(pattern))
+        run = StreamRun(stream_plan(declaration, rules, [(on_stream, is_guarded)], self._registration.budget, tables))
         run.feed(events, route=on_stream.route)
         found = run.report(is_open=True)
         given_up = [loss for loss in found.overflow if loss.work]

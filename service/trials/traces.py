@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from constraints import ConstraintSet
-from nfa import parse_pattern
+from nfa import lookups_in, parse_pattern
 from service.errors import TraceTooLong, UnknownTrace
 from service.observing.measured_lateness import as_in_force
+from service.registering.tables import tables_for
 from service.runs import RunPlan
 from service.runs.stream_report import StreamReport
 from service.runs.stream_run import StreamRun, stream_plan
@@ -103,7 +104,7 @@ class Traces:
                 {"id": one.id, "type": one.type, "time": format_time(one.time_us)}
                 for one in seen.events[-_SHOWN_EVENTS:]
             ],
-            **_Look(declaration, seen, constraint_set, by).members(patterns),
+            **_Look(self._stores, declaration, seen, constraint_set, by).members(patterns),
         }
 
 
@@ -118,8 +119,14 @@ class _Look:
     """Matches the events of a transaction again."""
 
     def __init__(
-        self, declaration: StreamDeclaration, seen: SeenKey, constraint_set: ConstraintSet | None, route: str
+        self,
+        stores: Stores,
+        declaration: StreamDeclaration,
+        seen: SeenKey,
+        constraint_set: ConstraintSet | None,
+        route: str,
     ) -> None:
+        self._stores = stores
         ends = tuple(sorted(seen.ends)) if seen.is_over else declaration.end_events
         self._declaration = replace(declaration, end_events=ends)
         self._seen = seen
@@ -213,7 +220,9 @@ class _Look:
 
     def _plan(self, patterns: Sequence[TracedPattern], declaration: StreamDeclaration | None = None) -> RunPlan:
         pairs = [(one.routed, one.record.is_guarded) for one in patterns]
-        return stream_plan(declaration or self._declaration, self._constraint_set, pairs)
+        lookups = {lookup for one in patterns for lookup in lookups_in(one.routed.pattern)}
+        tables = tables_for(self._stores, lookups)
+        return stream_plan(declaration or self._declaration, self._constraint_set, pairs, tables=tables)
 
     def _run(self, patterns: Sequence[TracedPattern], first: int = 0) -> StreamReport:
         """Match the events again; patterns see those from the first on."""

@@ -26,5 +26,7 @@ from streams.tables.reading import MEDIA_TYPES as MEDIA_TYPES
 from streams.tables.reading import TableFormat as TableFormat
 from streams.tables.reading import TableLimits as TableLimits
 from streams.tables.reading import format_of as format_of
+from streams.tables.reading import keep_rows as keep_rows
 from streams.tables.reading import keep_table as keep_table
 from streams.tables.reading import media_type_of as media_type_of
+from streams.tables.reading import read_row as read_row

@@ -57,6 +57,21 @@ class _Open:
             column_of(is_own), _values(changed, own, column, keys), _values(self.table, rows, column, keys)
         )
 
+    def rows(self) -> pa.RecordBatch:
+        """The current rows: those of the version that were not changed, then the changed ones."""
+        form, columns = self.version.form, list(self.table.columns)
+        if self.changes:
+            changed, exists = self._changed
+            is_kept = np.ones(len(self.table.keys), np.bool_)
+            replaced = self.table.find(changed.keys)
+            is_kept[replaced[replaced >= 0]] = False
+            kept, own = column_of(is_kept), column_of(exists)
+            columns = [
+                pa.concat_arrays([before.filter(kept), after.filter(own)])
+                for before, after in zip(columns, changed.columns, strict=True)
+            ]
+        return pa.RecordBatch.from_arrays(columns, names=list(form.columns))
+
     def to_json(self) -> dict[str, Any]:
         changes = {key: None if row is None else list(row) for key, row in self.changes.items()}
         return {**self.version.to_json(), **({"changes": changes} if changes else {})}
@@ -105,6 +120,10 @@ class Tables:
     def forms(self) -> dict[str, TableForm]:
         """The form of each table."""
         return {name: some[-1].version.form for name, some in self.versions.items()}
+
+    def rows(self, name: str) -> pa.RecordBatch:
+        """The rows of a table."""
+        return self.versions[name][-1].rows()
 
     def looked_up(
         self, name: str, column: str | None, keys: Sequence[pa.Array], times_us: NDArray[np.int64]

@@ -43,7 +43,9 @@ class MappedTable:
     @classmethod
     def of_keys(cls, form: TableForm, columns: Sequence[pa.Array], keys: pa.Array) -> Self:
         """A table in memory; its keys are different."""
-        return cls(form, columns, keys, slots_of(keys)[0])
+        slots, _ = slots_of(keys)
+        slots.flags.writeable = False  # as of a mapped file: numba compiles for one kind
+        return cls(form, columns, keys, slots)
 
     @cached_property
     def _keys(self) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,9 @@ from streams.showing import shown
 from streams.tables.errors import TableRefused
 from streams.tables.files import draft_file, keep_draft
 from streams.tables.form import TableForm, TableVersion, TableWish
-from streams.tables.mapped import keys_in, rows_of, schema_of
+from streams.tables.mapped import key_texts, keys_in, rows_of, schema_of
 from streams.tables.portions import Portion, csv_portions, json_portions, parquet_portions, refused_at
+from streams.tables.values import Unfit, of_texts, of_values
 
 TableFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
@@ -76,6 +77,47 @@ def keep_table(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimi
     return TableVersion(name="", version=0, form=form, digest=digest, rows=rows)
 
 
+def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:
+    """Keep the rows of a table, whose keys are different; returns version 0 of a table without a name."""
+    with draft_file() as draft:
+        _write(rows_of(form, rows.columns), draft)
+        digest, _ = keep_draft(draft)
+    return TableVersion(name="", version=0, form=form, digest=digest, rows=len(rows))
+
+
+def read_row(form: TableForm, key: str, row: Mapping[str, Any] | None) -> tuple[str, tuple[Any, ...] | None]:
+    """The key of a row as ``key_texts`` makes it, and its values in the order of the columns; None: it is removed.
+
+    Raises:
+        TableRefused: The key has not the parts of the table's, or a value not the type of its column.
+    """
+    parts = [key] if len(form.key) == 1 else key.split(",")
+    if len(parts) != len(form.key) or not all(parts):
+        raise TableRefused(f"the key {shown(key)} is not one of {', '.join(form.key)}, with commas between the parts")
+    own = dict(zip(form.key, parts, strict=True))
+    if unknown := [name for name in row or () if name not in form.columns]:
+        known = ", ".join(form.columns)
+        raise TableRefused(f"the table has no column {shown(unknown[0])}; it has {known}", column=unknown[0])
+    values = {**own, **(row or {})}
+    columns = {name: _value(name, values.get(name), form) for name in form.columns}
+    for name, part in own.items():
+        if str(columns[name][0].as_py()) != part:
+            raise TableRefused(f"the row has another {name} than its key {shown(part)}", column=name)
+    (text,) = key_texts([columns[name] for name in form.key]).to_pylist()
+    return text, None if row is None else tuple(column[0].as_py() for column in columns.values())
+
+
+def _value(name: str, value: Any, form: TableForm) -> pa.Array:
+    """One value as a column; the integers of a key may be texts, as in a path."""
+    kind, is_key = form.columns[name], name in form.key
+    try:
+        if is_key and isinstance(value, str):
+            return of_texts(pa.array([value]), kind)
+        return of_values([value], kind, takes_numbers=is_key)
+    except Unfit as error:
+        raise TableRefused(f"column {name!r}: {error}", column=name) from error
+
+
 def _write_parts(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimits, parts: Path) -> TableForm:
     """Write the rows, as Arrow batches one after another; returns their form."""
     portions = _READERS[kind](path, wish)
@@ -103,9 +145,13 @@ def _write_whole(parts: Path, draft: Path, form: TableForm) -> int:
         (batch,) = reader.read_all().combine_chunks().to_batches() or [
             pa.RecordBatch.from_pylist([], schema=schema_of(form))
         ]
-        with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-            writer.write_batch(batch)
+        _write(batch, draft)
         return len(batch)
+
+
+def _write(rows: pa.RecordBatch, draft: Path) -> None:
+    with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_batch(rows)
 
 
 def _require_keys(form: TableForm, keys: pa.Array, portion: Portion) -> None:

@@ -1,0 +1,148 @@
+"""Reference tables: upload, list, look up, change single rows, delete."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response, status
+from pyarrow import parquet
+
+from api.errors import UnsupportedMediaType, WrongShape
+from api.requests.bodies import MediaType, RawBody, parse_json, require_json
+from api.requests.preconditions import Preconditions
+from api.schemas.tables import CSV_EXAMPLE, ROW_EXAMPLE, TableDetail, TableList, TableModel
+from api.services import Served
+from service import RegisteredTable, TableUpload
+from streams.tables import MEDIA_TYPES, VALUE_TYPES, TableWish
+
+router = APIRouter(prefix="/tables", tags=["tables"])
+
+_PARQUET = "application/vnd.apache.parquet"
+_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE},
+        **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in MEDIA_TYPES if kind != "text/csv"},
+    },
+}
+_ROW: dict[str, Any] = {
+    "required": True,
+    "content": {"application/json": {"schema": {"type": "object"}, "example": ROW_EXAMPLE}},
+}
+
+
+def read_upload(
+    name: str,
+    request: Request,
+    media_type: MediaType,
+    preconditions: Preconditions,
+    key: Annotated[list[str], Query(description="A column of the key. Repeatable.")],
+    column: Annotated[
+        list[str] | None,
+        Query(
+            description=f"NAME:TYPE, the type of a column: {', '.join(VALUE_TYPES)}. Others are inferred. Repeatable."
+        ),
+    ] = None,
+) -> TableUpload:
+    """The rows of a request, in a file, with their key and types."""
+    if media_type not in MEDIA_TYPES:
+        raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send one of {', '.join(MEDIA_TYPES)}")
+    types: dict[str, Any] = {}
+    for pair in column or []:
+        named, sign, kind = pair.rpartition(":")
+        if not sign:
+            raise WrongShape(f"query.column: {pair!r} is not NAME:TYPE")
+        types[named] = kind
+    path: Path = request.state.body_file
+    wish = TableWish(key=tuple(key), types=types)
+    return TableUpload(name=name, path=path, format=MEDIA_TYPES[media_type], wish=wish, condition=preconditions)
+
+
+@router.put(
+    "/{name}",
+    status_code=status.HTTP_201_CREATED,
+    summary="Upload a table",
+    openapi_extra={"requestBody": _BODY},
+    responses={200: {"model": TableModel, "description": "It has these rows already."}},
+)
+def upload_table(
+    upload: Annotated[TableUpload, Depends(read_upload)], services: Served, response: Response
+) -> TableModel:
+    """Register the rows of a file: CSV with the names of the columns in its first line, JSON lines, or Parquet.
+
+    Other rows under the same name are the next version, which lookups read from its place of the log on. Rows that
+    cannot be read, or that repeat a key, are refused with line and column.
+    """
+    report = services.tables.put(upload)
+    if not report.is_new:
+        response.status_code = status.HTTP_200_OK
+    response.headers["ETag"] = _etag(report.record)
+    return TableModel.from_domain(report)
+
+
+@router.get("", summary="List the tables")
+def list_tables(services: Served) -> TableList:
+    """All tables, by name, and the operators that look them up."""
+    return TableList(items=[TableModel.from_domain(report) for report in services.tables.tables()])
+
+
+@router.get("/{name}", summary="Look up a table")
+def get_table(name: str, services: Served, response: Response) -> TableDetail:
+    """The columns of a table, its key, its versions, and the operators that look it up."""
+    report = services.tables.table(name)
+    response.headers["ETag"] = _etag(report.record)
+    return TableDetail.from_versions(report, services.tables.versions(name))
+
+
+@router.get(
+    "/{name}/rows",
+    summary="Download the rows of a table",
+    response_class=Response,
+    responses={200: {"content": {_PARQUET: {"schema": {"type": "string", "format": "binary"}}}}},
+)
+def get_table_rows(name: str, services: Served) -> Response:
+    """The current rows as a Parquet file."""
+    content = io.BytesIO()
+    rows = services.tables.rows(name)
+    with parquet.ParquetWriter(content, rows.schema, compression="zstd") as writer:
+        writer.write_batch(rows)
+    return Response(content.getvalue(), media_type=_PARQUET)
+
+
+@router.put(
+    "/{name}/rows/{key}",
+    summary="Change a row",
+    dependencies=[Depends(require_json)],
+    openapi_extra={"requestBody": _ROW},
+)
+def change_table_row(
+    name: str, key: str, body: RawBody, services: Served, preconditions: Preconditions, response: Response
+) -> TableModel:
+    """Insert or replace one row: an object with the columns as members; missing ones are null.
+
+    Lookups read it from its place of the log on. The parts of a key of several columns have commas between them.
+    """
+    row = parse_json(body)
+    if not isinstance(row, dict):
+        raise WrongShape("body: a row is a JSON object with the columns as members")
+    report = services.tables.change_row(name, key, row, preconditions)
+    response.headers["ETag"] = _etag(report.record)
+    return TableModel.from_domain(report)
+
+
+@router.delete("/{name}/rows/{key}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove a row")
+def delete_table_row(name: str, key: str, services: Served, preconditions: Preconditions) -> None:
+    """Remove one row, from its place of the log on; there need not be one."""
+    services.tables.change_row(name, key, None, preconditions)
+
+
+@router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a table")
+def delete_table(name: str, services: Served, preconditions: Preconditions) -> None:
+    """Delete a table that no operator looks up."""
+    services.tables.delete(name, preconditions)
+
+
+def _etag(record: RegisteredTable) -> str:
+    return f'"{record.tag}"'

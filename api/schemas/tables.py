@@ -1,0 +1,79 @@
+"""Reference tables on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self, TypeAlias
+
+from pydantic import Field
+
+from api.wire import WireModel
+from service import RegisteredTable, TableReport
+from streams import format_time
+
+ColumnType: TypeAlias = Literal["text", "integer", "number", "boolean", "time"]
+ROW_EXAMPLE: dict[str, Any] = {"limit": 2500, "tier": "gold"}
+CSV_EXAMPLE = "customer_id,limit,tier\nc1,1000,silver\nc2,2500,gold\n"
+
+
+class TableSummary(WireModel):
+    """A version of a table."""
+
+    version: int = Field(description="Counts from 1 for each name and never repeats.")
+    rows: int = Field(description="The number of rows as they were uploaded.")
+    size_bytes: int = Field(description="Of the rows as they are mapped into memory.")
+    digest: str = Field(description="Of the rows.")
+    registered_at: str
+
+    @classmethod
+    def from_record(cls, record: RegisteredTable) -> Self:
+        """The wire form of a version."""
+        return cls.copying(record, registered_at=format_time(record.registered_us))
+
+
+class TableUser(WireModel):
+    """An operator that looks a table up."""
+
+    kind: str
+    name: str
+
+
+class TableModel(TableSummary):
+    """A table, and the operators that look it up."""
+
+    name: str
+    key: list[str] = Field(description="The columns of the key.")
+    columns: dict[str, ColumnType] = Field(description="All columns in their order, with their types.")
+    changes: int = Field(description="How many rows were changed since this version, one at a time.")
+    users: list[TableUser] = Field(description="The operators that look it up; they keep it from being deleted.")
+
+    @classmethod
+    def from_domain(cls, report: TableReport) -> Self:
+        """The wire form of a table."""
+        record = report.record
+        return cls(
+            **TableSummary.from_record(record).model_dump(),
+            name=record.name,
+            key=list(record.key),
+            columns=dict(record.columns),
+            changes=record.changes,
+            users=[TableUser(kind=one.kind, name=one.name) for one in report.users],
+        )
+
+
+class TableDetail(TableModel):
+    """A table with its versions."""
+
+    versions: list[TableSummary] = Field(description="The newest first.")
+
+    @classmethod
+    def from_versions(cls, report: TableReport, versions: Sequence[RegisteredTable]) -> Self:
+        """The wire form of a table with its versions, the current one last."""
+        listed = [TableSummary.from_record(record) for record in reversed(versions)]
+        return cls(**TableModel.from_domain(report).model_dump(), versions=listed)
+
+
+class TableList(WireModel):
+    """All tables, by name."""
+
+    items: list[TableModel]

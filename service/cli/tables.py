@@ -1,0 +1,68 @@
+"""``forestall tables``: the reference tables of the running service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
+from service.cli.inputs import progress_bar
+from service.cli.models import read_content
+from service.cli.resources import Resource, Table, add_delete, add_list, add_show
+from service.client import part
+from streams.tables import format_of, media_type_of
+
+tables = typer.Typer(help="Reference tables of the running service.", no_args_is_help=True)
+
+_MOST_BYTES = 2**31
+_TABLES = Resource(
+    path="/tables",
+    one="table",
+    listed="the tables, by name",
+    table=Table(
+        ("name", "version", "key", "rows", "changes", "users:looked up by"),
+        lambda item: {**item, "users": [user["name"] for user in item["users"]]},
+    ),
+)
+
+add_list(tables, _TABLES)
+add_show(tables, _TABLES, "a table: its columns, key, versions, and the operators that look it up")
+
+
+@tables.command("add")
+def add_table(
+    name: Annotated[str, typer.Argument(help="Name of the table.")],
+    file: Annotated[Path, typer.Argument(help="Rows: .csv with a header line, .jsonl or .parquet.")],
+    key: Annotated[list[str], typer.Option(metavar="COLUMN", help="Column of the key. Repeatable.")],
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:TYPE",
+            help="Type of a column: text, integer, number, boolean or time (default: inferred). Repeatable.",
+        ),
+    ] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Upload a table; under an existing name it is the next version, which lookups read from then on."""
+    media_type, content = media_type_of(format_of(file.name)), read_content(file, _MOST_BYTES, "table")
+    with calling(url, api_key) as client, progress_bar(f"uploading {file.name}"):
+        found = client.change(
+            "PUT",
+            f"/tables/{part(name)}",
+            "",
+            params={"key": key, "column": column or []},
+            content=content,
+            headers={"Content-Type": media_type},
+        )
+    if is_json:
+        typer.echo(orjson.dumps(found).decode())
+        return
+    typer.echo(printable(f"{found['name']}: version {found['version']}, {found['rows']} rows"))
+
+
+add_delete(tables, _TABLES, "Delete a table that no operator looks up.")

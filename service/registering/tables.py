@@ -1,0 +1,187 @@
+"""Reference tables, as use cases without HTTP: upload, change rows, look up, delete, and what looks them up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from service.errors import InvalidTableName, TableInUse, TooManyTables
+from service.runtime import Stores
+from service.settings import PREFIX, Settings
+from service.stores import ANY, Condition, RegisteredOperator, RegisteredTable
+from shards import KINDS_BY_NAME
+from streams import Clock, listed, name_fault
+from streams.tables import (
+    Lookup,
+    TableColumnUnknown,
+    TableFormat,
+    TableLimits,
+    Tables,
+    TableVersion,
+    TableWish,
+    keep_rows,
+    keep_table,
+    read_row,
+    require_lookup,
+)
+
+_MOST_CHANGES = 10_000  # of single rows, which every shard holds in memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableUpload:
+    """An uploaded file with the rows of a table."""
+
+    name: str
+    path: Path
+    format: TableFormat
+    wish: TableWish
+    condition: Condition = ANY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReport:
+    """A registered table and the operators that look it up; ``is_new``: this call changed it."""
+
+    record: RegisteredTable
+    users: tuple[RegisteredOperator, ...]
+    is_new: bool = False
+
+
+class TableLibrary:
+    """The use cases of tables."""
+
+    def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
+        self._store = stores.tables
+        self._registry = stores.registry
+        self._limits = settings.limits
+        self._clock = clock
+
+    def put(self, upload: TableUpload) -> TableReport:
+        """Register the rows of a file; other rows under the same name are the table's next version.
+
+        Raises:
+            InvalidTableName: The name is not valid.
+            TableRefused: The rows cannot be read; the message names line and column.
+            TableInUse: An operator reads a column that the rows do not have.
+            TooManyTables: The service has the greatest number of tables.
+        """
+        if fault := name_fault("table", upload.name):
+            raise InvalidTableName(fault)
+        if upload.name not in (known := self.forms()) and len(known) >= self._limits.max_tables:
+            raise TooManyTables(
+                f"the service has {len(known)} tables, the most that it may have; delete one, or set "
+                f"{PREFIX}LIMITS__MAX_TABLES",
+                most=len(known),
+            )
+        limits = TableLimits(rows=self._limits.max_table_rows, size_bytes=self._limits.max_table_bytes)
+        made = keep_table(upload.path, upload.format, upload.wish, limits)
+        return self._registered(TableVersion.from_json({**made.to_json(), "name": upload.name}), upload.condition)
+
+    def _registered(self, version: TableVersion, condition: Condition) -> TableReport:
+        users = self._users_of(version.name)
+        for user, lookup in users:
+            try:
+                require_lookup({version.name: version.form}, *lookup)
+            except TableColumnUnknown as error:
+                raise TableInUse(
+                    f"the {user.kind} {user.name!r} looks the table up, but {error.message}", table=version.name
+                ) from error
+        record, is_new = self._store.put(
+            version, self._store.files.path(version.digest), self._clock.now_us(), condition
+        )
+        return TableReport(record=record, users=_distinct(users), is_new=is_new)
+
+    def change_row(self, name: str, key: str, row: Mapping[str, Any] | None, condition: Condition = ANY) -> TableReport:
+        """Change the row of a key, or remove it (None). The parts of a key of several columns have commas between them.
+
+        Raises:
+            UnknownTable: No table has that name.
+            TableRefused: A value does not have the type of its column, or the key is not one of the table.
+        """
+        record = self._store.get(name)
+        if record.changes >= _MOST_CHANGES:
+            self._registered(self._merged(record), Condition(matches=(record.tag,)))
+        own, values = read_row(record.table.form, key, row)
+        changed = self._store.change_row(name, own, values, condition)
+        return TableReport(record=changed, users=_distinct(self._users_of(name)), is_new=True)
+
+    def table(self, name: str) -> TableReport:
+        """A table, and the operators that look it up."""
+        return TableReport(record=self._store.get(name), users=_distinct(self._users_of(name)))
+
+    def tables(self) -> list[TableReport]:
+        """All tables, by name."""
+        return [self.table(record.name) for record in self._store.all()]
+
+    def versions(self, name: str) -> list[RegisteredTable]:
+        """Every version of a table, the current one last."""
+        return self._store.versions(name)
+
+    def rows(self, name: str) -> pa.RecordBatch:
+        """The current rows of a table."""
+        return self._opened(self._store.get(name)).rows(name)
+
+    def delete(self, name: str, condition: Condition = ANY) -> None:
+        """Delete a table that no operator looks up; raises ``TableInUse`` if one does."""
+        self._store.get(name)
+        if users := _distinct(self._users_of(name)):
+            raise TableInUse(
+                f"the table {name!r} is looked up by {listed([f'the {one.kind} {one.name}' for one in users])}; "
+                "delete or change them first",
+                table=name,
+                users=[{"kind": one.kind, "name": one.name} for one in users],
+            )
+        self._store.remove(name, condition)
+
+    def forms(self) -> dict[str, Any]:
+        """The form of each table."""
+        return {record.name: record.table.form for record in self._store.all()}
+
+    def _merged(self, record: RegisteredTable) -> TableVersion:
+        """The current rows as a version without changes."""
+        made = keep_rows(record.table.form, self._opened(record).rows(record.name))
+        return TableVersion.from_json({**made.to_json(), "name": record.name})
+
+    def _opened(self, record: RegisteredTable) -> Tables:
+        return Tables(self._store.files).with_version(record.table, self._store.changes(record))
+
+    def _users_of(self, name: str) -> list[tuple[RegisteredOperator, Lookup]]:
+        """The operators that look a table up, with their lookups; not those that are retired."""
+        return [
+            (operator, lookup)
+            for operator in self._registry.every_operator()
+            if operator.stage != "retired"
+            for lookup in KINDS_BY_NAME[operator.kind].lookups(operator.definition)
+            if lookup.table == name
+        ]
+
+
+def require_lookups(stores: Stores, lookups: Collection[Lookup]) -> None:
+    """Check that the tables and columns of some lookups exist.
+
+    Raises:
+        TableUnknown: There is no such table; the message lists those that exist.
+        TableColumnUnknown: It has no such column, or another number of key columns.
+    """
+    if lookups:
+        forms = {record.name: record.table.form for record in stores.tables.all()}
+        for lookup in lookups:
+            require_lookup(forms, *lookup)
+
+
+def tables_for(stores: Stores, lookups: Collection[Lookup]) -> Tables:
+    """The current tables of some lookups, for a run in this process."""
+    tables = Tables(stores.tables.files)
+    for name in sorted({lookup.table for lookup in lookups}):
+        record = stores.tables.get(name)
+        tables = tables.with_version(record.table, stores.tables.changes(record))
+    return tables
+
+
+def _distinct(users: Iterable[tuple[RegisteredOperator, Lookup]]) -> tuple[RegisteredOperator, ...]:
+    return tuple({(one.kind, one.name): one for one, _ in users}.values())

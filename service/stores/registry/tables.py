@@ -1,0 +1,191 @@
+"""Reference tables by name, with their versions; the content of a version is stored in pieces under its digest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import orjson
+
+from service.errors import RegistryContended, UnknownTable
+from service.stores.conditions import ANY, Condition
+from service.stores.connection import PREFIX, Client, register
+from service.stores.log.event_log import EventLog
+from service.stores.records import decode, encode
+from service.stores.registry.changes import Change, RecordBook
+from streams import LAYOUT_KEY, TableOff, TableOn, TableRow, encode_control, log_key
+from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching, pieces_of_file
+
+TABLES_KEY = PREFIX + "tables"
+TABLE_VERSIONS_KEY = PREFIX + "table-versions"
+
+_ATTEMPTS = 5
+_DRAFT_LIFE_S = 3_600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredTable:
+    """A version of a table.
+
+    Attributes:
+        version: Counts from 1 for each name and never repeats.
+        size_bytes: Of the rows as they are mapped into memory.
+        changes: How many rows were changed since, one at a time.
+        registered_us: When this version was registered, microseconds UTC.
+    """
+
+    name: str
+    version: int
+    is_active: bool
+    registered_us: int
+    key: tuple[str, ...]
+    columns: Mapping[str, str]
+    digest: str
+    rows: int
+    size_bytes: int
+    changes: int = 0
+
+    @property
+    def tag(self) -> str:
+        """The tag that identifies the rows among all versions of all tables."""
+        return f"{self.name}@{self.version}.{self.changes}"
+
+    @property
+    def table(self) -> TableVersion:
+        """The version in the form of the log."""
+        form = TableForm.from_json({"key": self.key, "columns": self.columns})
+        return TableVersion(name=self.name, version=self.version, form=form, digest=self.digest, rows=self.rows)
+
+
+class TableStore:
+    """Stores the tables."""
+
+    def __init__(self, client: Client, log: EventLog) -> None:
+        self._client = client
+        self._log = log
+        self._book = RecordBook(client, log)
+        self._change_row = register(client, "registry/change_row")
+        self.files = TableFiles(fetching(self._piece))
+
+    def put(
+        self, version: TableVersion, path: Path, now_us: int, condition: Condition = ANY
+    ) -> tuple[RegisteredTable, bool]:
+        """Register the rows of a file as the next version, if they differ; returns it and whether it changed."""
+        self._keep(version.digest, path)
+
+        def changed(current: bytes | None) -> Change | None:
+            known = None if current is None else _record(current, version.name)
+            is_active = known is not None and known.is_active
+            condition.check(known.tag if known is not None and is_active else None)
+            if known is not None and is_active and (known.digest, known.changes) == (version.digest, 0):
+                return None
+            made = RegisteredTable(
+                name=version.name,
+                version=1 if known is None else known.version + 1,
+                is_active=True,
+                registered_us=now_us,
+                key=version.form.key,
+                columns=version.form.columns,
+                digest=version.digest,
+                rows=version.rows,
+                size_bytes=path.stat().st_size,
+            )
+            return Change(record=encode(**asdict(made)), version=made.version, stream="", control=TableOn(made.table))
+
+        body, is_new = self._book.apply(TABLES_KEY, TABLE_VERSIONS_KEY, version.name, changed)
+        return _record(body, version.name), is_new
+
+    def change_row(self, name: str, key: str, row: tuple[Any, ...] | None, condition: Condition) -> RegisteredTable:
+        """Change one row, or remove it (None); ``key`` as ``streams.tables.key_texts`` makes it."""
+        for _ in range(_ATTEMPTS):
+            known = self.get(name)
+            condition.check(known.tag)
+            made = replace(known, changes=known.changes + 1)
+
+            def change(shards: int, known: RegisteredTable = known, made: RegisteredTable = made) -> Any:
+                control = TableRow(name=name, version=known.version, key=key, row=row)
+                return self._change_row(
+                    records=TABLES_KEY,
+                    changes=_changes_key(known),
+                    layout=LAYOUT_KEY,
+                    shards=[log_key(shard) for shard in range(shards)],
+                    field=name,
+                    before=encode(**asdict(known)),
+                    after=encode(**asdict(made)),
+                    key=key,
+                    row=orjson.dumps(row),
+                    kind=control.KIND.value,
+                    body=encode_control(control),
+                    shard_count=shards,
+                )
+
+            if self._log.layout.fitted(change):
+                return made
+        raise RegistryContended.over(f"the table {name!r}")
+
+    def remove(self, name: str, condition: Condition = ANY) -> None:
+        """Delete a table; its version numbers are not reused."""
+
+        def changed(current: bytes | None) -> Change | None:
+            known = None if current is None else _record(current, name)
+            if known is None or not known.is_active:
+                raise _unknown(name)
+            condition.check(known.tag)
+            gone = encode(**asdict(replace(known, is_active=False)))
+            return Change(record=gone, version=known.version, stream="", control=TableOff(name))
+
+        self._book.apply(TABLES_KEY, TABLE_VERSIONS_KEY, name, changed)
+
+    def get(self, name: str) -> RegisteredTable:
+        """A table that is not deleted; raises ``UnknownTable``."""
+        body = self._book.get(TABLES_KEY, name)
+        record = None if body is None else _record(body, name)
+        if record is None or not record.is_active:
+            raise _unknown(name)
+        return record
+
+    def all(self) -> list[RegisteredTable]:
+        """The tables that are not deleted, by name."""
+        found = [_record(body, name) for name, body in self._book.all(TABLES_KEY)]
+        return [record for record in found if record.is_active]
+
+    def versions(self, name: str) -> list[RegisteredTable]:
+        """Every version of a table that is not deleted, the current one last."""
+        current = self.get(name)
+        bodies = self._book.versions(TABLE_VERSIONS_KEY, name, current.version)
+        return [*(_record(body, name) for body in bodies[:-1]), current]
+
+    def changes(self, record: RegisteredTable) -> dict[str, Any]:
+        """The rows that were changed since a version was registered, by key; None: removed."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
+        return {key.decode(): orjson.loads(row) for key, row in found.items()}
+
+    def _keep(self, digest: str, path: Path) -> None:
+        """Store the content of a version, unless it is stored."""
+        key, draft = STORED + digest, f"{STORED}{digest}:{uuid4().hex}"
+        if self._client.exists(key):
+            return
+        for piece in pieces_of_file(path):
+            self._client.rpush(draft, piece)
+            self._client.expire(draft, _DRAFT_LIFE_S)
+        self._client.persist(draft)
+        self._client.rename(draft, key)
+
+    def _piece(self, key: str, place: int) -> bytes | None:
+        return cast("bytes | None", self._client.lindex(key, place))
+
+
+def _changes_key(record: RegisteredTable) -> str:
+    return f"{PREFIX}table-changes:{record.version}@{record.name}"
+
+
+def _record(body: bytes, name: str) -> RegisteredTable:
+    fields = decode(body, f"the table {name!r}")
+    return RegisteredTable(**{**fields, "key": tuple(fields["key"])})
+
+
+def _unknown(name: str) -> UnknownTable:
+    return UnknownTable(f"there is no table {name!r}; GET /v1/tables lists them", table=name)
