@@ -165,6 +165,8 @@ def _application(
     for kind in kinds:
         if not kind.has_own_resource:
             _include(app, operators.operator_router(kind), "patterns", prefix=VERSION)
+        if kind.is_asked:
+            _include(app, operators.asking_router(kind), "read", prefix=VERSION)
     _include(app, metrics.router, "patterns")
     app.include_router(health.router, prefix=VERSION)
     add_pages(app)

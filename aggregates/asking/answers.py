@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeAlias
 
 from aggregates.asking.questions import ValueFunction
 from aggregates.asking.values import Scalar, canonical, key_of, sorted_places
+
+_ABSENT = object()
 
 Total: TypeAlias = "int | float | list[Any] | None"
 """What a value of one group is made from, plain JSON.
@@ -25,7 +27,7 @@ class Answer:
     Attributes:
         by: Attributes of the groups.
         functions: The function of each value, by name.
-        groups: The values of each group's attributes, sorted: nulls, booleans, numbers, texts.
+        groups: The values of each group's attributes, in any order.
         totals: The totals of each value, by name; one for each group.
         end_us: The end of the window; None before the first event.
         events: Number of events in the window of the question.
@@ -43,15 +45,14 @@ class Answer:
     visited: int
 
     def rows(self) -> list[dict[str, Scalar]]:
-        """The groups in order, each with its attributes and values by name."""
-        finished = [
-            [finished_value(self.functions[name], total) for total in totals] for name, totals in self.totals.items()
-        ]
+        """The groups in order of nulls, booleans, numbers and texts, each with its attributes and values by name."""
+        finished = [_finished(self.functions[name], totals) for name, totals in self.totals.items()]
         names = (*self.by, *self.totals)
-        return [
+        rows = [
             dict(zip(names, (*group, *values), strict=True))
             for group, *values in zip(self.groups, *finished, strict=True)
         ]
+        return [rows[place] for place in sorted_places(self.groups)]
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain JSON, for the process that merges it with others."""
@@ -63,30 +64,22 @@ class Answer:
         groups = [tuple(group) for group in value["groups"]]
         return cls(**{**value, "by": tuple(value["by"]), "groups": groups})
 
-    def sorted(self) -> Answer:
-        """The answer with its groups in order."""
-        order = sorted_places(self.groups)
-        totals = {name: [column[place] for place in order] for name, column in self.totals.items()}
-        return replace(self, groups=[self.groups[place] for place in order], totals=totals)
-
 
 def merged(answers: Sequence[Answer]) -> Answer:
     """The answer to a question over all events of several indexes, from their answers to it."""
     first, *_ = answers
-    places: dict[tuple[object, ...], int] = {}
+    known: dict[tuple[object, ...], int] = {}
     groups: list[tuple[Scalar, ...]] = []
-    totals: dict[str, list[Total]] = {name: [] for name in first.totals}
-    for answer in answers:
-        for row, group in enumerate(answer.groups):
-            place = places.setdefault(tuple(map(key_of, group)), len(groups))
-            if place == len(groups):
-                groups.append(group)
-            for name, function in first.functions.items():
-                column, more = totals[name], answer.totals[name][row]
-                if place == len(column):
-                    column.append(more)
-                else:
-                    column[place] = _added(function, column[place], more)
+    places: list[int] = []  # of each group of each answer
+    for group in (group for answer in answers for group in answer.groups):
+        place = known.setdefault(tuple(map(key_of, group)), len(groups))
+        places.append(place)
+        if place == len(groups):
+            groups.append(group)
+    totals = {
+        name: _merged(function, places, [total for answer in answers for total in answer.totals[name]], len(groups))
+        for name, function in first.functions.items()
+    }
     return Answer(
         by=first.by,
         functions=first.functions,
@@ -96,16 +89,30 @@ def merged(answers: Sequence[Answer]) -> Answer:
         events=sum(answer.events for answer in answers),
         compared=sum(answer.compared for answer in answers),
         visited=sum(answer.visited for answer in answers),
-    ).sorted()
+    )
 
 
-def finished_value(function: ValueFunction, total: Any) -> Scalar:
-    """The value that a total leads to; null where there was no value to add or compare."""
+def _merged(function: ValueFunction, places: Sequence[int], totals: Sequence[Total], count: int) -> list[Total]:
+    """The totals of a value by the places of their groups, added where several have one place."""
+    found: list[Any] = [_ABSENT] * count
+    for place, total in zip(places, totals, strict=True):
+        found[place] = total if found[place] is _ABSENT else _added(function, found[place], total)
+    return found
+
+
+def _finished(function: ValueFunction, totals: Iterable[Any]) -> list[Scalar]:
+    """The values that totals lead to; null where there was no value to add or compare."""
+    if function == "count":
+        return list(totals)
     if function == "distinct":
-        return len(total)
+        return [len(values) for values in totals]
     if function not in ("sum", "avg"):
-        return canonical(total)
-    count, high, low = total
+        return [canonical(total) for total in totals]
+    return [_quotient(function, *total) for total in totals]
+
+
+def _quotient(function: ValueFunction, count: int, high: float, low: float) -> Scalar:
+    """A sum, or a mean, from the number of values, their sum, and what rounding has taken from it."""
     if not count:
         return None
     found = high + low if isfinite(low) else high

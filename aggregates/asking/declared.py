@@ -20,7 +20,7 @@ from streams import did_you_mean, duration_text, listed, shown
 KEY = "#key"
 """The attribute with the key of each event, by which states are divided; no question can name it."""
 
-_MEMBERS = ("by", "where", "values", "window")
+_MEMBERS = ("by", "where", "values", "window", "explain")
 
 
 def asked_values(body: AggregateBody) -> dict[str, AskedValue]:
@@ -53,6 +53,8 @@ def columns_of(body: AggregateBody, rows: Iterable[Row]) -> tuple[NDArray[np.int
 
 def read_question(body: AggregateBody, document: Mapping[str, Any]) -> Question:
     """The question of a document: ``by``, ``where``, ``values`` and ``window``, none of which is required.
+
+    ``explain`` asks for a description of the index, too, and is not read here.
 
     Raises:
         QuestionRefused: A member is unknown, or asks for something that the aggregate does not hold.

@@ -243,4 +243,4 @@ class QuestionIndex:
             events=rows,
             compared=found.compared,
             visited=found.visited,
-        ).sorted()
+        )

@@ -59,8 +59,6 @@ def operator_router(kind: DocumentKind) -> APIRouter:
     for result in kind.result_kinds:
         _add_results(router, kind, result)
     _add_explanation(router, kind)
-    if kind.is_asked:
-        _add_asking(router, kind)
     if kind.is_plotted:
         _add_plot(router, kind)
     _add_reading(router, kind)
@@ -147,7 +145,10 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
         return OperatorExplanationModel.copying(services.operators.explain(kind.name, name))
 
 
-def _add_asking(router: APIRouter, kind: DocumentKind) -> None:
+def asking_router(kind: DocumentKind) -> APIRouter:
+    """The operation that asks operators of a kind, which changes nothing."""
+    router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"])
+
     @router.post(
         "/{name:path}/ask",
         summary=f"Ask {indefinite(kind.name)}",
@@ -166,6 +167,8 @@ def _add_asking(router: APIRouter, kind: DocumentKind) -> None:
         questions = services.operator_questions
         asked = await asyncio.to_thread(questions.checked, kind, name, question.document)
         return OperatorAnswerModel.from_domain(await questions.ask(asked))
+
+    return router
 
 
 def _add_plot(router: APIRouter, kind: DocumentKind) -> None:

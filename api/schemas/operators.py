@@ -115,6 +115,7 @@ class OperatorQuestion(WireModel):
     )
     values: list[str] = Field([], description="Names of the operator's values; none: all that questions may ask for.")
     window: str | None = Field(None, description="Only events younger than this, such as `20 min`.")
+    explain: bool = Field(False, description="Describe the index of each shard, too.")
 
     @property
     def document(self) -> dict[str, Any]:
@@ -146,7 +147,7 @@ class OperatorAnswerModel(WireModel):
     time: Time | None = Field(description="The end of the window; null before the first event of the stream.")
     positions: dict[int, str] = Field(description="The position of each shard's log as of which the answer is exact.")
     indexes: list[dict[str, Any]] = Field(
-        description="Of each shard: the configuration of its index, the mix of questions, and costs."
+        description="With `explain`, of each shard: the configuration of its index, the mix of questions, and costs."
     )
 
     @classmethod

@@ -116,12 +116,13 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
         ] = None,
         value: Annotated[list[str] | None, typer.Option("--value", help="Name of a value; repeatable.")] = None,
         window: Annotated[str | None, typer.Option(help="Only events younger than this, such as '20 min'.")] = None,
+        explain: Annotated[bool, typer.Option("--explain", help="With --json: the index of each shard, too.")] = False,
         url: Url = None,
         api_key: ApiKeyOption = None,
         is_json: IsJson = False,
     ) -> None:
         filters = dict(map(_filter, where or ()))
-        body = given(by=by or None, where=filters or None, values=value or None, window=window)
+        body = given(by=by or None, where=filters or None, values=value or None, window=window, explain=explain or None)
         with calling(url, api_key) as client:
             found = client.post(f"{resource.path}/{part(name)}/ask", body)
         if is_json:

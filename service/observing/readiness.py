@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from service.errors import StoreUnavailable
 from service.runtime import Stores
 from service.settings import Settings
-from service.stores import is_answering
 from streams import Clock
 
 _SECOND_US = 1_000_000
@@ -12,9 +12,10 @@ _SECOND_US = 1_000_000
 
 def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]:
     """The missing parts, in words; none if the service is ready."""
-    if not is_answering(stores.client):
+    try:
+        last_us = stores.heartbeat.last_us()
+    except StoreUnavailable:
         return ["Redis does not answer"]
-    last_us = stores.heartbeat.last_us()
     if last_us is None:
         failure = stores.heartbeat.failure()
         doing = stores.heartbeat.is_doing() or "its process has not started yet"

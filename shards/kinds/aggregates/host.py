@@ -155,7 +155,8 @@ class RunningAggregate(Operator):
         wanted = replace(read_question(self._body, question), until_us=until_us)
         if self._index is None or self._run.is_suspended:
             raise AggregateRefused(f"the aggregate {self.definition.name!r} is suspended")
-        return {"answer": self._index.ask(wanted).to_json(), "index": self._index.explain()}
+        found: dict[str, Any] = {"answer": self._index.ask(wanted).to_json()}
+        return found | {"index": self._index.explain()} if question.get("explain") else found
 
     def _new_index(self) -> QuestionIndex | None:
         return QuestionIndex(held_window(self._body)) if self._body.ask else None

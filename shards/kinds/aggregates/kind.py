@@ -121,7 +121,7 @@ class AggregateKind(DocumentKind):
     def answer_of(
         self, definition: Definition, question: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
     ) -> Mapping[str, Any]:
-        """The groups with their values, in order, and how each shard found them."""
+        """The groups with their values, in order, and the index of each shard if the question asks for it."""
         from aggregates import Answer, merged  # noqa: PLC0415 - takes long
 
         found = merged([Answer.from_json(one["answer"]) for one in answers])
@@ -130,7 +130,7 @@ class AggregateKind(DocumentKind):
             "events": found.events,
             "compared": found.compared,
             "time_us": found.end_us,
-            "indexes": [one["index"] for one in answers],
+            "indexes": [one["index"] for one in answers if "index" in one],
         }
 
     def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:

@@ -59,7 +59,9 @@ def test_groups_and_values_are_those_of_the_window(pipeline, http):
     ]
     assert (found["events"], found["time"]) == (12, "2025-12-31T20:23:00Z")
     assert found["positions"].keys() == {str(shard) for shard in range(pipeline.log.shards())}
-    assert sum(index["events"] for index in found["indexes"]) == 12
+    assert found["indexes"] == []
+    explained = http.post("/v1/aggregates/failed/ask", json={"explain": True}).json()["indexes"]
+    assert sum(index["events"] for index in explained) == 12
     one = http.post("/v1/aggregates/failed/ask", json={"where": {"user": "u1"}}).json()
     assert [sorted(group) for group in one["groups"]] == [["n", "worst"]]
 
@@ -73,6 +75,17 @@ def test_the_window_of_all_shards_ends_at_the_newest_time_of_the_stream(pipeline
     assert http.post("/v1/events?stream=logins", json=events).json()["rejected"] == []
     found = http.post("/v1/aggregates/failed/ask", json={"by": ["user"], "values": ["n"]}).json()
     assert (found["groups"], found["time"]) == ([{"user": "u19", "n": 1}], "2025-12-31T19:00:00Z")
+
+
+def test_a_question_needs_a_key_that_may_read_and_is_no_change(http, holder, check_problem):
+    http.post("/v1/streams", json={"name": "logins", "key": "data.user"})
+    http.post("/v1/aggregates", json=FAILED)
+    before = http.get("/v1/audit").json()
+    check_problem(holder("read").post("/v1/aggregates/failed/ask", json={}), 503, "pipeline-not-running")
+    check_problem(holder("ingest").post("/v1/aggregates/failed/ask", json={}), 403, "forbidden")
+    resources = [entry["resource"] for entry in http.get("/v1/audit").json()["items"]]
+    assert "/v1/aggregates/failed/ask" not in resources
+    assert len(resources) == len(before["items"]) + 2  # the keys
 
 
 @pytest.mark.parametrize("pipeline", ["task"], indirect=True)
