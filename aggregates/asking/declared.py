@@ -36,7 +36,12 @@ def held_window(body: AggregateBody) -> HeldWindow:
     counted = [one.attribute for one in values if one.attribute and one.function not in NUMERIC]
     measures = [one.attribute for one in values if one.attribute and one.function in NUMERIC]
     attributes = tuple(dict.fromkeys([KEY, *body.ask, *counted]))
-    return HeldWindow(attributes=attributes, measures=tuple(dict.fromkeys(measures)), span_us=body.window.size)
+    return HeldWindow(
+        attributes=attributes,
+        measures=tuple(dict.fromkeys(measures)),
+        span_us=body.window.size,
+        unfiltered=frozenset(attributes).difference(body.ask),
+    )
 
 
 def columns_of(body: AggregateBody, rows: Iterable[Row]) -> tuple[NDArray[np.int64], dict[str, Column]]:

@@ -35,7 +35,8 @@ class QuestionIndex:
         self._values = [ValueCodes() for _ in window.attributes]
         self._kept = [_LEAST_VALUES] * len(window.attributes)
         self._ring = EventRing(len(window.attributes), len(window.measures))
-        self._tuner = Tuner(len(window.attributes), model)
+        filtered = [place for place, name in enumerate(window.attributes) if name not in window.unfiltered]
+        self._tuner = Tuner(len(window.attributes), model, filtered)
         self._now_us: int | None = None
         self.questions = self.migrations = 0
 
@@ -119,7 +120,7 @@ class QuestionIndex:
             "events": len(self),
             "bytes": self.size_bytes,
             "column_bytes": self._ring.column_bytes,
-            "configuration": dict(zip(names, self._ring.bits, strict=True)),
+            "configuration": self._bits_of(self._ring.bits),
             "partitions": 1 << sum(self._ring.bits),
             "questions": self.questions,
             "asked_for": sorted(kinds, key=lambda kind: (-kind["share"], kind["where"])),
@@ -127,10 +128,14 @@ class QuestionIndex:
             "still_to_move": self._ring.left,
         }
         if found is not None:
-            best = dict(zip(names, found.choice.configuration, strict=True))
-            explained |= {"best": best, "chosen_by": found.choice.way}
+            explained |= {"best": self._bits_of(found.choice.configuration), "chosen_by": found.choice.way}
             explained |= {"cost_ns": {"present": round(found.present), "best": round(found.best)}}
         return explained
+
+    def _bits_of(self, configuration: tuple[int, ...]) -> dict[str, int]:
+        """The address bits of the attributes that questions may fix."""
+        bits = zip(self._window.attributes, configuration, strict=True)
+        return {name: count for name, count in bits if name not in self._window.unfiltered}
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state to save: a head of plain JSON, and the columns by name. Links and partitions are made again."""

@@ -44,11 +44,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldWindow:
-    """What an index holds: attributes, measures, and the length of the window of its events."""
+    """What an index holds: attributes, measures, and the length of the window of its events.
+
+    ``unfiltered``: attributes that no question fixes, so the layout of the index leaves them out.
+    """
 
     attributes: tuple[str, ...]
     measures: tuple[str, ...]
     span_us: int
+    unfiltered: frozenset[str] = frozenset()
 
     def check(self, question: Question) -> None:
         """Raise ``QuestionRefused`` if the question cannot be answered from these columns and this window."""

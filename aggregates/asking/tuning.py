@@ -45,8 +45,9 @@ class Assessment:
 class Tuner:
     """Decayed frequencies of questions by pattern, and the assessment of configurations."""
 
-    def __init__(self, attributes: int, model: CostModel = MEASURED) -> None:
+    def __init__(self, attributes: int, model: CostModel = MEASURED, filtered: Sequence[int] | None = None) -> None:
         self._attributes, self._model = attributes, model
+        self._filtered = range(attributes) if filtered is None else filtered
         self._patterns: dict[int, list[float]] = {}  # weight, and the sum of the events in the windows
         self._events, self._expected = 0.0, _EXPECTED
         self._asked = self._assessed_rows = 0
@@ -90,8 +91,8 @@ class Tuner:
     def workload(self, rows: int) -> Workload:
         """The remembered questions with the heaviest patterns, and those that were expected."""
         weights = {pattern: list(known) for pattern, known in self._patterns.items()}
-        each = self._expected / max(1, self._attributes)
-        for attribute in range(self._attributes if self._expected > _FORGOTTEN else 0):
+        each = self._expected / max(1, len(self._filtered))
+        for attribute in self._filtered if self._expected > _FORGOTTEN else ():
             known = weights.setdefault(1 << attribute, [0.0, 0.0])
             known[0] += each
             known[1] += each * rows

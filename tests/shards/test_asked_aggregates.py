@@ -224,6 +224,18 @@ def test_the_answer_of_all_shards_is_that_of_one_window_over_all_events(by: str,
             assert answer["time_us"] == until_us, (seed, first)
 
 
+def test_only_attributes_of_questions_have_a_part_in_the_layout() -> None:
+    definition = defined(window="1 d")
+    inline, question = running(definition, 1), {"where": {"user": "u1"}, "explain": True}
+    inline.feed("logins", EventBatch.from_events(events_of(Random(5), 300)))
+    inline.settle()
+    for _ in range(3):
+        (index,) = merged(inline, definition, question, None)["indexes"]
+    assert index["configuration"].keys() == index["best"].keys() == {"region", "user"}
+    assert {name for kind in index["asked_for"] for name in kind["where"]} == {"region", "user"}
+    assert index["partitions"] == 2 ** sum(index["configuration"].values())
+
+
 def running(definition: Definition, count: int) -> InlineShards:
     """Shards in which an aggregate runs."""
     shards = InlineShards(count)
