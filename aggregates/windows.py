@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from aggregates.errors import AggregateRefused
-from streams import NAMED_UNITS_US, duration_text
+from streams import duration_of, duration_text
 
 WindowKind: TypeAlias = Literal["sliding", "last", "tumbling", "hopping", "session", "transaction"]
 
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
-_MOST_US = 2**61  # a time plus a duration is an int64
 _MOST_PANES = 10_000
 _FORMS = (
     "'1 h' (sliding over event time), {last: 100}, {tumbling: 1 h}, {hopping: 1 h, every: 5 min}, {session: 30 min} "
@@ -83,16 +80,14 @@ def read_duration(value: object, field: str = "window") -> int:
     Raises:
         AggregateRefused: The value is no duration of at least a microsecond.
     """
-    found = _DURATION.fullmatch(value.lower()) if isinstance(value, str) else None
-    unit = None if found is None else NAMED_UNITS_US.get(found[2]) or NAMED_UNITS_US.get(found[2].removesuffix("s"))
-    if found is None or unit is None:
-        if field == "window":
-            raise _refused(value)
+    size_us = duration_of(value)
+    if size_us is None and field == "window":
+        raise _refused(value)
+    if size_us is None:
         raise AggregateRefused(f"{field}: {value!r} is not a duration such as '7 d' or '90 s'", field=field)
-    size_us = float(found[1]) * unit
-    if size_us != int(size_us) or not 1 <= size_us <= _MOST_US:
+    if not size_us:
         raise AggregateRefused(f"{field}: {value!r} is not a whole number of microseconds, or too long", field=field)
-    return int(size_us)
+    return size_us
 
 
 def _of_members(value: Mapping[Any, Any]) -> Window:

@@ -14,11 +14,12 @@ from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
 from .kinds import COUNTED, DECIDERS, DOCUMENT_KINDS, EXERCISES, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
 from .kinds.joins.deciding import WAIT
-from .kinds.patterns import ALERT, PatternKind, alert_id
+from .kinds.patterns import ALERT, SUPPRESSION, PatternKind, alert_id, alerts_stream, shown_suppression
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.routing import RoutedPattern, route_of, routed
 from .kinds.patterns.rules import Rules
+from .kinds.patterns.suppression import LastAlerts, Suppression, read_suppression
 from .lookups import TableRecord, records_of
 from .metering import Cost, Metering
 from .operators import (
@@ -62,6 +63,7 @@ __all__ = [
     "REKEYED",
     "RESULT_KINDS",
     "STATS",
+    "SUPPRESSION",
     "WAIT",
     "BoundTexts",
     "Comparison",
@@ -81,6 +83,7 @@ __all__ = [
     "Host",
     "InlineShards",
     "Kind",
+    "LastAlerts",
     "Likeness",
     "Metering",
     "Observation",
@@ -109,10 +112,12 @@ __all__ = [
     "ShardRound",
     "ShardState",
     "StoredEntry",
+    "Suppression",
     "TableRecord",
     "Variant",
     "VariantCounts",
     "alert_id",
+    "alerts_stream",
     "decider_kind",
     "decisions_of",
     "grouped",
@@ -123,6 +128,7 @@ __all__ = [
     "observed_streams",
     "own_results",
     "quarantine_note",
+    "read_suppression",
     "records_of",
     "result_table",
     "results_of",
@@ -132,5 +138,6 @@ __all__ = [
     "rows_of",
     "run_exercises",
     "run_inline",
+    "shown_suppression",
     "stop_note",
 ]

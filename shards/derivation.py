@@ -30,7 +30,7 @@ class Derivation:
         self.feeds = feeds
         for (stream, _), place in places.items():
             if isinstance(place, DerivedPlace):
-                place.order(is_ordered=feeds.is_ordered(stream), is_merged=feeds.is_merged(stream))
+                place.order(is_ordered=feeds.is_ordered(stream), is_inner=feeds.is_inner(stream))
 
     def promises(self) -> dict[str, int | None]:
         """For each stream fed through the log: the time before which this shard adds no more events to it."""
@@ -57,8 +57,8 @@ class Derivation:
         """
         (source,) = definition.inputs
         operator = source.stream, source.key, definition.kind, definition.name
-        before = self.feeds.of.get(operator, ()) if start == "migrate" else ()
         others = self.feeds.without_operator(source.stream, definition.kind, definition.name)
+        before = (self.feeds if start == "migrate" else others).of.get(operator, ())
         feeds = others.with_operator(operator, before)
         feed = known_kind(definition.kind, kinds).feed(definition)
         if feed is None:
@@ -128,7 +128,7 @@ class Derivation:
     def _promise_of(self, host: HostKey) -> int | None:
         """The time before which a host makes no more events, or None if it has seen no time."""
         stream, route, kind = host
-        place = self._places[stream, route]
+        place = self._places.get((stream, route)) or self._places[stream, MAIN]  # an inner feed outlives its route
         return place.watermark_us if isinstance(place, DerivedPlace) else place.host(kind).newest_us
 
 

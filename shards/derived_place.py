@@ -30,7 +30,7 @@ class DerivedPlace(Place):
 
     def __init__(self, declaration: StreamDeclaration, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> None:
         super().__init__(declaration, "", kinds, hosts)
-        self._is_ordered = self._is_merged = False
+        self._is_ordered = self._is_inner = False
         self._watermark_us: int | None = None
         self._logged_us: int | None = None
         self._waiting = EventBatch.from_events([])
@@ -50,13 +50,13 @@ class DerivedPlace(Place):
         """Whether passing time has an effect: an event may be late, or an operator is decided by time."""
         return self._is_ordered or super().is_timed
 
-    def order(self, *, is_ordered: bool, is_merged: bool) -> None:
+    def order(self, *, is_ordered: bool, is_inner: bool) -> None:
         """Set how later events arrive.
 
-        ``is_merged``: whether operators put them into one order (``Feed.is_merged``). Such events have no traces that
-        end, so only hosts with operators get them: other hosts would retain each key for ever.
+        ``is_inner``: whether only parts of operators read the stream. Such events have no traces that end, so only
+        hosts with operators get them: other hosts would retain each key for ever.
         """
-        self._is_ordered, self._is_merged = is_ordered, is_merged
+        self._is_ordered, self._is_inner = is_ordered, is_inner
 
     def measures(self) -> dict[str, int | None]:
         """The numbers of any place; ``watermark_us`` is the stream's watermark."""
@@ -127,7 +127,7 @@ class DerivedPlace(Place):
     def _taken(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
         if len(batch):
             for host in self._hosts.values():
-                if host.names or not self._is_merged:
+                if host.names or not self._is_inner:
                     yield entry, self.metering.process(host, self._given(batch))
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
@@ -149,7 +149,7 @@ class DerivedPlace(Place):
         """Sort events by time and id; retractions come last at each time, because they concern earlier events."""
         found = replace(events.take(events.order_by_time()), arrivals=None)
         takes_back = np.array([name.endswith(_RETRACTED) for name in found.type_names], np.bool_)
-        if self._is_merged or not takes_back.any():
+        if self._is_inner or not takes_back.any():
             return found
         return found.take(np.lexsort((takes_back[found.type_codes], found.time_us)))
 

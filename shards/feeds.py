@@ -27,11 +27,14 @@ class Feed:
         is_rekeyed: Whether the derived events have keys of their own, and so reach the stream through the log.
         is_merged: Whether the derived events are put into one order with events of other operators, also of the same
             place.
+        is_inner: Whether only a part of the operator reads the stream. Such a feed stays until the stream ends, so that
+            events on their way are not lost when the operator pauses or has another version.
     """
 
     stream: str
     is_rekeyed: bool = False
     is_merged: bool = False
+    is_inner: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,11 @@ class Feeds:
         return Feeds({**others, operator: tuple(dict.fromkeys(feeds))} if feeds else others)
 
     def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
-        """A copy without the feeds of an operator, whatever its key."""
-        return Feeds({one: fed for one, fed in self.of.items() if (one[0], *one[2:]) != (stream, kind, name)})
+        """A copy without the feeds of an operator, whatever its key, except those of inner streams."""
+        found = dict(self.of)
+        for one in [one for one in found if (one[0], *one[2:]) == (stream, kind, name)]:
+            found[one] = tuple(feed for feed in found[one] if feed.is_inner)
+        return Feeds({one: fed for one, fed in found.items() if fed})
 
     def without_stream(self, stream: str) -> Feeds:
         """A copy without the operators on a stream and without the feeds into it."""
@@ -100,9 +106,17 @@ class Feeds:
         """Whether a stream's events are put into one order with events of other operators."""
         return stream in self._merged
 
+    def is_inner(self, stream: str) -> bool:
+        """Whether only parts of operators read a stream, which has no traces that end."""
+        return stream in self._merged or stream in self._inner
+
     @cached_property
     def _merged(self) -> frozenset[str]:
         return frozenset(feed.stream for fed in self.of.values() for feed in fed if feed.is_merged)
+
+    @cached_property
+    def _inner(self) -> frozenset[str]:
+        return frozenset(feed.stream for fed in self.of.values() for feed in fed if feed.is_inner)
 
     def downstream(self, stream: str) -> tuple[str, ...]:
         """The derived streams that a stream feeds within the shard, also through others, in processing order."""
@@ -143,7 +157,7 @@ class Feeds:
     def to_json(self) -> list[Any]:
         """As plain JSON."""
         return [
-            [*operator, [[feed.stream, feed.is_rekeyed, *([True] if feed.is_merged else [])] for feed in fed]]
+            [*operator, [[feed.stream, feed.is_rekeyed, *_marks(feed)] for feed in fed]]
             for operator, fed in sorted(self.of.items())
         ]
 
@@ -153,7 +167,8 @@ class Feeds:
         return cls(
             {
                 (stream, route, kind, name): tuple(
-                    Feed(stream=into, is_rekeyed=rekeyed, is_merged=bool(merged)) for into, rekeyed, *merged in fed
+                    Feed(stream=into, is_rekeyed=rekeyed, is_merged=any(marks[:1]), is_inner=any(marks[1:]))
+                    for into, rekeyed, *marks in fed
                 )
                 for stream, route, kind, name, fed in value
             }
@@ -197,3 +212,8 @@ class Feeds:
             for source in self.sources[stream]:
                 found[source] = max(found.get(source, 0), 1 + found.get(stream, 0))
         return found
+
+
+def _marks(feed: Feed) -> list[bool]:
+    """Whether a feed is merged and inner, as saved; what is false at the end is left out."""
+    return [feed.is_merged, True] if feed.is_inner else [True] * feed.is_merged

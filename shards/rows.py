@@ -62,6 +62,7 @@ class FoundRows:
         bodies: Bytes, as in ``OutputRow``.
         subjects: Strings, as in ``OutputRow``; may be a dictionary array.
         counters: Strings, as in ``OutputRow``; may be a dictionary array.
+        stream: The stream that they belong to; empty: that of the place where they were made.
     """
 
     kind: ResultKind
@@ -69,6 +70,7 @@ class FoundRows:
     bodies: pa.Array
     subjects: pa.Array
     counters: pa.Array
+    stream: str = ""
 
     @classmethod
     def of(cls, kind: ResultKind, found: Sequence[tuple[str, Mapping[str, Any]]]) -> FoundRows:

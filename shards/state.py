@@ -44,7 +44,7 @@ from shards.operators import (
 )
 from shards.place import Answer, Place, Step
 from shards.policy import Decoded, OldestFirst, Policy, in_turns
-from shards.rows import OutputRow, RowBlock, dead_letter, results_of, rows_of
+from shards.rows import FoundRows, OutputRow, RowBlock, dead_letter, results_of, rows_of
 from shards.stops import STOPPED, Stops
 from streams import (
     Ask,
@@ -408,7 +408,7 @@ class ShardState:
         """The results, each with its stream."""
         for entry, output in steps:
             for result in self._render(output, Origin(shard=self._shard, entry=entry, newest=self._newest)):
-                yield entry.stream, result
+                yield (result.stream if isinstance(result, FoundRows) else "") or entry.stream, result
 
     def _controlled(self, entry: Entry) -> Iterable[Step]:
         if entry.kind == QUARANTINED:

@@ -30,7 +30,7 @@ from streams.columns.texts import (
 )
 from streams.declaration import CHANGEABLE, ColumnType, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
 from streams.disorder import BLOCK_EVENTS, Lags, LatenessDecider, lateness_summary
-from streams.durations import NAMED_UNITS_US, UNITS_US, duration_text
+from streams.durations import NAMED_UNITS_US, UNITS_US, duration_of, duration_text
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -224,6 +224,7 @@ __all__ = [
     "decode_control",
     "decode_json",
     "did_you_mean",
+    "duration_of",
     "duration_text",
     "encode_control",
     "fixed_texts",

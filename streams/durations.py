@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -31,7 +32,19 @@ NAMED_UNITS_US: Mapping[str, int] = MappingProxyType(
 )
 """The length of each unit by its symbol or name."""
 
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+_MOST_US = 2**61  # a time plus a duration is an int64
 _LARGEST_FIRST = ("d", "h", "min", "s", "ms", "us")
+
+
+def duration_of(value: object) -> int | None:
+    """The microseconds of a text such as ``90 s``; 0: too long, or not a positive whole number; None: no duration."""
+    found = _DURATION.fullmatch(value.lower()) if isinstance(value, str) else None
+    unit = None if found is None else NAMED_UNITS_US.get(found[2]) or NAMED_UNITS_US.get(found[2].removesuffix("s"))
+    if found is None or unit is None:
+        return None
+    size_us = float(found[1]) * unit
+    return int(size_us) if size_us == int(size_us) and 1 <= size_us <= _MOST_US else 0
 
 
 def duration_text(duration_us: int) -> str:

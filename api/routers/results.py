@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeAlias
 from fastapi import APIRouter, Query
 
 from api.requests.filters import OlderThan, StreamFilter, of_stream
+from api.schemas.alerts import SuppressedAlertList
 from api.schemas.results import (
     CorrectionList,
     DerivedEventList,
@@ -49,6 +50,12 @@ def _add_list(kind: str, model: _Model, called: str, description: str) -> None:
     )
 
 
+_add_list(
+    "suppressed-alert",
+    SuppressedAlertList,
+    "suppressed alerts",
+    "Alerts that an earlier alert of their group suppresses, newest first, and counters by pattern.",
+)
 _add_list(
     "correction",
     CorrectionList,

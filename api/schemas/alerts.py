@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from api.schemas.results import ResultModel
+from api.schemas.results import ResultList, ResultModel
 from api.wire import Time, WireModel
 from service import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
 
@@ -94,6 +94,40 @@ class AlertModel(ResultModel):
     severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was found.")
     deviating: bool = Field(False, description="Whether the transaction had broken a constraint before.")
     would_be_lost: bool = Field(False, description="With 'prune: shadow': pruning would have lost this alert.")
+
+
+class SuppressedAlertModel(AlertModel):
+    """An alert that an earlier alert of its group suppresses."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    **EXAMPLE,
+                    "type": "alert.suppressed",
+                    "id": "0cc175b9c0f1b6a831c399e269772661",
+                    "suppressed_by": EXAMPLE["id"],
+                }
+            ]
+        }
+    )
+
+    type: Literal["alert.suppressed"] = Field(  # type: ignore[assignment] # of the same member
+        "alert.suppressed", description="Distinguishes it from alerts."
+    )
+    suppressed_by: str = Field(description="Id of the last alert of the group that was not suppressed.")
+
+
+class SuppressedAlertCount(WireModel):
+    """The number of suppressed alerts of a pattern."""
+
+    stream: str
+    pattern: str
+    count: int
+
+
+class SuppressedAlertList(ResultList[SuppressedAlertModel, SuppressedAlertCount]):
+    """Recent suppressed alerts, newest first, and the count of all by pattern."""
 
 
 class ListedAlert(AlertModel):

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from api.schemas.patterns import SuppressModel
 from api.schemas.results import ResultModel
 from api.wire import Time, WireModel, moment
 from service import Backtest, BacktestAlerts, BacktestDraft, BacktestStatus, PatternChoice, Pruning
@@ -26,10 +27,12 @@ class PatternReference(WireModel):
 
     name: str
     version: int | None = Field(None, ge=1, description="Default: the current version.")
+    suppress: SuppressModel | None = Field(None, description="In place of its own.")
 
     def to_domain(self) -> PatternChoice:
         """The domain form of the request."""
-        return PatternChoice(name=self.name, version=self.version)
+        suppress = None if self.suppress is None else self.suppress.model_dump(by_alias=True)
+        return PatternChoice(name=self.name, version=self.version, suppress=suppress)
 
 
 class BacktestSource(WireModel):
@@ -87,7 +90,8 @@ class VariantModel(WireModel):
     name: Literal["pattern", "against", "no-prune", "no-constraints"] = Field(
         description="'pattern' is the tested one."
     )
-    alerts: int
+    alerts: int = Field(description="Without suppressed ones.")
+    suppressed_alerts: int = 0
     timeouts: int
     endings: int
     deviations: int

@@ -22,9 +22,20 @@ from service import (
     SkippedBacklog,
     pattern_draft,
 )
+from shards import shown_suppression
 
 Switch: TypeAlias = Literal["on", "off"]
 State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
+
+
+class SuppressModel(WireModel):
+    """Which alerts of a pattern are suppressed: those that follow an alert of their group that was not suppressed."""
+
+    by: list[str] = Field(
+        default_factory=list,
+        description="Columns of RETURN, or the key of the transactions, whose values form the group; none: one group.",
+    )
+    for_: str = Field(alias="for", description="Event time after an alert in which others are suppressed, as '1 h'.")
 
 
 class NewPattern(WireModel):
@@ -73,6 +84,7 @@ class NewPattern(WireModel):
         description="Severity of its alerts; webhooks may filter by it. Left out: as before, "
         "and medium at first. Changing it makes no new version, and applies to new alerts.",
     )
+    suppress: SuppressModel | None = Field(None, description="Suppress alerts that follow another one of their group.")
     text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
     definition: dict[str, Any] | None = Field(
         None, description="Instead of the text: the pattern's JSON form. Its schema is at /v1/schemas/pattern."
@@ -92,6 +104,7 @@ class NewPattern(WireModel):
             is_guarded=self.constraints == "on",
             start=self.start,
             severity=self.severity,
+            suppress=None if self.suppress is None else self.suppress.model_dump(by_alias=True),
             is_draft=self.state == "draft",
             condition=condition,
         )
@@ -116,6 +129,7 @@ class PatternModel(WireModel):
     into: str | None = Field(
         None, description="The derived stream whose events its matches become; null: they become alerts."
     )
+    suppress: SuppressModel | None = Field(None, description="Which of its alerts are suppressed; null: none.")
     registered_at: Time
 
     @classmethod
@@ -126,7 +140,8 @@ class PatternModel(WireModel):
             constraints="on" if pattern.is_guarded else "off",
             suspension=None if pattern.suspension is None else SuspensionModel.from_domain(pattern.suspension),
             route=pattern.route or None,
-            into=pattern.into or None,
+            into=None if pattern.parts else pattern.into or None,
+            suppress=shown_suppression(pattern.body),
         )
 
 
@@ -154,7 +169,7 @@ class CheckedPattern(PatternModel):
         """The wire form of a pattern with its warnings."""
         plain = PatternModel.from_domain(report.pattern)
         definition = pattern_to_json(report.parsed)
-        return cls(**plain.model_dump(), definition=definition, warnings=list(report.warnings))
+        return cls(**plain.model_dump(by_alias=True), definition=definition, warnings=list(report.warnings))
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
         """The same answer with the skipped backlog."""
@@ -190,7 +205,7 @@ class PatternDetail(CheckedPattern):
         """The wire form of a pattern, its analysis, and the counters of its early terminations."""
         return cls.model_validate(
             {
-                **CheckedPattern.from_report(report).model_dump(),
+                **CheckedPattern.from_report(report).model_dump(by_alias=True),
                 **found.to_document(),
                 "endings": EndingSummary.from_domain(report.pattern.stream, report.pattern.name, endings),
             }
@@ -210,6 +225,7 @@ class PatternVersion(WireModel):
     text: str
     constraints: Switch
     route: str | None
+    suppress: SuppressModel | None = None
     registered_at: Time
     current: bool = Field(description="Whether it is the newest version, to which the pattern's state applies.")
 
@@ -220,6 +236,7 @@ class PatternVersion(WireModel):
             pattern,
             constraints="on" if pattern.is_guarded else "off",
             route=pattern.route or None,
+            suppress=shown_suppression(pattern.body),
             current=pattern.version == last,
         )
 
@@ -244,7 +261,8 @@ class PatternStatistics(WireModel):
     stream: str
     state: State
     version: int
-    alerts: int
+    alerts: int = Field(description="Without suppressed ones.")
+    suppressed_alerts: int
     would_be_lost: int = Field(description="With 'prune: shadow': alerts that pruning would have lost.")
     last_alert_at: Time | None = Field(description="`detected_at` of the newest alert that is kept.")
     corrections: int

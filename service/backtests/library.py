@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -14,7 +15,7 @@ from service.errors import BacktestRefused, PatternOnOtherStream, PatternTooLong
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import Backtest, BacktestAlerts
-from shards import route_of
+from shards import SUPPRESSION, read_suppression, route_of, routed
 from streams import Clock, StreamDeclaration, key_text
 
 Pruning: TypeAlias = Literal["on", "off", "compare"]
@@ -28,11 +29,13 @@ class PatternChoice:
         text: In the pattern language; None for a registered pattern.
         name: Of a registered pattern.
         version: Of the registered pattern; None: the current one.
+        suppress: The member of the document of a pattern; with a registered one, in place of its own.
     """
 
     text: str | None = None
     name: str | None = None
     version: int | None = None
+    suppress: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +159,8 @@ class BacktestLibrary:
                 f"the pattern {tried.name!r} is matched by the further key {route!r}; backtests match by the "
                 f"correlation key {key_text(declaration.key)} only"
             )
+        if choice.suppress is not None:
+            tried = replace(tried, suppression=read_suppression(choice.suppress, routed(parsed, declaration)))
         return replace(tried, budget=self._settings.pattern_work.budget)
 
     def _written(self, text: str) -> TriedPattern:
@@ -171,4 +176,10 @@ class BacktestLibrary:
                 f"the pattern {record.name!r} is registered on the stream {record.stream!r}, not {declaration.name!r}",
                 stream=record.stream,
             )
-        return TriedPattern(name=record.name, text=record.text, version=record.version, is_guarded=record.is_guarded)
+        return TriedPattern(
+            name=record.name,
+            text=record.text,
+            version=record.version,
+            is_guarded=record.is_guarded,
+            suppression=record.body.get(SUPPRESSION),
+        )

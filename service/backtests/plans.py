@@ -14,7 +14,7 @@ from constraints import ConstraintSet, to_document, within_cap
 from nfa import Prune, build_query, parse_pattern
 from service.backtests.questions import Question, TriedPattern
 from shards import PatternKind, RoundPlan, Variant, likeness
-from streams import ConstraintsOn, ControlRecord, StreamDeclaration, StreamOn
+from streams import ConstraintsOn, ControlRecord, OperatorOn, StreamDeclaration, StreamOn
 
 TESTED, AGAINST, UNPRUNED, UNGUARDED = "pattern", "against", "no-prune", "no-constraints"
 
@@ -47,9 +47,11 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
         records.append((stream, ConstraintsOn(name=stream, version=_VERSION, document=document)))
     for pattern in patterns:
         record = pattern.to_record()
-        if (feed := PatternKind().feed(record.definition(stream))) is not None:  # its stream has no operators here
+        definition = record.definition(stream)
+        if (feed := PatternKind().feed(definition)) is not None:
             records.append((feed.stream, StreamOn(StreamDeclaration(name=feed.stream, derived=True))))
         records.append((stream, record))
+        records += [(one.inputs[0].stream, OperatorOn(one)) for one in PatternKind().parts(definition)]
     return Variant(name=name, records=tuple(records))
 
 

@@ -23,6 +23,7 @@ class TriedPattern:
         version: Of the registered pattern; else 1.
         is_guarded: Whether constraints terminate its partial matches early.
         budget: How much work it may cost.
+        suppression: How its alerts are suppressed (``shards.read_suppression``); None: they are not.
     """
 
     name: str
@@ -30,11 +31,17 @@ class TriedPattern:
     version: int = 1
     is_guarded: bool = True
     budget: WorkBudget = USUAL_BUDGET
+    suppression: Mapping[str, Any] | None = None
 
     def to_record(self) -> PatternOn:
         """The control record that registers it."""
         return PatternOn(
-            name=self.name, version=self.version, text=self.text, is_guarded=self.is_guarded, budget=self.budget
+            name=self.name,
+            version=self.version,
+            text=self.text,
+            is_guarded=self.is_guarded,
+            budget=self.budget,
+            suppression=self.suppression,
         )
 
     @classmethod

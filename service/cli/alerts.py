@@ -10,6 +10,7 @@ import orjson
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show
+from service.cli.resources import Resource, Table, add_list_of_latest
 from service.client import part
 
 alerts = typer.Typer(help="Alerts of the running service.", no_args_is_help=True)
@@ -38,6 +39,16 @@ def list_alerts(
     with calling(url, api_key) as client:
         for alert in islice(client.pages("/alerts", after=after, **chosen), limit):
             _show(alert, is_json=is_json)
+
+
+_SUPPRESSED = Resource(
+    path="/suppressed-alerts",
+    one="suppressed alert",
+    listed="recent alerts that other alerts suppress, the newest first",
+    table=Table(("detected_at", "stream", "pattern", "key", "suppressed_by")),
+)
+
+add_list_of_latest(alerts, _SUPPRESSED, "suppressed")
 
 
 @alerts.command("tail")

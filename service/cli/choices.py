@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,30 @@ from streams import AUTO, Ties
 
 NONE = "none"
 AUTO_FORM = "auto[:MEMBER=NUMBER,...]"
+
+
+SuppressFor = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Suppress alerts that follow another one of their group within this event time, such as '1 h'.",
+    ),
+]
+SuppressBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --suppress-for: column of RETURN, or the key, whose values form groups (default: one group). "
+        "Repeatable.",
+    ),
+]
+
+
+def suppress_of(lasts: str | None, by: list[str] | None) -> dict[str, Any] | None:
+    """The member ``suppress`` of a pattern from the options."""
+    if lasts is None and by:
+        raise typer.BadParameter("give --suppress-for, too", param_hint="--suppress-by")
+    return None if lasts is None else {"by": by or [], "for": lasts}
 
 
 class OutputFormat(StrEnum):

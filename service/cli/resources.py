@@ -92,10 +92,10 @@ def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
             resource.table.show(client.get(resource.path, **given(stream=stream))["items"], is_json=is_json)
 
 
-def add_list_of_latest(app: typer.Typer, resource: Resource) -> None:
-    """Add ``list`` for resources whose latest are kept, in pages."""
+def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list") -> None:
+    """Add ``list``, or a command of another name, for resources whose latest are kept, in pages."""
 
-    @app.command("list", help=f"List {resource.listed}.")
+    @app.command(name, help=f"List {resource.listed}.")
     def list_latest(
         stream: OfStream = None,
         limit: AtMost = 20,

@@ -137,9 +137,14 @@ class PatternCounts:
     alerts: int
     would_be_lost: int
     last_alert: Mapping[str, Any] | None
+    suppressed_alerts: int
     corrections: int
     timeouts: Sequence[Mapping[str, Any]]
     endings: Sequence[Mapping[str, Any]]
+
+
+def _total(stores: Stores, kind: str, chosen: Mapping[str, str]) -> int:
+    return sum(count["count"] for count in stores.results[kind].counts(**chosen))
 
 
 def pattern_counts(stores: Stores, name: str) -> PatternCounts:
@@ -152,7 +157,8 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
         alerts=stores.alerts.counts().get(place, 0),
         would_be_lost=stores.alerts.lost_counts().get(place, 0),
         last_alert=stores.alerts.last(*place),
-        corrections=sum(count["count"] for count in stores.results["correction"].counts(**chosen)),
+        suppressed_alerts=_total(stores, "suppressed-alert", chosen),
+        corrections=_total(stores, "correction", chosen),
         timeouts=stores.results["timeout"].counts(**chosen),
         endings=stores.results["ending"].counts(**chosen),
     )

@@ -21,7 +21,16 @@ from service.projects.streams import ConstraintSets, Following, Streams, Workflo
 from service.projects.tables import ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
 from service.runs import InlineRun, Results, RunPlan
-from shards import KINDS_BY_NAME, DocumentKind, PatternKind, RoundPlan, RoutedPattern, routed, run_exercises
+from shards import (
+    KINDS_BY_NAME,
+    SUPPRESSION,
+    DocumentKind,
+    PatternKind,
+    RoundPlan,
+    RoutedPattern,
+    routed,
+    run_exercises,
+)
 from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
 from streams.tables import Tables, require_lookup
 from workflows import ReadOptions, compile_workflow, read_model
@@ -175,6 +184,7 @@ class _Reading:
             if one.kind == PatternKind.name:
                 stream = one.inputs[0].stream
                 pattern = routed(parse_pattern(one.body["text"]), self._declared[stream])
+                pattern = replace(pattern, suppression=one.body.get(SUPPRESSION))
                 patterns[stream].append((pattern, one.body["is_guarded"]))
         return LocalProject(
             streams={

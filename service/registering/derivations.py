@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 
 from nfa import Pattern, parse_pattern, unknown_types
-from service.errors import DerivationRefused, StreamNotDerived, UnknownStream
-from service.stores import Feeder, RegisteredPattern, Registry, StreamUse
+from service.errors import DerivationRefused, StreamInUse, StreamNotDerived, UnknownStream
+from service.runtime import Stores
+from service.stores import ANY, Feeder, RegisteredPattern, Registry, StreamUse
 from shards import Feed, Feeds
 from streams import ControlRecordError, StreamDeclaration
 
@@ -22,6 +24,14 @@ def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
         *(StreamUse(kind=one.kind, name=one.name, feeds=True) for one in feeding),
         *(StreamUse(kind=one.kind, name=one.name, feeds=False) for one in listening),
     ]
+
+
+def remove_inner(stores: Stores, streams: Iterable[str]) -> None:
+    """Remove the inner streams of a deleted operator, those that are there."""
+    for stream in sorted(streams):
+        with suppress(UnknownStream, StreamInUse):
+            stores.registry.removal.remove(stream, ANY, is_cascading=False)
+            stores.derived.forget(stream)
 
 
 class Derivations:

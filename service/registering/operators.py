@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from constraints import parse_constraints
-from service.errors import StreamInUse, UnknownConstraints, UnknownStream
-from service.registering.derivations import Derivations
+from service.errors import UnknownConstraints
+from service.registering.derivations import Derivations, remove_inner
 from service.registering.tables import require_lookups
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
@@ -54,7 +53,7 @@ class OperatorLibrary:
         self._status = stores.pipeline_status
         self._deciders = stores.deciders
         self._derivations = Derivations(stores.registry)
-        self._derived = stores.derived
+        self._stores = stores
         self._clock = clock
         self._kinds = {kind.name: kind for kind in kinds}
         self._by_plural = {kind.plural: kind.name for kind in kinds}
@@ -168,10 +167,7 @@ class OperatorLibrary:
         """Delete an operator, with the streams between its parts; its results are kept."""
         between = {one.into for one in self.get(kind, name).parts}
         self._registry.operators(kind).remove(name, condition)
-        for stream in sorted(between):
-            with suppress(UnknownStream, StreamInUse):
-                self._registry.removal.remove(stream, ANY, is_cascading=False)
-                self._derived.forget(stream)
+        remove_inner(self._stores, between)
 
     def _parts(self, kind: DocumentKind, wanted: Definition) -> tuple[OperatorPart, ...]:
         """Further operators that an operator consists of."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
 from nfa import Pattern, describe_pattern, lookups_in, parse_pattern, pattern_from_json
 from service.errors import PatternTooLong, UnknownConstraints
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
-from service.registering.derivations import Derivations
+from service.registering.derivations import Derivations, remove_inner
 from service.registering.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.reports import PatternReport, pattern_warnings
@@ -26,8 +28,10 @@ from service.stores import (
     RegisteredPattern,
     Severity,
     pattern_draft,
+    pattern_parts,
     tag_of,
 )
+from shards import SUPPRESSION, alerts_stream, read_suppression
 from streams import Clock, Start, StreamDeclaration, WorkBudget
 
 _INSPECTIONS_KEPT = 16
@@ -73,6 +77,7 @@ class Registration:
         is_guarded: bool = True,
         start: Start = "fresh",
         severity: Severity | None = None,
+        suppress: Mapping[str, Any] | None = None,
     ) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
 
@@ -93,10 +98,13 @@ class Registration:
             WrongPatternState: It is retired, or the draft is of a pattern that is matched already.
             StreamNotDerived: INTO names a stream that takes posted events.
             DerivationRefused: INTO would close a cycle of streams, or make a chain of too many.
+            OperatorRefused: ``suppress`` is refused.
         """
         self._check_length(text)
         self._stores.registry.stream(stream)
-        wanted = pattern_draft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity)
+        wanted = pattern_draft(
+            name="", text=text, is_guarded=is_guarded, start=start, severity=severity, suppress=suppress
+        )
         return self.register(stream, parse_pattern(text), wanted)
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
@@ -139,8 +147,9 @@ class Registration:
         )
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a pattern; its alerts are kept."""
+        """Delete a pattern with its inner stream; its alerts are kept, except those on their way to that stream."""
         self._stores.registry.pattern_operators.remove(name, condition)
+        remove_inner(self._stores, [alerts_stream(name)])
 
     def _check_length(self, text: str) -> None:
         limit = self._settings.limits.max_pattern_chars
@@ -173,9 +182,17 @@ class Registration:
         on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(wanted.body["is_guarded"]))
         warnings = self._checked(on_stream)
         into = "" if pattern.into is None else pattern.into.stream
-        draft = replace(wanted, name=pattern.name, route=on_stream.routed.route, into=into)
+        body = dict(wanted.body)
+        suppression = read_suppression(body.pop("suppress", None), on_stream.routed)
+        if suppression is not None:
+            body[SUPPRESSION], into = suppression, alerts_stream(pattern.name)
+        draft = replace(wanted, name=pattern.name, route=on_stream.routed.route, into=into, body=body)
+        wished = draft.record(declaration.name, 0, 0)
+        draft = replace(draft, parts=pattern_parts(wished.definition))
+        if suppression is not None:
+            self._derivations.check_operator("pattern", draft.name, wished.feeders)
         if not draft.is_draft:
-            self._derivations.declare_fed(draft.record(declaration.name, 0, 0).feeders)
+            self._derivations.declare_fed(wished.feeders)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 

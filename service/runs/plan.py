@@ -92,6 +92,7 @@ class RunPlan:
                 is_guarded=is_guarded and one.has_whole_traces,
                 route=one.route,
                 budget=self.budget,
+                suppression=one.suppression,
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from service.runs.plan import RunPlan
-from shards import ALERT, DEAD_LETTER, DERIVED, KINDS, RESULT_KINDS, ResultKind
+from shards import DEAD_LETTER, DERIVED, KINDS, RESULT_KINDS, ResultKind
 from streams import parse_time
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
@@ -39,7 +39,7 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
             if stream not in plan.declarations:  # between operators
                 continue
             document = document_of(RESULT_KINDS[kind], body)
-            if kind == ALERT.name and body["pattern"] not in with_returns:
+            if "returns" in document and body["pattern"] not in with_returns:
                 del document["returns"]
             found[name].append({"stream": stream, **document})
         elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:

@@ -47,6 +47,7 @@ from .registry.registered import (
     RegisteredOperator,
     RegisteredPattern,
     State,
+    pattern_parts,
 )
 from .registry.registry import Registry
 from .registry.removal import StreamUse
@@ -177,6 +178,7 @@ __all__ = [
     "move_to_blocks",
     "pages_of_any",
     "pattern_draft",
+    "pattern_parts",
     "server_facts",
     "server_folder",
     "server_time_us",

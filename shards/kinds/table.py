@@ -6,12 +6,19 @@ from collections.abc import Iterable, Mapping
 
 from shards.kinds.aggregates import AggregateInputKind, AggregateKind
 from shards.kinds.joins import JoinInputKind, JoinKind
-from shards.kinds.patterns import PatternKind
+from shards.kinds.patterns import PatternKind, SuppressionKind
 from shards.operators import LATENESS, DeciderKind, DocumentKind, Kind
 from shards.results import ANSWER, DEAD_LETTER, DERIVED, REKEYED, STATS, ResultKind
 from streams import LatenessDecider
 
-KINDS: tuple[Kind, ...] = (PatternKind(), JoinInputKind(), JoinKind(), AggregateInputKind(), AggregateKind())
+KINDS: tuple[Kind, ...] = (
+    PatternKind(),
+    SuppressionKind(),
+    JoinInputKind(),
+    JoinKind(),
+    AggregateInputKind(),
+    AggregateKind(),
+)
 
 DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isinstance(kind, DocumentKind))
 

@@ -20,7 +20,7 @@ from shards.entries import StoredEntry
 from shards.errors import RoundsImpossible
 from shards.feeds import MOST_HOPS, Feed, Feeds, Operator
 from shards.kinds import KINDS_BY_NAME
-from shards.kinds.patterns import PatternKind
+from shards.kinds.patterns import SUPPRESSION, PatternKind
 from shards.rows import RowBlock
 from shards.state import ShardState
 from streams import (
@@ -307,10 +307,33 @@ class RoundPlan:
 
 
 def likeness(first: Variant, other: Variant) -> Likeness:
-    """Which alerts of another variant equal those of the first: aliases count if all compared patterns share them."""
+    """Which alerts of another variant equal those of the first: aliases count if all compared patterns share them.
+
+    Raises:
+        RoundsImpossible: The alerts of a pattern and of its counterpart are decided in different shards.
+    """
     tested = first.aliases
+    _require_same_places(first, other)
     pairs = ((tested.get(other.counterparts.get(name, name)), theirs) for name, theirs in other.aliases.items())
     return "bindings" if all(mine in (None, theirs) for mine, theirs in pairs) else "events"
+
+
+def _require_same_places(first: Variant, other: Variant) -> None:
+    """Check that equal alerts are decided in the same shard, as shards compare their own results."""
+    tested, theirs = _places_of(first), _places_of(other)
+    for name, groups in theirs.items():
+        if groups != tested.get(other.counterparts.get(name, name), groups):
+            raise RoundsImpossible(
+                f"the alerts of the pattern {name!r} and of its counterpart are suppressed in different groups, which "
+                "lie over several keys, so they cannot be compared; run each alone, and compare the counts"
+            )
+
+
+def _places_of(variant: Variant) -> dict[str, tuple[str, ...] | None]:
+    """By pattern the attributes whose values decide about the shard of an alert; None: the key of its events."""
+    patterns = [one for _, one in variant.operators if one.kind == PatternKind.name]
+    found = {one.name: one.body.get(SUPPRESSION) for one in patterns}
+    return {name: tuple(own["by"]) if own and own["is_rekeyed"] else None for name, own in found.items()}
 
 
 def _feeds(variant: Variant) -> Iterator[tuple[Operator, Feed]]:

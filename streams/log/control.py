@@ -92,6 +92,7 @@ class PatternOn:
         version: Counts from 1 for each name and never repeats.
         is_guarded: Whether the stream's constraints terminate its partial matches early.
         route: Name of the further key whose traces it sees; empty for those of the correlation key.
+        suppression: How its alerts are suppressed; None: they are not.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_ON
@@ -103,6 +104,7 @@ class PatternOn:
     start: Start = "fresh"
     route: str = ""
     budget: WorkBudget = USUAL_BUDGET
+    suppression: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The members of the record's body; several are left out at their defaults."""
@@ -114,6 +116,7 @@ class PatternOn:
             **({} if self.start == "fresh" else {"start": self.start}),
             **({"route": self.route} if self.route else {}),
             **({} if self.budget == USUAL_BUDGET else {"work": self.budget.to_json()}),
+            **self._suppression(),
         }
 
     @classmethod
@@ -126,7 +129,11 @@ class PatternOn:
             start=cast("Start", members.choice("start", ("fresh", "migrate"))),
             route=members.text("route") if "route" in members else "",
             budget=_budget(members),
+            suppression=members.json_object("suppression") if "suppression" in members else None,
         )
+
+    def _suppression(self) -> dict[str, Any]:
+        return {} if self.suppression is None else {"suppression": self.suppression}
 
     def definition(self, stream: str) -> Definition:
         """The pattern as an operator of a stream."""
@@ -135,7 +142,12 @@ class PatternOn:
             name=self.name,
             version=self.version,
             inputs=(Input(stream, self.route),),
-            body={"text": self.text, "is_guarded": self.is_guarded, "budget": self.budget.to_json()},
+            body={
+                "text": self.text,
+                "is_guarded": self.is_guarded,
+                "budget": self.budget.to_json(),
+                **self._suppression(),
+            },
         )
 
 

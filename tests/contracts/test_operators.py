@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from joins import merged_id
 from shards.kinds import KINDS, KINDS_BY_NAME, result_table
 from shards.kinds.joins import JoinKind
+from shards.kinds.patterns import SUPPRESSION
 from shards.operators import Kind
 from shards.rows import OutputRow
 from shards.state import ShardState
@@ -53,6 +54,7 @@ BODIES: Mapping[str, Sequence[Mapping[str, Any]]] = {
             ("SEQ(A a, B b)", "SEQ(A a, NOT C) WITHIN 5 s", "SEQ(A a, B+ b [v > a.v]) WITHIN 9 s", "AND(A a, C c)")
         )
     ],
+    "suppression": [{"stream": "orders", "suppression": {"by": ["v"], "for": "4 s", "is_rekeyed": False}}],
     "join-input": [
         {"into": "made", "number": 0, "alias": "a", "types": ["A", "B"], "last": ["B"], "ends": True, "path": None},
         {"into": "made", "number": 1, "alias": "b", "types": [], "last": [], "ends": False, "path": ["v"]},
@@ -149,7 +151,9 @@ class Contract:
         return self.kind.name.startswith(("join", "aggregate"))
 
     def log(self, steps: Sequence[Step], *, stream: str = "orders", shards: int = 1) -> dict[int, list[LogEntry]]:
-        """The log of each shard; joins get what their inputs would hand on, in streams that are declared before."""
+        """The log of each shard; parts get what the others would hand on, joins in streams that are declared before."""
+        if self.kind.name == SUPPRESSION:
+            steps = [[_alert(one) for one in step] if isinstance(step, list) else step for step in steps]
         if not self.feeds:
             return log_of(steps, stream=stream, shards=shards)
         is_join = self.kind.name == "join"
@@ -177,6 +181,12 @@ class Contract:
     def _definition(self, stream: str, number: int) -> Definition:
         source = Input(stream)
         return Definition(kind=self.kind.name, name=f"o{number}", version=1, inputs=(source,), body=self.bodies[number])
+
+
+def _alert(event: Event) -> Event:
+    """An event as a pattern hands an alert on."""
+    body = {"type": "alert", "id": event.id, "stream": "orders", "pattern": "o0", "key": event.key}
+    return replace(event, data={**body, "returns": dict(event.data)})
 
 
 def _merged(event: Event) -> Event:

@@ -136,7 +136,27 @@ return: {x: id(x), y: id(y)}
 ---
 {kind: pattern, name: ab, stream: busy, text: 'PATTERN ab EVENT SEQ(busy a, `busy.cleared` b) WITHIN 60 s'}
 """
-RULES = {"patterns": PATTERNS, "joins": JOINS, "re-keyed": REKEYED, "waiting": WAITING, "aggregates": AGGREGATES}
+SUPPRESSED = """
+{kind: pattern, name: by_key, stream: orders, suppress: {by: [key], for: 20 s},
+ text: 'PATTERN by_key EVENT SEQ(A a, B b)'}
+---
+{kind: pattern, name: by_value, stream: orders, suppress: {by: [v], for: 1 min},
+ text: 'PATTERN by_value EVENT SEQ(A a, NOT C) WITHIN 30 s RETURN a.v AS v'}
+---
+{kind: pattern, name: by_customer, stream: orders, suppress: {by: [customer], for: 9 s},
+ text: 'PATTERN by_customer EVENT SEQ(A a, B b) WHERE [customer] WITHIN 10 s'}
+---
+{kind: pattern, name: all, stream: payments, suppress: {for: 10 s}, text: 'PATTERN all EVENT P p'}
+"""
+RULES = {
+    "patterns": PATTERNS,
+    "suppressed": SUPPRESSED,
+    "joins": JOINS,
+    "re-keyed": REKEYED,
+    "waiting": WAITING,
+    "aggregates": AGGREGATES,
+}
+_STORED = ("alert", "suppressed-alert", "derived")
 EVERY = pytest.mark.parametrize("name", RULES)
 
 
@@ -205,7 +225,7 @@ def register(folder, registration: Registration, operators: OperatorLibrary) -> 
             case "constraints":
                 registration.constraint_sets.upload(document.name, {"constraints": body["constraints"]})
             case "pattern":
-                registration.register_pattern(body["stream"], body["text"])
+                registration.register_pattern(body["stream"], body["text"], suppress=body.get("suppress"))
             case "join" | "aggregate":
                 operators.put(document.kind, {**body, "name": document.name})
 
@@ -247,7 +267,7 @@ def require_rows_of_one_shard(executor, shards: int, tmp_path) -> None:
 @pytest.mark.redis
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["micro-batch", "continuous"])
-@pytest.mark.parametrize("name", ["patterns", "joins", "re-keyed", "aggregates"])
+@pytest.mark.parametrize("name", ["patterns", "suppressed", "joins", "re-keyed", "aggregates"])
 def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatch, tmp_path, name, runtime):
     clock = HandClock()
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
@@ -265,9 +285,9 @@ def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatc
     if isinstance(job, Continuous):
         job.end()
     found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
-    found += [event["id"] for event in stores.results["derived"].recent(10_000)]
-    expected = inline(project, events, 1, is_open=True)
-    assert sorted(found) == sorted(orjson.loads(body)["id"] for kind, body in expected if kind in ("alert", "derived"))
+    found += [one["id"] for kind in ("suppressed-alert", "derived") for one in stores.results[kind].recent(10_000)]
+    expected = [one for one in inline(project, events, 1, is_open=True) if one[0] in _STORED]
+    assert sorted(found) == sorted(orjson.loads(body)["id"] for _, body in expected)
     assert found
 
 

@@ -70,12 +70,18 @@ class OperatorDraft:
 
 
 def pattern_draft(
-    *, name: str, text: str, is_guarded: bool = True, start: Start = "fresh", **members: Any
+    *,
+    name: str,
+    text: str,
+    is_guarded: bool = True,
+    start: Start = "fresh",
+    suppress: Mapping[str, Any] | None = None,
+    **members: Any,
 ) -> OperatorDraft:
     """A pattern to be registered.
 
     Partial matches of the version before are dropped (``start`` is ``fresh``), or completed by it (``migrate``).
-    ``members`` are further members of ``OperatorDraft``.
+    ``suppress`` is the member of its document. ``members`` are further members of ``OperatorDraft``.
     """
-    body = {"text": text, "is_guarded": is_guarded}
+    body = {"text": text, "is_guarded": is_guarded, **({} if suppress is None else {"suppress": suppress})}
     return OperatorDraft(kind=PATTERN, name=name, body=body, start=start, **members)

@@ -14,6 +14,7 @@ from service.stores.registry.registered import (
     read_operator,
     read_pattern,
 )
+from shards import SUPPRESSION
 from streams import (
     ControlRecord,
     OperatorOff,
@@ -42,6 +43,7 @@ def pattern_form(budget: WorkBudget) -> Form:
             start=start,
             route=pattern.route,
             budget=budget,
+            suppression=pattern.body.get(SUPPRESSION),
         )
 
     return Form(
@@ -55,7 +57,17 @@ def pattern_form(budget: WorkBudget) -> Form:
         off=PatternOff,
         unknown=lambda message, name: UnknownPatternName(f"{message}; GET /v1/patterns lists them", pattern=name),
         elsewhere=lambda message, name, stream: PatternOnOtherStream(message, pattern=name, stream=stream),
+        parts=_started_parts,
     )
+
+
+def _started_parts(
+    record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
+) -> tuple[PartChange, ...]:
+    """The starts of a pattern's parts. They are never stopped, as alerts may be on their way (ADR 73)."""
+    if not isinstance(control, PatternOn):
+        return ()
+    return tuple(_part_change(one, OperatorOn(one.definition(record.version)), "") for one in record.parts)
 
 
 def operator_form(kind: str) -> Form:

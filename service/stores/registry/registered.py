@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from service.errors import RecordFormatError
 from service.stores.records import decode
 from service.stores.registry.event_types import SchemaUse, read_use
 from service.stores.severities import USUAL_SEVERITY, Severity
+from shards import SUPPRESSION, PatternKind
 from streams import DeclarationError, Definition, Input, StreamDeclaration
 
 FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
@@ -60,7 +61,7 @@ class Feeder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredOperator:
-    """An operator of any kind. The body of a pattern has ``text`` and ``is_guarded``.
+    """An operator of any kind. The body of a pattern has ``text``, ``is_guarded`` and perhaps ``suppression``.
 
     Attributes:
         stream: The stream of its first input.
@@ -232,8 +233,18 @@ def read_pattern(body: bytes, name: str) -> RegisteredOperator:
     """Read a stored pattern."""
     fields = decode(body, f"the pattern {name!r}")
     own = {"text": fields.pop("text"), "is_guarded": fields.pop("is_guarded", True)}
+    own |= {SUPPRESSION: fields.pop(SUPPRESSION)} if SUPPRESSION in fields else {}
     inputs = ((fields["stream"], fields.get("route", "")),)
-    return RegisteredOperator(kind=PATTERN, inputs=inputs, body=own, **fields)
+    record = RegisteredOperator(kind=PATTERN, inputs=inputs, body=own, **fields)
+    return replace(record, parts=pattern_parts(record.definition))
+
+
+def pattern_parts(definition: Definition) -> tuple[OperatorPart, ...]:
+    """The parts of a pattern, which follow from its definition."""
+    return tuple(
+        OperatorPart(kind=one.kind, name=one.name, stream=one.inputs[0].stream, key="", into="", body=one.body)
+        for one in PatternKind().parts(definition)
+    )
 
 
 def read_operator(body: bytes, name: str) -> RegisteredOperator:

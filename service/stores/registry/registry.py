@@ -156,8 +156,9 @@ class Registry:
         return self.pattern_operators.all(stream)
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
-        """The patterns that feed derived streams, or only ``into``, by name; including paused and suspended ones."""
-        return [one for one in self.patterns() if one.is_running and one.into and into in (None, one.into)]
+        """The patterns whose INTO feeds derived streams, or only ``into``, by name; also paused and suspended ones."""
+        found = [one for one in self.patterns() if one.is_running and one.into and not one.parts]
+        return [one for one in found if into in (None, one.into)]
 
     def feeders(self) -> list[Feeder]:
         """All producers of derived streams, including paused and suspended ones."""

@@ -7,7 +7,7 @@ cut.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from nfa import DECIDED_BY, Correction, Into, LaneOutput, RunningPattern
 from shards.kinds.patterns.alert_columns import match_ids
 from shards.kinds.patterns.errors import NotDerivable
-from shards.kinds.patterns.result_kinds import CORRECTION, alert_id
-from shards.operators import Origin, Single
+from shards.kinds.patterns.result_kinds import ALERT, CORRECTION, alert_id
+from shards.kinds.patterns.sources import alerts_stream
+from shards.kinds.patterns.suppression import Suppression
+from shards.operators import Origin, Result, Single, in_columns
 from shards.results import DEAD_LETTER, DERIVED
 from shards.rows import FoundRows, dead_letter_body, row_id
 from streams import (
@@ -50,6 +52,7 @@ class _Found:
 
     Attributes:
         patterns: The patterns of the matches.
+        intos: For each pattern, the stream of its events, their type, and whether they have keys of their own.
         pattern: For each event, the index of its pattern.
         ids: Strings: ids of the events.
         times_us: int64: times of the events.
@@ -63,6 +66,7 @@ class _Found:
     """
 
     patterns: Sequence[RunningPattern]
+    intos: Sequence[Into]
     pattern: NDArray[np.intp]
     ids: pa.Array
     times_us: NDArray[np.int64]
@@ -109,6 +113,7 @@ class DerivedEvents:
         patterns = [columns.patterns[number] for number in used.tolist()]
         yield _Found(
             patterns=patterns,
+            intos=list(map(_into, patterns)),
             pattern=pattern,
             ids=match_ids(columns, self._stream),
             times_us=columns.detected_us,
@@ -134,6 +139,7 @@ class DerivedEvents:
         times_us = np.array([one.time_us for one in found], np.int64)
         yield _Found(
             patterns=patterns,
+            intos=list(map(_into, patterns)),
             pattern=pattern,
             ids=texts_of(
                 [row_id(CORRECTION, match, one.event_id) for match, one in zip(retracted, found, strict=True)]
@@ -167,6 +173,7 @@ class _Events:
     """
 
     patterns: Sequence[RunningPattern]
+    intos: Sequence[Into]
     pattern: NDArray[np.intp]
     ids: pa.Array
     times_us: NDArray[np.int64]
@@ -185,10 +192,11 @@ class _Events:
         """
         firsts = np.cumsum([0, *(len(one.patterns) for one in found)])
         patterns = [pattern for one in found for pattern in one.patterns]
+        intos = [into for one in found for into in one.intos]
         pattern = np.concatenate([one.pattern + first for one, first in zip(found, firsts, strict=False)])
         ids, sources = (_joined([getattr(one, name) for one in found]) for name in ("ids", "sources"))
         times_us = np.concatenate([one.times_us for one in found])
-        has_key = np.array([_into(one).key is not None for one in patterns])[pattern]
+        has_key = np.array([into.key is not None for into in intos])[pattern]
         keys = [key for one in found for key in one.keys]
         is_good = np.array([key is not None for key in keys], np.bool_) | ~has_key
         is_good &= (times_us >= EARLIEST_US) & (times_us <= LATEST_US)
@@ -203,6 +211,7 @@ class _Events:
         taken = column_of(order)
         return cls(
             patterns=patterns,
+            intos=intos,
             pattern=pattern[order],
             ids=ids.take(taken),
             times_us=times_us[order],
@@ -222,6 +231,7 @@ class _Events:
         taken = column_of(rows)
         return _Events(
             patterns=self.patterns,
+            intos=self.intos,
             pattern=self.pattern[rows],
             ids=self.ids.take(taken),
             times_us=self.times_us[rows],
@@ -235,9 +245,9 @@ class _Events:
 
     def batches(self, *, is_rekeyed: bool) -> Iterator[tuple[str, EventBatch]]:
         """The events with the keys of their traces, or those with keys of their own, by derived stream."""
-        intos = [_into(one) for one in self.patterns]
-        for stream in dict.fromkeys(into.stream for into in intos if (into.key is not None) is is_rekeyed):
-            is_there = np.array([into.stream == stream and (into.key is not None) is is_rekeyed for into in intos])
+        own = [into.stream if (into.key is not None) is is_rekeyed else None for into in self.intos]
+        for stream in dict.fromkeys(one for one in own if one is not None):
+            is_there = np.array([one == stream for one in own])
             part = self.chosen(is_there[self.pattern] & self.is_good)
             if len(part.pattern):
                 columns = part.ids, part.types().dictionary_encode(), part.times_us, part.keys, part.data
@@ -245,7 +255,7 @@ class _Events:
 
     def types(self) -> pa.Array:
         """The type of each event."""
-        usual = [_into(one).event_type or one.name for one in self.patterns]
+        usual = [into.event_type or one.name for one, into in zip(self.patterns, self.intos, strict=True)]
         places = column_of(self.pattern + len(usual) * self.is_retraction)
         return texts_of([*usual, *(f"{name}{RETRACTED}" for name in usual)]).take(places)
 
@@ -254,7 +264,7 @@ class _Events:
         part = self.chosen(self.is_good)
         if not len(part.pattern):
             return
-        intos = [_into(one) for one in self.patterns]
+        intos = self.intos
         where = f'","stream":{json_text(stream)},"into":'
         heads = [f'{where}{json_text(into.stream)},"type":"' for into in intos]
         named = [f',"pattern":{json_text(one.name)},"version":{one.version},"source_key":"' for one in self.patterns]
@@ -290,6 +300,57 @@ class _Events:
                 "match": match,
             }
             yield DEAD_LETTER, identity, body
+
+
+class QuietAlerts(DerivedEvents):
+    """The alerts of patterns with ``suppress``, complete, as events of the inner streams of the patterns.
+
+    ``suppressions`` are by name of the pattern; ``alerts_of`` makes the alerts of a per-key matcher.
+    """
+
+    def __init__(
+        self,
+        suppressions: Mapping[str, Suppression],
+        alerts_of: Callable[[LaneOutput], Iterable[Result]],
+        *found: Any,
+    ) -> None:
+        self._suppressions, self._alerts_of = suppressions, alerts_of
+        super().__init__(*found)
+
+    def rows(self) -> Iterator[FoundRows]:
+        """The alerts that go to the places of their groups."""
+        if self._all is not None:
+            yield from itertools.starmap(FoundRows.rekeyed, self._all.batches(is_rekeyed=True))
+
+    def _matches(self, lane: LaneOutput) -> Iterator[_Found]:
+        if not len(lane.matches):
+            return
+        rows, columns = list(in_columns(self._alerts_of(lane))), lane.columns_of_matches()
+        used, pattern = np.unique(columns.pattern, return_inverse=True)
+        patterns = [columns.patterns[number] for number in used.tolist()]
+        own = [self._suppressions[one.name] for one in patterns]
+        data = [body for some in rows for body in some.bodies.to_pylist()]
+        yield _Found(
+            patterns=patterns,
+            intos=[
+                Into(stream=alerts_stream(one.name), key="group" if how.is_rekeyed else None, event_type=ALERT.name)
+                for one, how in zip(patterns, own, strict=True)
+            ],
+            pattern=pattern,
+            ids=_joined([some.ids for some in rows]),
+            times_us=columns.detected_us.clip(EARLIEST_US, LATEST_US),
+            sources=columns.key,
+            keys=[
+                own[number].group_of(orjson.loads(body)) if own[number].is_rekeyed else None
+                for number, body in zip(pattern.tolist(), data, strict=True)
+            ],
+            data=data,
+            places=self._places(lane, lane.matches.rows, columns.detected_us, columns.how == _WINDOW),
+            is_retraction=False,
+        )
+
+    def _corrections(self, lane: LaneOutput) -> Iterator[_Found]:
+        return iter(())
 
 
 def _into(pattern: RunningPattern) -> Into:

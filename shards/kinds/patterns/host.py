@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -12,14 +13,16 @@ from numpy.typing import NDArray
 
 from nfa import CaseQuery, LaneOutput, Matcher, MatcherStats, MatchOutput, OpenCases, RunningPattern, parse_pattern
 from shards.kinds.patterns.cases import CaseAnswer, case_query
-from shards.kinds.patterns.derived_events import DerivedEvents
+from shards.kinds.patterns.derived_events import DerivedEvents, QuietAlerts
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
+from shards.kinds.patterns.suppression import Suppression
 from shards.operators import Host, KeyChoice, Origin, Result, SavedHost, Traces
 from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, WorkBudget
 from streams.tables import Tables
 
 _MATCHER = "matcher"
+_SUPPRESSIONS = "suppressions"
 _NO_EVENTS = EventBatch.from_events([])
 _NO_KEYS = np.zeros(0, np.uint64)
 _NOTHING = MatchOutput(())
@@ -42,22 +45,26 @@ class PatternOutput:
     Attributes:
         found: The whole output.
         results_of: Renders it as results.
-        alerts: The output without the matches that become events; None: no pattern has INTO.
+        alerts: The output without the matches that become events; None: no pattern has INTO or suppresses alerts.
         events: The events that those matches become.
+        quiet: The alerts of which some may be suppressed.
     """
 
     found: MatchOutput
     results_of: PatternResults
     alerts: MatchOutput | None = None
     events: DerivedEvents | None = None
+    quiet: QuietAlerts | None = None
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """Alerts, derived events, timeouts, early terminations and all other results, in this order."""
-        return self.results_of.of(self.found if self.alerts is None else self.alerts, origin, self.events)
+        yield from self.results_of.of(self.found if self.alerts is None else self.alerts, origin, self.events)
+        if self.quiet is not None:
+            yield from self.quiet.rows()
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         """The events with the keys of their traces, by derived stream."""
-        return iter(()) if self.events is None else self.events.batches()
+        return chain(*(one.batches() for one in (self.events, self.quiet) if one is not None))
 
 
 class PatternHost(Host):
@@ -72,6 +79,7 @@ class PatternHost(Host):
         matcher: The state of the traces; None: not yet created.
         versions: Constraints by version: the newest, and the versions that open traces follow.
         newest_us: How far time has come while there is no matcher.
+        suppressions: How alerts of patterns are suppressed, as ``Suppression.from_json`` reads it, by pattern.
     """
 
     def __init__(
@@ -81,8 +89,10 @@ class PatternHost(Host):
         matcher: Matcher | None,
         versions: Mapping[int, _Version],
         newest_us: int | None = None,
+        suppressions: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
         self._declaration = declaration
+        self._suppressions = dict(suppressions)
         self._route = route
         self._matcher = matcher
         self._versions = dict(versions)
@@ -160,6 +170,9 @@ class PatternHost(Host):
             drains=start == "migrate",
             budget=WorkBudget.from_json(definition.body.get("budget", {})),
         )
+        self._suppressions.pop(definition.name, None)
+        if definition.body.get("suppression") is not None:
+            self._suppressions[definition.name] = definition.body["suppression"]
         self._derives |= pattern.into is not None
 
     def stop(self, name: str) -> None:
@@ -170,6 +183,7 @@ class PatternHost(Host):
         """
         self._steps.clear()
         self._opened().remove_pattern(name)
+        self._suppressions.pop(name, None)
 
     def declare(self, declaration: StreamDeclaration) -> PatternOutput:
         """Adopt changed end events and a changed idle timeout, for open traces too.
@@ -280,7 +294,8 @@ class PatternHost(Host):
             {"version": number, "name": version.name, "document": version.document}
             for number, version in sorted(self._versions.items())
         ]
-        return SavedHost(head={"constraints": constraints}, sections={_MATCHER: self._opened().dump()})
+        quiet = {_SUPPRESSIONS: self._suppressions} if self._suppressions else {}
+        return SavedHost(head={"constraints": constraints, **quiet}, sections={_MATCHER: self._opened().dump()})
 
     @classmethod
     def load(cls, declaration: StreamDeclaration, route: str, saved: SavedHost) -> PatternHost:
@@ -298,7 +313,8 @@ class PatternHost(Host):
         monitors = {number: version.rules.monitor for number, version in versions.items()}
         if _MATCHER not in saved.sections:
             return cls(declaration, route, None, versions, saved.head["newest_us"])
-        return cls(declaration, route, Matcher.load(saved.sections[_MATCHER], monitors), versions)
+        matcher, quiet = Matcher.load(saved.sections[_MATCHER], monitors), saved.head.get(_SUPPRESSIONS, {})
+        return cls(declaration, route, matcher, versions, suppressions=quiet)
 
     def _output(
         self, found: MatchOutput, batch: EventBatch = _NO_EVENTS, newest_us: int | None = None
@@ -312,24 +328,35 @@ class PatternHost(Host):
             route=self._route,
             steps=self._steps,
         )
-        if not self._derives:
+        if not self._derives and not self._suppressions:
             return PatternOutput(found, results_of)
-        alerts, derived = _parted(found)
-        events = DerivedEvents(derived, batch, self._declaration.name, newest_us)
-        return PatternOutput(found, results_of, alerts, events)
+        alerts, derived, quiet = _parted(found, self._suppressions)
+        made = batch, self._declaration.name, newest_us
+        events = DerivedEvents(derived, *made)
+        if not self._suppressions:
+            return PatternOutput(found, results_of, alerts, events)
+        suppressions = {name: Suppression.from_json(one) for name, one in self._suppressions.items()}
+        return PatternOutput(
+            found, results_of, alerts, events, QuietAlerts(suppressions, results_of.alerts, quiet, *made)
+        )
 
 
-def _parted(found: MatchOutput) -> tuple[MatchOutput, list[LaneOutput]]:
-    """Matches to report and matches that become events; corrections are in both."""
+def _parted(found: MatchOutput, quiet: Collection[str]) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
+    """Matches to report, matches that become events, and those of quiet patterns; corrections are in all."""
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []
+    suppressible: list[LaneOutput] = []
     for lane in found.lanes:
         is_derived = np.array([one.query.pattern.into is not None for one in lane.patterns], np.bool_)
-        chosen = is_derived[lane.matches.patterns]
-        alerts.append(lane.chosen(~chosen) if chosen.any() else lane)
+        is_quiet = np.array([one.name in quiet for one in lane.patterns], np.bool_) & ~is_derived
+        chosen, silent = is_derived[lane.matches.patterns], is_quiet[lane.matches.patterns]
+        others = chosen | silent
+        alerts.append(lane.chosen(~others) if others.any() else lane)
         if chosen.any() or len(lane.corrections):
             derived.append(lane.chosen(chosen))
-    return MatchOutput(tuple(alerts)), derived
+        if silent.any():
+            suppressible.append(lane.chosen(silent))
+    return MatchOutput(tuple(alerts)), derived, suppressible
 
 
 def pattern_host(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -12,7 +12,8 @@ from shards.errors import OperatorRefused, ShardError
 from shards.feeds import Feed
 from shards.kinds.patterns.errors import NotDerivable
 from shards.kinds.patterns.result_kinds import PATTERN_RESULTS
-from shards.operators import DocumentKind, Host, SavedHost
+from shards.kinds.patterns.sources import SUPPRESSION, alerts_stream
+from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import USUAL_BUDGET, Definition, Input, StreamDeclaration
 from streams.tables import Lookup
@@ -28,6 +29,20 @@ _SCHEMA: Mapping[str, Any] = {
         "text": {"type": "string", "description": "In the pattern language."},
         "constraints": {"enum": ["on", "off"]},
         "start": {"enum": ["fresh", "migrate"], "description": "What happens to partial matches when it changes."},
+        "suppress": {
+            "description": "Suppress alerts that follow another alert of their group.",
+            "type": ["object", "null"],
+            "required": ["for"],
+            "additionalProperties": False,
+            "properties": {
+                "by": {
+                    "description": "Columns of RETURN, or the key, whose values form the group; none: one group.",
+                    "type": "array",
+                    "items": {"type": "string"},
+                },
+                "for": {"type": "string", "description": "Of event time after the alert that passed, such as 1 h."},
+            },
+        },
     },
 }
 
@@ -45,7 +60,7 @@ class PatternKind(DocumentKind):
     name: ClassVar[str] = "pattern"
     plural: ClassVar[str] = "patterns"
     schema: ClassVar[Mapping[str, Any]] = _SCHEMA
-    usual: ClassVar[Mapping[str, Any]] = MappingProxyType({"constraints": "on"})
+    usual: ClassVar[Mapping[str, Any]] = MappingProxyType({"constraints": "on", "suppress": None})
     passing: ClassVar[frozenset[str]] = frozenset({"start"})
     holds: ClassVar[str] = ""
     has_own_resource: ClassVar[bool] = True
@@ -78,20 +93,29 @@ class PatternKind(DocumentKind):
         Raises:
             PatternError: The text is refused.
             KeyMismatch: ``WHERE [..]`` contains no declared key of the stream.
+            OperatorRefused: ``suppress`` is refused.
             ForestallError: The stream is not declared.
         """
         from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
-        from shards.kinds.patterns.routing import route_of  # noqa: PLC0415 - loads the language
+        from shards.kinds.patterns.routing import routed  # noqa: PLC0415 - loads the language
+        from shards.kinds.patterns.suppression import read_suppression  # noqa: PLC0415 - loads the language
 
         declaration = declared(document["stream"])
         pattern = parse_pattern(document["text"])
+        on_stream = routed(pattern, declaration)
+        suppression = read_suppression(document.get("suppress"), on_stream)
         is_guarded = document.get("constraints", "on") == "on"
         return Definition(
             kind=self.name,
             name=pattern.name,
             version=0,
-            inputs=(Input(declaration.name, route_of(pattern, declaration)),),
-            body={"text": pattern.text, "is_guarded": is_guarded, "budget": USUAL_BUDGET.to_json()},
+            inputs=(Input(declaration.name, on_stream.route),),
+            body={
+                "text": pattern.text,
+                "is_guarded": is_guarded,
+                "budget": USUAL_BUDGET.to_json(),
+                **({} if suppression is None else {SUPPRESSION: suppression}),
+            },
         )
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
@@ -106,12 +130,29 @@ class PatternKind(DocumentKind):
 
         return lookups_in(parse_pattern(definition.body["text"]))
 
+    def parts(
+        self, definition: Definition, declared: Callable[[str], StreamDeclaration] | None = None
+    ) -> Sequence[Definition]:
+        """The operator that decides which alerts are suppressed, if the pattern has ``suppress``."""
+        suppression, (source,) = definition.body.get(SUPPRESSION), definition.inputs
+        if suppression is None:
+            return ()
+        into, body = Input(alerts_stream(definition.name)), {"stream": source.stream, SUPPRESSION: suppression}
+        name, version = definition.name, definition.version
+        return (Definition(kind=SUPPRESSION, name=name, version=version, inputs=(into,), body=body),)
+
+    def inner_streams(self, name: str) -> Sequence[str]:
+        """The stream of the alerts that may be suppressed."""
+        return (alerts_stream(name),)
+
     def feed(self, definition: Definition) -> Feed | None:
-        """The derived stream of a pattern's INTO clause.
+        """The derived stream of a pattern's INTO clause, or of its alerts if some may be suppressed.
 
         Raises:
             PatternError: The text is refused.
         """
+        if self.derives and (suppression := definition.body.get(SUPPRESSION)) is not None:
+            return Feed(stream=alerts_stream(definition.name), is_rekeyed=suppression["is_rekeyed"], is_inner=True)
         if not self.derives or _INTO.search(definition.body["text"]) is None:
             return None
         from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
@@ -129,3 +170,19 @@ class PatternKind(DocumentKind):
         from shards.kinds.patterns.host import pattern_host  # noqa: PLC0415 - takes most of the start of a process
 
         return pattern_host(declaration, route, saved, follows_all=self.follows_all)
+
+
+@dataclass(frozen=True)
+class SuppressionKind(Kind):
+    """The kind of operators that decide which alerts of a pattern are suppressed; each is a part of its pattern."""
+
+    name: ClassVar[str] = SUPPRESSION
+
+    def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
+        """A host of the suppressions at one place."""
+        from shards.kinds.patterns.suppressing import (  # noqa: PLC0415 - takes long
+            SuppressingOperator,
+            SuppressionHost,
+        )
+
+        return SuppressionHost(self.name, declaration, route, SuppressingOperator, saved)

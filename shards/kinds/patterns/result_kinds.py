@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from shards.results import ResultKind, ResultMetric
 from shards.rows import row_id
@@ -27,6 +28,19 @@ ALERT = ResultKind(
     ordered_by=("end", "start", "bindings", "pattern", "key"),
     metric=ResultMetric(name="alerts", meaning="Alerts.", labels=_BY_PATTERN),
 )
+SUPPRESSED = replace(
+    ALERT,
+    name="suppressed-alert",
+    plural="suppressed-alerts",
+    title="suppressed alerts",
+    delivered_as="alert.suppressed",
+    is_usual=False,
+    members=ALERT.members | {"suppressed_by"},
+    same_by=(),
+    metric=ResultMetric(name="suppressed_alerts", meaning="Suppressed alerts.", labels=_BY_PATTERN),
+)
+"""An alert that an earlier alert of its group suppresses: the alert with ``suppressed_by``, the id of the other."""
+
 TIMEOUT = ResultKind(
     name="timeout",
     plural="timeouts",
@@ -91,7 +105,7 @@ SUSPENSION = ResultKind(
     stops=True,
 )
 
-PATTERN_RESULTS = (ALERT, TIMEOUT, ENDING, ENDING_COUNT, DEVIATION, CORRECTION, SUSPENSION)
+PATTERN_RESULTS = (ALERT, SUPPRESSED, TIMEOUT, ENDING, ENDING_COUNT, DEVIATION, CORRECTION, SUSPENSION)
 
 
 def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nfa import KeyMismatch, Pattern, has_key
 from streams import StreamDeclaration, key_text
@@ -16,12 +17,14 @@ class RoutedPattern:
     Attributes:
         route: Name of the further key by which it is matched; empty: the correlation key.
         finer: The pattern's finer keys: further attributes on which the events of a match agree.
+        suppression: How its alerts are suppressed (``read_suppression``); None: they are not.
     """
 
     pattern: Pattern
     declaration: StreamDeclaration
     route: str
     finer: tuple[str, ...]
+    suppression: Mapping[str, Any] | None = None
 
     @property
     def has_whole_traces(self) -> bool:
