@@ -143,7 +143,7 @@ class PatternCounts:
     endings: Sequence[Mapping[str, Any]]
 
 
-def _total(stores: Stores, kind: str, chosen: Mapping[str, str]) -> int:
+def _count_of(stores: Stores, kind: str, chosen: Mapping[str, str]) -> int:
     return sum(count["count"] for count in stores.results[kind].counts(**chosen))
 
 
@@ -157,8 +157,8 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
         alerts=stores.alerts.counts().get(place, 0),
         would_be_lost=stores.alerts.lost_counts().get(place, 0),
         last_alert=stores.alerts.last(*place),
-        suppressed_alerts=_total(stores, "suppressed-alert", chosen),
-        corrections=_total(stores, "correction", chosen),
+        suppressed_alerts=_count_of(stores, "suppressed-alert", chosen),
+        corrections=_count_of(stores, "correction", chosen),
         timeouts=stores.results["timeout"].counts(**chosen),
         endings=stores.results["ending"].counts(**chosen),
     )

@@ -83,7 +83,9 @@ def ran(plan: RunPlan, events: Sequence[Event], shards: int, rng: Random | None 
         size = len(events) if rng is None else rng.randint(1, 12)
         run.feed("orders", EventBatch.from_events(events[first : first + size]))
         first += size
-        for shard in range(shards) if rng is not None else ():
+        for shard in range(shards):
+            if rng is None:
+                continue
             if rng.random() < 0.6:
                 blocks += run.step(shard, rng.randint(1, 4))
             if rng.random() < 0.3:
@@ -99,7 +101,7 @@ def ran(plan: RunPlan, events: Sequence[Event], shards: int, rng: Random | None 
 
 
 def reference(alerts: Sequence[Any], suppress: Mapping[str, Any], *, is_rekeyed: bool) -> dict[str, str | None]:
-    """By alert the id of the one that suppresses it, from all alerts in the order of time."""
+    """For each alert the id of its suppressor, from all alerts in the order of time."""
     last: dict[str, tuple[int, str]] = {}
     lasts_us = int(suppress["for"].split()[0]) * SECOND_US
 

@@ -31,6 +31,7 @@ def test_a_pattern_is_registered_and_shown(orders):
         "suspension": None,
         "route": None,
         "into": None,
+        "suppress": None,
         "registered_at": "2026-01-01T00:00:00Z",
         "definition": DEFINITION,
         "warnings": [],
