@@ -106,6 +106,7 @@ from .settings import (
     load_settings,
 )
 from .stores import (
+    DIGEST,
     USUAL_KINDS,
     USUAL_SEVERITY,
     Acknowledgement,
@@ -149,6 +150,7 @@ from .trials.traces import Traces
 __all__ = [
     "ANYBODY",
     "DIALECT",
+    "DIGEST",
     "METRICS_FORM",
     "MOST_GRACE_S",
     "USUAL_KINDS",

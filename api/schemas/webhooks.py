@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from api.wire import Moment, Older, OneOf, Secret, Time, WireModel, moment
 from service import (
+    DIGEST,
     USUAL_KINDS,
     AttemptPage,
     RegisteredWebhook,
@@ -30,9 +31,9 @@ Template: TypeAlias = Annotated[
         "member of the usual body."
     ),
 ]
-DeliveredKind: TypeAlias = Annotated[
-    str, OneOf(tuple(sorted(kind.delivered_as for kind in RESULT_KINDS.values() if kind.delivered_as)))
-]
+_DELIVERED = sorted(kind.delivered_as for kind in RESULT_KINDS.values() if kind.delivered_as)
+DeliveredKind: TypeAlias = Annotated[str, OneOf(tuple(_DELIVERED))]
+SentKind: TypeAlias = Annotated[str, OneOf((*_DELIVERED, DIGEST))]
 Kinds: TypeAlias = Annotated[
     list[DeliveredKind],
     Field(min_length=1, description="Kinds of results to send; the member 'type' of a body names its kind."),
@@ -40,6 +41,20 @@ Kinds: TypeAlias = Annotated[
 LeastSeverity: TypeAlias = Annotated[
     Severity | None, Field(description="Only results of patterns of at least this severity; deviations have none.")
 ]
+
+
+class DigestModel(WireModel):
+    """Results are collected, and delivered as one body of the type `digest`."""
+
+    every: str = Field(
+        description="For how long results are collected, from the first one on: 1 s to 7 d, as '10 min'."
+    )
+    at_once: Severity | None = Field(
+        None, description="Results of patterns of at least this severity are delivered at once, by themselves."
+    )
+
+
+Digest: TypeAlias = Annotated[DigestModel | None, Field(description="Collect results; null: deliver each at once.")]
 
 _NOT_NULL = ("url", "kinds", "description", "headers", "enabled")
 
@@ -79,11 +94,13 @@ class NewWebhook(WireModel):
     description: Description = ""
     headers: Headers = Field({}, validate_default=False)
     template: Template = None
+    digest: Digest = None
 
     def to_domain(self) -> WebhookDraft:
         """The draft that registers the webhook."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return WebhookDraft(**{**fields, "name": self.name or "", "kinds": _once_each(self.kinds)})
+        digest = None if self.digest is None else self.digest.model_dump()
+        return WebhookDraft(**{**fields, "name": self.name or "", "kinds": _once_each(self.kinds), "digest": digest})
 
 
 class WebhookChanges(WireModel):
@@ -101,6 +118,7 @@ class WebhookChanges(WireModel):
     description: Description | None = None
     headers: Headers | None = Field(None, description="Replaces all present headers.")
     template: Template = None
+    digest: Digest = None
     enabled: bool | None = Field(
         None,
         description="False suspends deliveries; queued ones wait. True resumes them and resets the failure count.",
@@ -117,6 +135,8 @@ class WebhookChanges(WireModel):
         changes = {name: getattr(self, name) for name in self.model_fields_set}
         if "enabled" in changes:
             changes["is_enabled"] = changes.pop("enabled")
+        if self.digest is not None:
+            changes["digest"] = self.digest.model_dump()
         if "kinds" in changes:
             changes["kinds"] = _once_each(changes["kinds"])
         return changes
@@ -135,6 +155,7 @@ class WebhookModel(WireModel):
     description: str
     header_names: list[str] = Field(description="Names of the headers that are sent along; their values are not shown.")
     template: dict[str, Any] | None
+    digest: Digest = None
     enabled: bool = Field(description="False: nothing is sent; queued deliveries wait.")
     disabled_because: str | None = Field(description="Why it is not enabled, in words.")
     registered_at: Time
@@ -147,6 +168,7 @@ class WebhookModel(WireModel):
             name=webhook.name or None,
             header_names=sorted(webhook.headers),
             template=None if webhook.template is None else dict(webhook.template),
+            digest=None if webhook.digest is None else DigestModel.copying(webhook.digest),
             enabled=webhook.is_enabled,
         )
 
@@ -170,6 +192,7 @@ class WebhookDetail(WebhookModel):
     dead: int = Field(description="Deliveries abandoned after all attempts.")
     given_up: int = Field(description="Abandoned deliveries that are kept and can be sent again.")
     waiting: int = Field(description="Deliveries in its queue.")
+    collected: int = Field(description="Results collected for its next digest.")
     last_status: int | None
     last_error: str | None
     last_attempt_at: Time | None
@@ -191,6 +214,7 @@ class WebhookDetail(WebhookModel):
             dead=stats.dead,
             given_up=health.given_up,
             waiting=health.waiting,
+            collected=health.collected,
             last_status=stats.last_status,
             last_error=stats.last_error,
             last_attempt_at=moment(stats.last_attempt_us),
@@ -236,7 +260,7 @@ class AttemptModel(WireModel):
     """One attempt to deliver."""
 
     delivery: str = Field(description="Id of the delivery, the same over all of its attempts.")
-    kind: DeliveredKind = Field(description="The kind of the delivered result.")
+    kind: SentKind = Field(description="The kind of the delivered result, or digest.")
     item: str = Field(description="Id of the delivered result; the webhook-id.")
     attempt: int = Field(description="Counts from 1.")
     verdict: Literal["delivered", "retry", "dead", "dropped"] = Field(

@@ -72,6 +72,12 @@ def add_webhook(
     template: Annotated[
         Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
     ] = None,
+    digest: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Collect results this long, and send one digest: '10 min'.")
+    ] = None,
+    at_once: Annotated[
+        Severity | None, typer.Option(help="With --digest: results of at least this severity are sent at once.")
+    ] = None,
     secret_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File with the secret (default: generated).")
     ] = None,
@@ -90,6 +96,7 @@ def add_webhook(
         description=description,
         headers=_headers(header) or None,
         template=None if template is None else read_json(template),
+        digest=_digest(digest, at_once),
         secret=None if secret_file is None else read_text(secret_file).strip(),
     )
     with calling(url, api_key) as client:
@@ -180,6 +187,12 @@ def disable(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None) -
 
 
 add_delete(webhooks, _WEBHOOKS, "Delete a webhook with its queued deliveries.")
+
+
+def _digest(every: str | None, at_once: Severity | None) -> dict[str, Any] | None:
+    if every is None and at_once is not None:
+        raise typer.BadParameter("give --digest, too", param_hint="--at-once")
+    return None if every is None else given(every=every, at_once=at_once)
 
 
 def _switch(webhook: str, url: str | None, api_key: str | None, *, enabled: bool) -> None:

@@ -12,12 +12,14 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
 
 from service.delivery.attempts import Reply, message_of, send
+from service.delivery.digests import close_digest
 from service.delivery.outbound import Outbound
 from service.delivery.templates import BodyTooLong
 from service.errors import NotFound, RecordFormatError, RegistryContended, StoreUnavailable
@@ -84,12 +86,17 @@ class Deliverer:
             return set()
         lease_us = round((2 * self._settings.timeout_s + self._settings.lease_margin_s) * _SECOND_US)
         try:
-            claimed = await asyncio.to_thread(self._stores.deliveries.claim, self._clock.now_us(), lease_us, limit)
+            claimed = await asyncio.to_thread(self._claim, self._clock.now_us(), lease_us, limit)
         except StoreUnavailable as error:
             self._log.warning("queue-unavailable", error=error.message)
             await asyncio.sleep(_OUTAGE_PAUSE_S)
             return set()
         return {asyncio.create_task(self._deliver(outbound, delivery)) for delivery in claimed}
+
+    def _claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
+        """Claim due deliveries, and queue the digests that are due."""
+        closing = partial(close_digest, self._stores, now_us=now_us)
+        return self._stores.deliveries.claim(now_us, lease_us, limit, closing)
 
     async def _pause(
         self, stop: asyncio.Event, on_way: set[asyncio.Task[None]], *, is_idle: bool

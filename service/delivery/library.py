@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from service.delivery.attempts import SECRET_PREFIX, Reply, check_secret, message_of, send
+from service.delivery.digests import DIGEST_MEMBERS
 from service.delivery.headers import check_headers
 from service.delivery.outbound import Outbound
 from service.delivery.templates import BodyTooLong, check_template
@@ -24,18 +25,20 @@ from service.stores import (
     Circuit,
     Condition,
     DeliveryStats,
+    DigestRules,
     RegisteredWebhook,
     RetiringSecret,
     Severity,
 )
 from service.targets import Resolver, check_target, resolve
-from streams import Clock, format_time
+from streams import Clock, duration_of, format_time
 
 BY_REQUEST = "by request"
 
 _SECRET_BYTES = 32
 _RETIRING_KEPT = 4
 _SECOND_US = 1_000_000
+_LONGEST_US = 7 * 86_400 * _SECOND_US
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class WebhookDraft:
     """A webhook to be registered; a secret is ``whsec_`` and base64 of 24 to 64 bytes, generated if None.
 
     It receives results of the given kinds only, and of the given stream, pattern and least severity; None: any. The
-    name is unique, or empty.
+    name is unique, or empty. ``digest`` has ``every``, a duration, and perhaps ``at_once``, a severity.
     """
 
     url: str
@@ -56,16 +59,18 @@ class WebhookDraft:
     headers: Mapping[str, str] = field(default_factory=dict)
     template: Mapping[str, Any] | None = None
     name: str = ""
+    digest: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookHealth:
-    """The state of a webhook: totals, its circuit since the last success, queued and abandoned deliveries."""
+    """The state of a webhook: totals, its circuit since the last success, its deliveries, and collected results."""
 
     stats: DeliveryStats
     circuit: Circuit
     waiting: int
     given_up: int
+    collected: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +113,7 @@ class WebhookLibrary:
             headers=draft.headers,
             template=draft.template,
             name=draft.name,
+            digest=read_digest(draft.digest),
         )
         self._check(webhook, None)
         self._stores.webhooks.put(webhook)
@@ -117,8 +123,10 @@ class WebhookLibrary:
         """Change a webhook; if it is enabled again, its waiting deliveries continue and its failures are reset.
 
         The changes are values by attribute of ``RegisteredWebhook``. Raises ``WebhookRefused`` if the address, the
-        headers or the template cannot be used.
+        headers, the template or the digest cannot be used.
         """
+        if "digest" in changes:
+            changes = {**changes, "digest": read_digest(changes["digest"])}
 
         def changed(found: RegisteredWebhook) -> RegisteredWebhook:
             condition.check_record(found)
@@ -160,6 +168,7 @@ class WebhookLibrary:
             circuit=self._stores.deliveries.circuit(webhook_id),
             waiting=self._stores.deliveries.waiting(webhook_id),
             given_up=self._stores.delivery_log.count_given_up(webhook_id),
+            collected=self._stores.deliveries.count_collected(webhook_id),
         )
 
     async def ping(self, webhook: RegisteredWebhook) -> Reply:
@@ -207,7 +216,24 @@ class WebhookLibrary:
             known = ", ".join(sorted(members))
             raise WebhookRefused(f"no result of kind {min(unknown)!r} is delivered; there are {known}", field="kinds")
         if webhook.template is not None:
-            check_template(webhook.template, frozenset().union(*(members[kind] for kind in webhook.kinds)))
+            digested = DIGEST_MEMBERS if webhook.digest is not None else frozenset[str]()
+            check_template(webhook.template, digested.union(*(members[kind] for kind in webhook.kinds)))
+
+
+def read_digest(value: Mapping[str, Any] | None) -> DigestRules | None:
+    """The rules by which results are collected.
+
+    Raises:
+        WebhookRefused: ``every`` is no duration, or too short or long.
+    """
+    if value is None:
+        return None
+    every_us = duration_of(value["every"])
+    if not every_us or not _SECOND_US <= every_us <= _LONGEST_US:
+        raise WebhookRefused(
+            f"digest: every is {value['every']!r}; it is a duration of 1 s to 7 d, such as 10 min", field="digest"
+        )
+    return DigestRules(every=value["every"], every_us=every_us, at_once=value.get("at_once"))
 
 
 def _fresh_secret() -> str:

@@ -19,6 +19,7 @@ _WEBHOOK: Form = {
     "kinds": list(USUAL_KINDS),
     "description": "",
     "template": None,
+    "digest": None,
     "enabled": True,
 }
 
@@ -33,6 +34,8 @@ class Webhooks(ResourceKind):
         if document.kind != "webhook":
             return
         given = {name: document.body.get(name, usual) for name, usual in _WEBHOOK.items()}
+        if given["digest"] is not None:
+            given["digest"] = {"at_once": None, **given["digest"]}
         headers = document.body.get("headers", {})
         form = {"url": document.body["url"], **given, "headers": sorted(headers)}
         extra = {"headers": headers, "secret": document.body.get("secret")}

@@ -4,12 +4,13 @@ from .answers import Answer, AnswerStore, Asked
 from .audit import AuditEntry, AuditLog
 from .conditions import ANY, Condition, tag_of
 from .connection import Client, connect, is_answering, server_folder
-from .deliveries.delivery import Delivery, DeliveryOutcome
-from .deliveries.delivery_queue import Circuit, DeliveryStore, QueueRules
+from .deliveries.delivery import DIGEST, Delivery, DeliveryOutcome
+from .deliveries.delivery_queue import Circuit, CollectedResult, DeliveryStore, QueueRules
 from .deliveries.log import Attempt, AttemptPage, DeliveryLog
 from .deliveries.webhooks import (
     USUAL_KINDS,
     DeliveryStats,
+    DigestRules,
     RegisteredWebhook,
     RetiringSecret,
     WebhookStore,
@@ -65,6 +66,7 @@ from .store_format import FIRST_FORMAT, StoreFormat
 
 __all__ = [
     "ANY",
+    "DIGEST",
     "FIRST_FORMAT",
     "SEVERITIES",
     "USUAL_KINDS",
@@ -91,6 +93,7 @@ __all__ = [
     "BacktestStore",
     "Circuit",
     "Client",
+    "CollectedResult",
     "Condition",
     "ConstraintsDraft",
     "ContextLimits",
@@ -107,6 +110,7 @@ __all__ = [
     "DerivedEventPages",
     "DerivedEventStore",
     "DerivedPart",
+    "DigestRules",
     "DuplicateStore",
     "EventFilter",
     "EventLog",

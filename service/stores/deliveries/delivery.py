@@ -20,6 +20,11 @@ from service.stores.severities import USUAL_SEVERITY
 DUE_KEY = PREFIX + "deliveries:due"  # new deliveries; those of earlier releases wait here too
 RECORDS_KEY = PREFIX + "deliveries:records"
 
+DIGEST = "digest"
+"""The kind of a delivery of collected results."""
+COLLECTED = "+"
+"""Begins the part after the webhook, in ids of deliveries that are collected."""
+
 Verdict = Literal["delivered", "retry", "dead", "dropped"]
 
 
@@ -100,7 +105,7 @@ def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_
     """Id and record of a new delivery for each webhook that wants the result; a script of another store writes them."""
     return [
         {
-            "id": f"{webhook.id}:{item.id}",
+            "id": f"{webhook.id}:{COLLECTED if webhook.collects(item.pattern, item.severity) else ''}{item.id}",
             "record": encode(
                 webhook=webhook.id,
                 alert=item.id,

@@ -10,16 +10,19 @@ webhook has at most ``per_target`` attempts in progress. After ``circuit_failure
 is open: its deliveries wait, and one attempt per ``circuit_pause_us`` probes whether the receiver is back; the first
 success closes the circuit. The deliveries of a disabled webhook wait until it is enabled; those of a deleted webhook
 are dropped.
+
+A webhook may collect results for a digest. Such deliveries wait beside its queue until the digest is due, and then
+become one delivery (``service.delivery.digests``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY, Delivery, DeliveryOutcome, read_delivery
+from service.stores.deliveries.delivery import DIGEST, DUE_KEY, RECORDS_KEY, Delivery, DeliveryOutcome, read_delivery
 from service.stores.deliveries.webhooks import (
     CIRCUIT_KEY,
     GIVEN_UP_KEY,
@@ -33,6 +36,8 @@ from service.stores.records import encode
 
 WAITING_KEY = PREFIX + "deliveries:waiting:"
 SENDING_KEY = PREFIX + "deliveries:sending:"
+COLLECTED_KEY = PREFIX + "deliveries:collected:"
+DIGESTS_KEY = PREFIX + "deliveries:digests"  # when the digest of each webhook is due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,23 @@ class Circuit:
     until_us: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedResult:
+    """A result that waits for a digest.
+
+    Attributes:
+        id: Id of its delivery.
+        item: Id of the result.
+        body: As in ``Delivery``.
+    """
+
+    id: str
+    item: str
+    kind: str
+    queued_us: int
+    body: str | None
+
+
 class DeliveryStore:
     """The queue; ``rules`` say how webhooks share the deliverer."""
 
@@ -78,18 +100,25 @@ class DeliveryStore:
         self._claim = register(client, "deliveries/claim")
         self._settle = register(client, "deliveries/settle")
         self._again = register(client, "deliveries/send_again")
+        self._close = register(client, "deliveries/close_digest")
 
-    def claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
-        """Claim due deliveries for ``lease_us`` microseconds, from each webhook in turn, the longest due first."""
+    def claim(
+        self, now_us: int, lease_us: int, limit: int, close: Callable[[str], object] = lambda _: None
+    ) -> list[Delivery]:
+        """Claim due deliveries for ``lease_us`` microseconds, from each webhook in turn, the longest due first.
+
+        ``close`` is called with the id of each webhook whose digest is due.
+        """
         end_us = now_us + lease_us
         rules = self._rules
-        found = cast(
-            "list[tuple[bytes, bytes]]",
+        found, due = cast(
+            "tuple[list[tuple[bytes, bytes]], list[bytes]]",
             self._claim(
                 new=DUE_KEY,
                 records=RECORDS_KEY,
                 turns=TURNS_KEY,
                 webhooks=WEBHOOKS_KEY,
+                digests=DIGESTS_KEY,
                 now_us=now_us,
                 lease_us=end_us,
                 limit=limit,
@@ -103,9 +132,59 @@ class DeliveryStore:
                 given_up_key=GIVEN_UP_KEY,
                 given_up_records_key=GIVEN_UP_RECORDS_KEY,
                 given_up_kept=rules.given_up_kept,
+                collected_key=COLLECTED_KEY,
             ),
         )
+        for webhook in due:
+            close(webhook.decode())
         return [read_delivery(id_.decode(), record, end_us) for id_, record in found]
+
+    def collected(self, webhook_id: str, limit: int) -> list[CollectedResult]:
+        """The results that a webhook has collected, the oldest first."""
+        ids = cast("list[bytes]", self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
+        if not ids:
+            return []
+        records = cast("list[bytes | None]", self._client.hmget(RECORDS_KEY, cast("list[str]", ids)))
+        if gone := [name for name, record in zip(ids, records, strict=True) if record is None]:  # sent by hand
+            self._client.zrem(COLLECTED_KEY + webhook_id, *gone)
+        read = (read_delivery(name.decode(), record, 0) for name, record in zip(ids, records, strict=True) if record)
+        return [
+            CollectedResult(id=one.id, item=one.alert, kind=one.kind, queued_us=one.queued_us, body=one.body)
+            for one in read
+        ]
+
+    def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
+        """Turn collected results into the delivery of a digest, or drop them (``body`` is None).
+
+        False if another process has taken some of them.
+        """
+        delivery = Delivery(
+            id=f"{webhook_id}:{digest}",
+            webhook=webhook_id,
+            alert=digest,
+            kind=DIGEST,
+            attempts=0,
+            queued_us=now_us,
+            lease_us=0,
+            body=body,
+        )
+        is_closed = self._close(
+            collected=COLLECTED_KEY + webhook_id,
+            records=RECORDS_KEY,
+            waiting=WAITING_KEY + webhook_id,
+            digests=DIGESTS_KEY,
+            turns=TURNS_KEY,
+            webhook=webhook_id,
+            now_us=now_us,
+            id=delivery.id,
+            record=b"" if body is None else delivery.record(0),
+            ids=list(ids),
+        )
+        return bool(is_closed)
+
+    def count_collected(self, webhook_id: str) -> int:
+        """The number of results that a webhook has collected for its next digest."""
+        return self._client.zcard(COLLECTED_KEY + webhook_id)
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome) -> bool:
         """Record the outcome of an attempt; False if it does not count: its lease had run out, and it is no success."""

@@ -38,6 +38,21 @@ class RetiringSecret:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DigestRules:
+    """How a webhook collects results.
+
+    Attributes:
+        every: For how long results are collected from the first one on, such as ``10 min``.
+        every_us: The same in microseconds.
+        at_once: Results of operators of at least this severity are not collected; None: all are.
+    """
+
+    every: str
+    every_us: int
+    at_once: Severity | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredWebhook:
     """A receiver of alerts and other results. Members with a default are missing in older records.
 
@@ -52,6 +67,7 @@ class RegisteredWebhook:
         retiring: Earlier secrets, the latest first.
         disabled_because: The reason why the webhook is disabled, in words.
         name: A unique name for people; empty if it has none.
+        digest: How results are collected; None: each is delivered at once.
     """
 
     id: str
@@ -69,12 +85,19 @@ class RegisteredWebhook:
     retiring: tuple[RetiringSecret, ...] = ()
     disabled_because: str | None = None
     name: str = ""
+    digest: DigestRules | None = None
 
     def wants(self, kind: str, stream: str, pattern: str | None, severity: str = USUAL_SEVERITY) -> bool:
         """Whether a result of a kind, stream and pattern is to be delivered here; a deviation belongs to no pattern."""
         is_near = self.stream in (None, stream) and self.pattern in (None, pattern)
         is_grave = self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
         return self.is_enabled and kind in self.kinds and is_near and is_grave
+
+    def collects(self, pattern: str | None, severity: str) -> bool:
+        """Whether a wanted result waits for the next digest; a deviation belongs to no pattern."""
+        if self.digest is None or self.digest.at_once is None:
+            return self.digest is not None
+        return pattern is None or not is_as_grave(severity, self.digest.at_once)
 
     def secrets_at(self, now_us: int) -> list[str]:
         """The secrets with which a message is signed now: the current one, then those that are being retired."""
@@ -179,4 +202,5 @@ def read_webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
     fields = decode(body, f"the webhook {webhook_id!r}")
     kinds = tuple(fields.get("kinds", _FORMER_KINDS))
     retiring = tuple(RetiringSecret(**old) for old in fields.get("retiring", ()))
-    return RegisteredWebhook(**{**fields, "kinds": kinds, "retiring": retiring})
+    digest = None if fields.get("digest") is None else DigestRules(**fields["digest"])
+    return RegisteredWebhook(**{**fields, "kinds": kinds, "retiring": retiring, "digest": digest})

@@ -175,12 +175,23 @@ class AlertStore:
 
     def body(self, alert_id: str) -> bytes:
         """The alert as JSON, byte for byte as it was written; raises ``UnknownAlert`` if it is not kept."""
+        block, name, row = self._place(alert_id)
+        return unpack_body(block, name, row)
+
+    def numbered(self, alert_id: str) -> tuple[str, bytes]:
+        """The cursor of an alert and the alert as JSON; raises ``UnknownAlert`` if it is not kept."""
+        block, name, row = self._place(alert_id)
+        alert = unpack_alerts(block, name)[row - 1]
+        return str(alert.number), alert.body
+
+    def _place(self, alert_id: str) -> tuple[bytes, str, int]:
+        """The block of an alert with its name, and the row of the alert, from 1."""
         place = cast("bytes | None", self._client.hget(PLACES_KEY, alert_id))
         row, _, name = (place or b"").decode().partition(":")
         block = cast("bytes | None", self._client.hget(BLOCKS_KEY, name))
         if place is None or block is None:  # None: it was removed between the two calls
             raise unknown_alert(alert_id)
-        return unpack_body(block, name, int(row))
+        return block, name, int(row)
 
     def get(self, alert_id: str) -> dict[str, Any]:
         """The alert as plain JSON."""

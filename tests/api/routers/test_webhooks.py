@@ -4,7 +4,7 @@ import orjson
 import pytest
 from standardwebhooks import Webhook
 
-from api.schemas.alerts import AlertModel
+from api.schemas.alerts import AlertModel, SuppressedAlertModel
 from api.schemas.results import CorrectionModel, DerivedEventModel, DeviationModel, SuspensionModel
 from service import AlertSink
 from service.stores import DeliveryOutcome
@@ -265,6 +265,7 @@ def test_alerts_say_how_grave_they_are_and_webhooks_may_ask_for_that(orders, sto
 def test_templates_know_the_members_of_bodies():
     members = {
         "alert": AlertModel.model_fields,
+        "alert.suppressed": SuppressedAlertModel.model_fields,
         "correction": CorrectionModel.model_fields,
         "deviation": DeviationModel.model_fields,
         "pattern.suspended": SuspensionModel.model_fields,

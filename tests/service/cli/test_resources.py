@@ -142,7 +142,7 @@ def test_webhooks_are_added_switched_and_deleted(ask, told, tmp_path):
     assert out.strip() not in err
     status, _, err = ask("webhooks", "add", "https://8.8.8.8/alerts", "--kind", "timeout")
     assert status == 2
-    assert "'timeout' is not one of alert, deviation" in err
+    assert "'timeout' is not one of alert, alert.suppressed" in err
     (hook,) = told("webhooks", "list")
     assert (hook["header_names"], hook["template"], hook["kinds"]) == (["x-team"], {"text": "{{pattern}}"}, ["alert"])
     assert "desk" in ask("webhooks", "list")[1]

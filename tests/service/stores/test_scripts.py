@@ -403,8 +403,14 @@ def test_locks_begin_answer(run, client):
 
 
 def claim(run, now_us, limit=10, most_waiting=10):
-    keys = {"new": "new", "records": "records", "turns": "turns", "webhooks": "webhooks"}
-    beginnings = {f"{name}_key": f"{name}:" for name in ("waiting", "sending", "circuit", "stats", "given_up")}
+    return claim_with_digests(run, now_us, limit, most_waiting)[0]
+
+
+def claim_with_digests(run, now_us, limit=10, most_waiting=10):
+    keys = {"new": "new", "records": "records", "turns": "turns", "webhooks": "webhooks", "digests": "digests"}
+    beginnings = {
+        f"{name}_key": f"{name}:" for name in ("waiting", "sending", "circuit", "stats", "given_up", "collected")
+    }
     rules = {"most_waiting": most_waiting, "per_target": 2, "circuit_failures": 1, "given_up_kept": 1}
     given = {"now_us": now_us, "lease_us": now_us + 50, "limit": limit, "given_up_records_key": "given_up_records:"}
     return run("deliveries/claim", **keys, **beginnings, **rules, **given)
@@ -439,6 +445,36 @@ def test_deliveries_claim_gives_up_what_too_many_wait_before(run, client):
     assert client.hgetall("given_up_records:w") == {b"w:3": b"r-w:3"}
     assert client.zrange("given_up:w", 0, -1) == [b"w:3"]
     assert client.hget("stats:w", "dead") == b"2"
+
+
+def test_deliveries_claim_collects_for_digests(run, client):
+    queue(client, "w:+1", "w:+2", "w:+3", "w:4", due_us=2)
+    client.hset("webhooks", "w", '{"is_enabled":true,"digest":{"every_us":1760000000000000}}')
+    assert claim_with_digests(run, 5, most_waiting=2) == [[[b"w:4", b"r-w:4"]], []]
+    assert client.zrange("collected:w", 0, -1, withscores=True) == [(b"w:+1", 2.0), (b"w:+2", 2.0)]
+    assert client.zscore("digests", "w") == 1_760_000_000_000_002
+    assert client.zrange("given_up:w", 0, -1) == [b"w:+3"]
+    assert claim_with_digests(run, 1_760_000_000_000_001)[1] == []
+    assert claim_with_digests(run, 1_760_000_000_000_002)[1] == [b"w"]
+
+
+def test_deliveries_close_digest(run, client):
+    keys = {one: one for one in ("collected", "records", "waiting", "digests", "turns")}
+    client.zadd("collected", {"w:+1": 1, "w:+2": 1, "w:+3": 2})
+    client.zadd("digests", {"w": 5})
+    client.hset("records", mapping={"w:+1": "a", "w:+2": "b", "w:+3": "c"})
+
+    def close(*ids, record="r", now_us=7):
+        return run("deliveries/close_digest", **keys, webhook="w", now_us=now_us, id="w:d", record=record, ids=ids)
+
+    assert [close("w:+1", "w:+9"), close("w:+1", "w:+2"), close("w:+1", "w:+2")] == [0, 1, 0]
+    assert client.hgetall("records") == {b"w:+3": b"c", b"w:d": b"r"}
+    assert client.zrange("waiting", 0, -1, withscores=True) == [(b"w:d", 7.0)]
+    assert (client.zscore("turns", "w"), client.zscore("digests", "w")) == (7, 5)
+    assert close("w:+3", record="", now_us=9) == 1
+    assert client.hgetall("records") == {b"w:d": b"r"}
+    assert not client.exists("collected", "digests")
+    assert client.zscore("turns", "w") == 7
 
 
 def settle(run, verdict, lease_us=55, now_us=10, rest_us=0, failures=1):

@@ -1,9 +1,10 @@
 --! uses: turns
---! keys: new, records, turns, webhooks
+--! keys: new, records, turns, webhooks, digests
 --! args: now_us, lease_us, limit, most_waiting, per_target, circuit_failures, waiting_key, sending_key, circuit_key
---! args: stats_key, given_up_key, given_up_records_key, given_up_kept
+--! args: stats_key, given_up_key, given_up_records_key, given_up_kept, collected_key
 -- Claims up to ``limit`` due deliveries until ``lease_us``, from webhooks in turn; each ``_key`` is the beginning of
--- a key that a webhook's id completes. Returns ids and records.
+-- a key that a webhook's id completes. New deliveries whose id has '+' after the webhook are collected for its digest.
+-- Returns ids and records, and the webhooks whose digests are due.
 local most_moved, most_webhooks = 1000, 200
 local now, most = tonumber(now_us), tonumber(limit)
 local function give_up_newest(webhook, id)
@@ -22,17 +23,28 @@ local function give_up_newest(webhook, id)
     end
   end
 end
+local function collect(webhook, id, due)
+  redis.call('ZADD', collected_key .. webhook, due, id)
+  if redis.call('ZSCORE', digests, webhook) then return end
+  local record = redis.call('HGET', webhooks, webhook)
+  local digest = record and cjson.decode(record).digest
+  local every_us = type(digest) == 'table' and digest.every_us or 0
+  redis.call('ZADD', digests, string.format('%.0f', tonumber(due) + every_us), webhook)
+end
 local function take_new()
   local found = redis.call('ZRANGEBYSCORE', new, '-inf', now_us, 'WITHSCORES', 'LIMIT', 0, most_moved)
   for i = 1, #found, 2 do
     local id, due = found[i], found[i + 1]
     local webhook = string.match(id, '^[^:]*')
-    if redis.call('ZCARD', waiting_key .. webhook) < tonumber(most_waiting) then
+    local is_collected = string.sub(id, #webhook + 2, #webhook + 2) == '+'
+    if redis.call('ZCARD', (is_collected and collected_key or waiting_key) .. webhook) >= tonumber(most_waiting) then
+      give_up_newest(webhook, id)
+    elseif is_collected then
+      collect(webhook, id, due)
+    else
       redis.call('ZADD', waiting_key .. webhook, due, id)
       local turn = redis.call('ZSCORE', turns, webhook)
       if not turn or tonumber(turn) > tonumber(due) then redis.call('ZADD', turns, due, webhook) end
-    else
-      give_up_newest(webhook, id)
     end
     redis.call('ZREM', new, id)
   end
@@ -95,4 +107,4 @@ for _, one in ipairs(offers) do
     set_turn(turns, webhook, turn and math.max(turn, now))
   end
 end
-return claimed
+return {claimed, redis.call('ZRANGEBYSCORE', digests, '-inf', now_us, 'LIMIT', 0, most_webhooks)}

@@ -1,0 +1,244 @@
+"""Digests: what webhooks collect arrives once, in bodies that never change, whatever is killed."""
+
+import asyncio
+import random
+import subprocess
+import sys
+import time
+from collections import defaultdict
+
+import orjson
+import pytest
+
+from service import WebhookDraft, WebhookLibrary
+from service.delivery.deliverer import Deliverer
+from service.delivery.digests import MOST_LISTED, close_digest
+from service.errors import StoreUnavailable, WebhookRefused
+from service.settings import WebhookSettings
+from tests.builders.service import receiving, sink_row
+
+pytestmark = pytest.mark.redis
+SECOND_US = 1_000_000
+
+
+@pytest.fixture
+def receiver():
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def clock(clock):
+    clock.time_us = time.time_ns() // 1_000  # receivers refuse what is older than minutes
+    return clock
+
+
+@pytest.fixture
+def library(stores, settings, clock):
+    return WebhookLibrary(stores, settings, clock)
+
+
+def write(stores, names, now_us, severity="medium"):
+    bodies = {name: orjson.dumps({"type": "alert", "id": name, "stream": "s", "pattern": severity}) for name in names}
+    rows = [sink_row(kind="alert", stream="s", id=name, body=body) for name, body in bodies.items()]
+    stores.alerts.append(rows, stores.webhooks.all(), now_us, severities={severity: severity})
+
+
+def settings_of(**changes):
+    return WebhookSettings(**{"allow_private_targets": True, "attempts": 20, "poll_interval_s": 0.05, **changes})
+
+
+def deliver(stores, clock):
+    worker = Deliverer(stores, settings_of(), clock, random.Random(7))
+    while asyncio.run(worker.deliver_due()) or asyncio.run(worker.deliver_due()):
+        pass
+
+
+def bodies(receiver):
+    return [orjson.loads(body) for _, body in receiver.received]
+
+
+def test_results_are_collected_and_critical_ones_are_sent_at_once(stores, clock, library, receiver):
+    webhook = library.register(WebhookDraft(url=receiver.url, digest={"every": "10 min", "at_once": "critical"}))
+    write(stores, ["a1", "a2"], clock.time_us)
+    deliver(stores, clock)
+    assert receiver.received == []
+    assert library.health(webhook.id).collected == 2
+    clock.forward(300)
+    write(stores, ["c1"], clock.time_us, "critical")
+    row = sink_row(kind="correction", stream="s", id="x1", body=b'{"type":"correction","id":"x1","pattern":"high"}')
+    stores.results["correction"].append([row], 1, stores.webhooks.all(), clock.time_us, {"high": "high"})
+    deliver(stores, clock)
+    assert [one["id"] for one in bodies(receiver)] == ["c1"]
+    clock.forward(299)
+    deliver(stores, clock)
+    assert len(receiver.received) == 1
+    clock.forward(1)
+    deliver(stores, clock)
+    _, digest = bodies(receiver)
+    assert receiver.ids()[1] == digest["id"]
+    assert (digest["type"], digest["webhook"], digest["more"], digest["next"]) == ("digest", webhook.id, 0, None)
+    assert digest["counts"] == {"alert": 2, "correction": 1}
+    assert [one["id"] for one in digest["results"]] == ["a1", "a2", "x1"]
+    assert digest["results"][0]["severity"] == "medium"
+    assert stores.deliveries.queued() == library.health(webhook.id).collected == 0
+    write(stores, ["a3"], clock.time_us)
+    deliver(stores, clock)
+    clock.forward(600)
+    deliver(stores, clock)
+    assert [one["id"] for one in bodies(receiver)[2]["results"]] == ["a3"]
+
+
+def test_a_long_digest_counts_the_rest_and_leads_to_it(stores, clock, library, receiver):
+    library.register(WebhookDraft(url=receiver.url, stream=None, digest={"every": "1 min"}))
+    names = [f"a{number:03}" for number in range(MOST_LISTED + 7)]
+    write(stores, names, clock.time_us)
+    deliver(stores, clock)
+    clock.forward(60)
+    deliver(stores, clock)
+    (digest,) = bodies(receiver)
+    assert digest["counts"] == {"alert": MOST_LISTED + 7}
+    assert (len(digest["results"]), digest["more"]) == (MOST_LISTED, 7)
+    after = digest["next"].removeprefix("/v1/alerts?after=")
+    assert [one["id"] for one in stores.alerts.page(after=after).alerts] == names[MOST_LISTED:]
+
+
+def test_every_attempt_has_the_same_bytes(stores, clock, library, receiver):
+    library.register(WebhookDraft(url=receiver.url, digest={"every": "1 s"}))
+    receiver.statuses = [500, 503]
+    write(stores, ["a1"], clock.time_us)
+    for _ in range(4):
+        deliver(stores, clock)
+        clock.forward(3600)
+        write(stores, [f"b{clock.time_us}"], clock.time_us)
+    by_id = defaultdict(set)
+    for headers, body in receiver.received:
+        by_id[headers["webhook-id"]].add(body)
+    assert len(receiver.received) > len(by_id)
+    assert all(len(some) == 1 for some in by_id.values())
+
+
+def test_a_template_is_filled_from_a_digest(stores, clock, library, receiver):
+    library.register(
+        WebhookDraft(url=receiver.url, digest={"every": "1 s"}, template={"text": "{{counts.alert}} alerts"})
+    )
+    write(stores, ["a1", "a2"], clock.time_us)
+    deliver(stores, clock)
+    clock.forward(1)
+    deliver(stores, clock)
+    assert bodies(receiver) == [{"text": "2 alerts"}]
+
+
+def test_what_is_collected_survives_a_change_and_goes_with_the_webhook(stores, clock, library, receiver):
+    changed = library.register(WebhookDraft(url=receiver.url, digest={"every": "1 min"}))
+    deleted = library.register(WebhookDraft(url=receiver.url, digest={"every": "1 min"}))
+    write(stores, ["a1"], clock.time_us)
+    deliver(stores, clock)
+    library.change(changed.id, {"digest": None})
+    stores.webhooks.delete(deleted.id)
+    write(stores, ["a2"], clock.time_us)
+    deliver(stores, clock)
+    assert receiver.ids() == ["a2"]
+    clock.forward(60)
+    deliver(stores, clock)
+    assert [[one["id"] for one in body["results"]] for body in bodies(receiver)[1:]] == [["a1"]]
+    assert stores.deliveries.queued() == 0
+
+
+def test_a_digest_is_closed_by_one_of_several_processes(stores, clock, library):
+    webhook = library.register(WebhookDraft(url="http://127.0.0.1:1/", digest={"every": "1 min"}))
+    write(stores, ["a1", "a2"], clock.time_us)
+    stores.deliveries.claim(clock.time_us, 1, 1)
+    ids = [one.id for one in stores.deliveries.collected(webhook.id, 10)]
+    clock.forward(60)
+    close_digest(stores, webhook.id, clock.time_us)
+    assert not stores.deliveries.close_digest(webhook.id, ids, "another", "{}", clock.time_us)
+    (claimed,) = stores.deliveries.claim(clock.time_us, 1, 10)
+    assert (claimed.kind, len(orjson.loads(claimed.body)["results"])) == ("digest", 2)
+
+
+@pytest.mark.parametrize("every", ["soon", "10 ms", "8 d"])
+def test_a_time_that_cannot_be_is_refused(library, every):
+    with pytest.raises(WebhookRefused, match="1 s to 7 d") as refused:
+        library.register(WebhookDraft(url="http://127.0.0.1:1/", digest={"every": every}))
+    assert refused.value.details["field"] == "digest"
+
+
+def require_each_once(receiver, names):
+    """Every alert is in one digest, and all messages of an id are equal."""
+    by_id = {}
+    for headers, body in receiver.received:
+        assert by_id.setdefault(headers["webhook-id"], body) == body
+    found = [one["id"] for body in by_id.values() for one in orjson.loads(body)["results"]]
+    assert sorted(found) == sorted(names)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_is_lost_or_doubled_where_calls_fail_before_or_after_their_effect(
+    stores, clock, library, receiver, monkeypatch, seed
+):
+    chance, names = random.Random(seed), []
+    library.register(WebhookDraft(url=receiver.url, digest={"every": "2 s"}))
+    for method in ("claim", "close_digest", "settle", "collected"):
+        whole = getattr(stores.deliveries, method)
+
+        def flaky(*args, whole=whole, **given):
+            fate = chance.random()
+            if fate < 0.15:
+                raise StoreUnavailable("before")
+            found = whole(*args, **given)
+            if fate > 0.85:
+                raise StoreUnavailable("after")
+            return found
+
+        monkeypatch.setattr(stores.deliveries, method, flaky)
+    receiver.statuses = [chance.choice((200, 200, 500)) for _ in range(60)]
+    worker = Deliverer(stores, settings_of(), clock, chance)
+    monkeypatch.setattr("service.delivery.deliverer._OUTAGE_PAUSE_S", 0)
+    for _ in range(60):
+        new = [f"a{len(names) + number}" for number in range(chance.randrange(4))]
+        names += new
+        if new:
+            write(stores, new, clock.time_us)
+        asyncio.run(worker.deliver_due())
+        clock.forward(chance.choice((0, 1, 3)))
+    monkeypatch.undo()
+    for _ in range(20):
+        clock.forward(24 * 3600)
+        deliver(stores, clock)
+    assert stores.deliveries.queued() == 0
+    require_each_once(receiver, names)
+
+
+@pytest.mark.lengthy
+def test_nothing_is_lost_or_doubled_where_deliverers_are_killed(stores, server_url, library, receiver, tmp_path):
+    library.register(WebhookDraft(url=receiver.url, digest={"every": "1 s"}))
+    environment = {
+        "PATH": "",
+        "FORESTALL_REDIS_URL": server_url,
+        "FORESTALL_WEBHOOKS__ALLOW_PRIVATE_TARGETS": "true",
+        "FORESTALL_WEBHOOKS__POLL_INTERVAL_S": "0.02",
+        "FORESTALL_WEBHOOKS__TIMEOUT_S": "1",
+        "FORESTALL_WEBHOOKS__LEASE_MARGIN_S": "1",
+    }
+    command, chance, names = [sys.executable, "-m", "service.delivery.deliverer"], random.Random(3), []
+    kills = 0
+    process = None
+    try:
+        while kills < 5 or stores.deliveries.queued():
+            if kills < 5:
+                names.append(f"a{len(names)}")
+                write(stores, names[-1:], time.time_ns() // 1_000)
+            if process is None:
+                process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, cwd=tmp_path)
+                was = len(receiver.received)
+            time.sleep(chance.uniform(0.02, 0.2))
+            if kills < 5 and len(receiver.received) > was and chance.random() < 0.5:
+                process.kill()
+                process.wait()
+                process, kills = None, kills + 1
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+    require_each_once(receiver, names)
