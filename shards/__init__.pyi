@@ -15,6 +15,7 @@ from .inline import InlineShards, run_inline
 from .kinds import COUNTED, DECIDERS, DOCUMENT_KINDS, EXERCISES, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
 from .kinds.joins.deciding import WAIT
 from .kinds.patterns import ALERT, SUPPRESSION, PatternKind, alert_id, alerts_stream, shown_suppression
+from .kinds.patterns.alert_columns import match_ids
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.routing import RoutedPattern, route_of, routed
@@ -123,6 +124,7 @@ __all__ = [
     "grouped",
     "identity_of",
     "likeness",
+    "match_ids",
     "match_marks",
     "match_times",
     "observed_streams",

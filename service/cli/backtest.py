@@ -22,7 +22,7 @@ from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
-from service.cli.choices import LatePolicy, TieOrder, read_lateness
+from service.cli.choices import LatePolicy, SuppressBy, SuppressFor, TieOrder, read_lateness, suppress_of
 from service.cli.columns import FILE_OPTIONS, as_asked, with_options
 from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
@@ -50,7 +50,7 @@ from service.registering.reports import joined_with
 from service.runs import RunPlan, measured_of, numbers_of, results_of, waiting_of
 from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
-from shards import RESULT_KINDS, RoundPlan, likeness
+from shards import RESULT_KINDS, RoundPlan, likeness, read_suppression, routed
 from streams import KeyForm, LatenessChange, StreamDeclaration
 from streams.readers import reading_of as reading_of_stream
 
@@ -105,6 +105,8 @@ def backtest(
     no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
     compare_pruning: ComparedPruning = False,
     compare_constraints: ComparedConstraints = False,
+    suppress_for: SuppressFor = None,
+    suppress_by: SuppressBy = None,
     key: Key = None,
     end: Ends = None,
     times: Order = Times.EVENT,
@@ -126,10 +128,11 @@ def backtest(
     timing = event_time(lateness and read_lateness(lateness), late, idle_timeout)
     stream = replace(timing, name=_STREAM, key=grouped or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(stream, end or [], constraint_set)
+    suppress = suppress_of(suppress_for, suppress_by)
     question = Question(
         declaration=declaration,
-        patterns=_tried(pattern or [], grouped),
-        against=_tried(against or [], grouped),
+        patterns=_tried(pattern or [], grouped, declaration, suppress),
+        against=_tried(against or [], grouped, declaration, suppress),
         constraint_set=constraint_set,
         prune=Prune.OFF if no_prune else prune,
         compares_pruning=compare_pruning,
@@ -287,12 +290,19 @@ def _require_empty(folder: Path | None) -> None:
         raise FileUnreadable(f"{folder} is not empty; name a new or empty folder for the results", file=str(folder))
 
 
-def _tried(paths: list[Path], key: KeyForm | None) -> tuple[TriedPattern, ...]:
+def _tried(
+    paths: list[Path], key: KeyForm | None, declaration: StreamDeclaration, suppress: Mapping[str, Any] | None
+) -> tuple[TriedPattern, ...]:
     """The patterns of some files; each must be correlated by the key of the events."""
     patterns = read_pattern_files(paths)
     require_keys(patterns, key)
     return tuple(
-        TriedPattern(name=pattern.name, text=pattern.text or describe_pattern(pattern)) for pattern in patterns
+        TriedPattern(
+            name=pattern.name,
+            text=pattern.text or describe_pattern(pattern),
+            suppression=suppress and read_suppression(suppress, routed(pattern, declaration)),
+        )
+        for pattern in patterns
     )
 
 

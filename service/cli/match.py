@@ -12,7 +12,15 @@ import orjson
 import typer
 
 from nfa import Overflow, Pattern, PatternRefused, Prune, TraceEnds, build_query
-from service.cli.choices import AUTO_FORM, LatePolicy, TieOrder, read_lateness
+from service.cli.choices import (
+    AUTO_FORM,
+    LatePolicy,
+    SuppressBy,
+    SuppressFor,
+    TieOrder,
+    read_lateness,
+    suppress_of,
+)
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, Repeated, as_asked, with_options
 from service.cli.inputs import (
     Key,
@@ -33,7 +41,7 @@ from service.registering.strangers import strangers
 from service.runs import OLD_LISTS
 from service.runs.stream_report import LISTS, USUAL_LISTS, StreamReport, WorkflowUse
 from service.runs.stream_run import StreamRun, exercises_of, stream_plan
-from shards import RoutedPattern, routed
+from shards import RoutedPattern, read_suppression, routed
 from streams import EventBatch, KeyForm, StreamDeclaration
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
@@ -117,6 +125,8 @@ def match(
     end: Ends = None,
     further_key: FurtherKeys = None,
     duplicates: DuplicateIds = Repeated.DROP,
+    suppress_for: SuppressFor = None,
+    suppress_by: SuppressBy = None,
 ) -> None:
     """Match patterns in an event file, without Spark, Redis or HTTP."""
     timing, lists = event_time(lateness and read_lateness(lateness), late, idle_timeout), _lists(outputs)
@@ -128,7 +138,8 @@ def match(
     timing = replace(timing, key=grouped or "key", keys=further_keys(further_key))
     timing = replace(timing, end_events=tuple(end or ()), ties=ties.ties)
     constraint_set = None if own is None else _used(own, timing, prune)
-    on_stream = [routed(one, timing) for one in patterns]
+    suppress = suppress_of(suppress_for, suppress_by)
+    on_stream = [_quiet(routed(one, timing), suppress) for one in patterns]
     _check(on_stream, timing, constraint_set, is_open=is_open)
     chosen = as_asked(reading_of(grouped, times, timing, lifecycle=lifecycle), context.params)
     plan = stream_plan(timing, constraint_set, [(one, True) for one in on_stream])
@@ -139,6 +150,11 @@ def match(
         run.feed(read, lambda done: progress.update(task, completed=done / len(read)))
         report = replace(run.report(is_open=is_open), workflow=use, duplicates=dropped)
     _print_json(report) if is_json or output is Output.JSON else _print(report, lists)
+
+
+def _quiet(one: RoutedPattern, suppress: Mapping[str, Any] | None) -> RoutedPattern:
+    """A pattern with the suppression of the options."""
+    return one if suppress is None else replace(one, suppression=read_suppression(suppress, one))
 
 
 def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune | None) -> ConstraintSet:
@@ -297,6 +313,8 @@ def _print(report: StreamReport, lists: Sequence[str]) -> None:
 def _print_stats(say: Callable[[str], None], report: StreamReport) -> None:
     """Counts that are printed only if they are not 0."""
     stats = report.stats
+    if report.suppressed is not None:
+        say(f"{report.suppressed} matches were suppressed")
     if report.late:
         say(f"{report.late} events were late")
     if report.lateness is not None:

@@ -13,10 +13,13 @@ from nfa import LaneOutput, MatcherStats, Overflow
 from service.runs.match_text import matches_text
 from service.runs.results import OLD_LISTS, document_of, ordered
 from service.runs.running import MeasuredRun
-from shards import ALERT, PatternKind
+from shards import PatternKind
 from streams import shown_time
 
-_KINDS = {kind.member: kind for kind in PatternKind.result_kinds if kind.in_backtests != "no" and kind is not ALERT}
+_MATCHES = ("alert", "suppressed-alert")
+_KINDS = {
+    kind.member: kind for kind in PatternKind.result_kinds if kind.in_backtests != "no" and kind.name not in _MATCHES
+}
 LISTS = ("matches", *_KINDS)
 USUAL_LISTS = tuple(name for name in LISTS if name != "timeouts")
 
@@ -54,6 +57,7 @@ class StreamReport:
         lateness: The measured lateness, with ``lateness: auto``.
         workflow: How a workflow was used, if one was given.
         duplicates: Number of events that were dropped, as their ids came before in the file.
+        suppressed: Number of suppressed matches, which are not listed; None: no pattern suppresses matches.
     """
 
     lanes: tuple[LaneOutput, ...] = field(repr=False)
@@ -65,6 +69,7 @@ class StreamReport:
     lateness: MeasuredRun | None = None
     workflow: WorkflowUse | None = None
     duplicates: int = 0
+    suppressed: int | None = None
 
     def bodies(self, name: str) -> list[dict[str, Any]]:
         """The rows of a list other than ``matches``; timeouts are sorted by due, start and bindings."""
@@ -110,4 +115,5 @@ class StreamReport:
             **({} if self.late is None else {"late": self.late}),
             **({} if self.lateness is None else {"lateness": asdict(self.lateness)}),
             **({"duplicates": self.duplicates} if self.duplicates else {}),
+            **({} if self.suppressed is None else {"suppressed": self.suppressed}),
         }

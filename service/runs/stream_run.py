@@ -11,9 +11,21 @@ import orjson
 from nfa import CasePattern, CaseQuery, LaneOutput, MatcherStats, Overflow, Pattern
 from service.runs.errors import ProjectRefused
 from service.runs.plan import RunPlan
+from service.runs.quieting import quieted
 from service.runs.running import InlineRun
 from service.runs.stream_report import LISTS, StreamReport
-from shards import DEAD_LETTER, Origin, Output, PatternHost, PatternKind, PatternOutput, Result, RoutedPattern, routed
+from shards import (
+    DEAD_LETTER,
+    Origin,
+    Output,
+    PatternHost,
+    PatternKind,
+    PatternOutput,
+    Result,
+    RoutedPattern,
+    Suppression,
+    routed,
+)
 from streams import USUAL_BUDGET, EventBatch, Late, StreamDeclaration, Tick, WorkBudget
 from streams.compiling import progress_of
 from streams.tables import Tables
@@ -137,8 +149,12 @@ class StreamRun:
             raise ProjectRefused.of(refused)
         patterns = [one.pattern for one, _ in self._plan.patterns[self._stream]]
         declaration = self._plan.declarations[self._stream]
+        every = [one for one, _ in self._plan.patterns[self._stream]]
+        quiet = {one.pattern.name: Suppression.from_json(one.suppression) for one in every if one.suppression}
+        lanes, suppressed = quieted(self._lanes, quiet, self._stream) if quiet else (tuple(self._lanes), None)
         return StreamReport(
-            lanes=tuple(self._lanes),
+            lanes=lanes,
+            suppressed=suppressed,
             rows=tuple((row.kind, orjson.loads(row.body)) for row in rows),
             overflow=tuple(self._overflows.values()),
             stats=self._stats(),
