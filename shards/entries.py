@@ -8,7 +8,7 @@ from typing import Protocol
 
 import orjson
 
-from streams import EventBatch, RecordKind
+from streams import EventBatch, RecordKind, Tick
 
 # Kind of the entry that replaces an entry that broke the matcher; the log itself has no such entries.
 QUARANTINED = "quarantined"
@@ -75,8 +75,20 @@ class EventsEntry:
         return self.batch.to_bytes()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickEntry:
+    """A decoded tick of a derived stream, in place of a stored entry."""
+
+    position: str
+    stream: str
+    tick: Tick
+    body: bytes
+    kind: str = RecordKind.TICK.value
+    route: str = ""
+
+
 class EventGroup:
-    """Consecutive events entries that may be matched together."""
+    """Consecutive entries with events, and with ticks of derived streams, that may be matched together."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 from shards.derivation import Derivation, PlaceKey
-from shards.entries import Entry
+from shards.entries import Entry, TickEntry
 from streams import BatchFormatError, EventBatch, position_order
 
 Key = TypeVar("Key", bound=Hashable)
 Decoded: TypeAlias = tuple[Entry, EventBatch | BatchFormatError]
+Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
+_Part: TypeAlias = tuple[Sequence[Decoded], Sequence[TickEntry]]
 
 
 class Policy(Protocol):
@@ -63,6 +65,48 @@ def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy)
             heads[key] = [entry for entry, _ in waiting[key][0]]
         else:
             del heads[key]
+
+
+def ticks_last(entries: Sequence[Entry], decode: Decoder, derivation: Derivation) -> Iterator[_Part]:
+    """Entries in parts, each with events and the ticks to apply after them.
+
+    A derived stream keeps its events until a tick, so all events may come first, and of each stream the newest tick is
+    enough. Only where an event after a tick comes late, everything keeps the order of the log.
+    """
+    batches = iter(decode([entry for entry in entries if not isinstance(entry, TickEntry)]))
+    decoded = [entry if isinstance(entry, TickEntry) else (entry, next(batches)) for entry in entries]
+    if _are_in_order(decoded, derivation):
+        yield _parted(decoded)
+    else:
+        yield from (_parted(run) for _, run in groupby(decoded, lambda one: isinstance(one, TickEntry)))
+
+
+def _parted(decoded: Iterable[Decoded | TickEntry]) -> _Part:
+    events: list[Decoded] = []
+    ticks: dict[str, TickEntry] = {}
+    for one in decoded:
+        if not isinstance(one, TickEntry):
+            events.append(one)
+        elif one.stream not in ticks or one.tick.time_us >= ticks[one.stream].tick.time_us:
+            ticks[one.stream] = one
+    return events, list(ticks.values())
+
+
+def _are_in_order(decoded: Sequence[Decoded | TickEntry], derivation: Derivation) -> bool:
+    """Whether no event after a tick is older than a tick of its stream, or late in another way."""
+    newest_us: dict[str, int] = {}
+    blocks: dict[PlaceKey, list[list[Decoded]]] = {}
+    is_after = False
+    for one in decoded:
+        if isinstance(one, TickEntry):
+            newest_us[one.stream] = max(one.tick.time_us, newest_us.get(one.stream, one.tick.time_us))
+            continue
+        blocks.setdefault(_place_of(one), []).append([one])
+        is_after |= bool(newest_us)
+        least_us = newest_us.get(one[0].stream)
+        if least_us is not None and any((batch.time_us < least_us).any() for batch in _batches([[one]])):
+            return False
+    return not is_after or derivation.is_in_order({key: _batches(blocks[key]) for key in derivation.related(blocks)})
 
 
 def _place_of(decoded: Decoded) -> PlaceKey:

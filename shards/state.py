@@ -9,11 +9,12 @@ cannot be applied becomes a dead letter and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,8 @@ from shards.decoding import batches_of
 from shards.derivation import MAIN as _MAIN
 from shards.derivation import Derivation
 from shards.derivation import PlaceKey as _PlaceKey
-from shards.derived_place import declared_place, loaded_place
-from shards.entries import QUARANTINED, Entry, EventGroup, EventsEntry, StoredEntry, quarantine_reason
+from shards.derived_place import DerivedPlace, declared_place, loaded_place
+from shards.entries import QUARANTINED, Entry, EventGroup, EventsEntry, StoredEntry, TickEntry, quarantine_reason
 from shards.errors import EntryQuarantined, SavedStateError
 from shards.feeds import Feeds
 from shards.format_1 import from_format_1
@@ -43,12 +44,11 @@ from shards.operators import (
     own_results,
 )
 from shards.place import Answer, Place, Step
-from shards.policy import Decoded, OldestFirst, Policy, in_turns
+from shards.policy import Decoded, Decoder, OldestFirst, Policy, in_turns, ticks_last
 from shards.rows import FoundRows, OutputRow, RowBlock, dead_letter, results_of, rows_of
 from shards.stops import STOPPED, Stops
 from streams import (
     Ask,
-    BatchFormatError,
     ConstraintsOn,
     ControlRecord,
     ControlRecordError,
@@ -83,9 +83,6 @@ from streams.tables import TableFiles, Tables
 _BEGINNING = "0-0"
 NO_FEEDS = Feeds({})
 _KINDS = frozenset(kind.value for kind in RecordKind)
-
-
-_Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
 
 
 class ShardState:
@@ -233,18 +230,30 @@ class ShardState:
                 rows += self._matched(group.taken())
                 self._stop_all(entry)
                 continue
-            if entry.kind != RecordKind.EVENTS:
+            member = entry if entry.kind == RecordKind.EVENTS else self._derived_tick(entry)
+            if member is None:
                 rows += self._matched(group.taken())
                 rows += self._rows(entry, self._controlled)
             else:
                 if group.is_full:
                     rows += self._matched(group.taken())
-                group.add(entry)
+                group.add(member)
             self._position, reached = entry.position, order
             if self._stops:
                 rows += self._matched(group.taken())
                 self._stops.pass_to(entry.position)
         return rows + self._matched(group.taken())
+
+    def _derived_tick(self, entry: Entry) -> TickEntry | None:
+        """A tick of a derived stream, decoded; None for other entries, and for those that make dead letters."""
+        place = self._places.get((entry.stream, _MAIN)) if entry.kind == RecordKind.TICK else None
+        if not isinstance(place, DerivedPlace):
+            return None
+        with suppress(ControlRecordError):
+            tick = decode_control(RecordKind.TICK, entry.body)
+            if isinstance(tick, Tick):
+                return TickEntry(position=entry.position, stream=entry.stream, tick=tick, body=entry.body)
+        return None
 
     def answer(self, stream: str, asked: Ask) -> dict[str, Any]:
         """The answer of a host to a question between two entries, exact as of ``position``; nothing changes."""
@@ -364,13 +373,18 @@ class ShardState:
         state.read_tables(Tables.from_json(head.get("tables", ()), files or TableFiles()))
         return state
 
-    def _matched(self, entries: Sequence[Entry], decode: _Decoder = batches_of) -> list[RowBlock]:
-        """Match the events of entries, those of one place after another."""
-        if not entries:
-            return []
-        decoded = list(zip(entries, decode(entries), strict=True))
-        blocks = in_turns(decoded, self._derivation, self._policy)
-        return [row for block in blocks for row in self._matched_run(block)]
+    def _matched(self, entries: Sequence[Entry], decode: Decoder = batches_of) -> list[RowBlock]:
+        """Match the events of entries, those of one place after another, and apply their ticks."""
+        rows: list[RowBlock] = []
+        for decoded, ticks in ticks_last(entries, decode, self._derivation):
+            for block in in_turns(decoded, self._derivation, self._policy):
+                rows += self._matched_run(block)
+            for tick in ticks:
+                rows += self._rows(tick, partial(self._ticked, tick.tick))
+        return rows
+
+    def _ticked(self, tick: Tick, entry: Entry) -> Iterator[Step]:
+        return self._derivation.follow(entry, self._of_time(tick, entry))
 
     def _matched_run(self, decoded: Sequence[Decoded]) -> list[RowBlock]:
         """Match the events of entries of one stream and route; the rows have the position of the last entry.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shards import InlineShards, ShardState
+from shards import InlineShards, Metering, ShardState
 from shards.rows import OutputRow
 from streams import (
     ConstraintsOn,
@@ -151,6 +151,56 @@ def test_a_union_waits_for_the_slower_of_its_streams():
     rows = applied(state, ("s", Tick(time_us=9 * SECOND_US, cause="events")))
     assert len(bodies(rows, "alert")) == 2
     assert state.measures()["d"]["waiting"] == 0
+
+
+def test_ticks_among_events_cost_one_call_of_a_host_in_a_step():
+    state = ShardState(0)
+    control = [
+        ordinary("s"),
+        derived("d"),
+        pattern("s", "p", "A a RETURN a.v AS v INTO d KEY v"),
+        pattern("d", "r", "SEQ(_ x, _ y)"),
+    ]
+    assert applied(state, *control) == []
+    calls = []
+
+    class Counting(Metering):
+        def process(self, host, batch):
+            calls.append(len(batch))
+            return super().process(host, batch)
+
+    state.meter(Counting(lambda: 0))
+    ticks = [("d", Tick(time_us=second * SECOND_US, cause="events")) for second in (3, 5, 4)]
+    rows = applied(state, ("d", [event(1, "A")]), ticks[0], ("d", [event(4, "A")]), ticks[1], ticks[2])
+    assert (calls, len(bodies(rows, "alert"))) == ([2], 1)
+    rows = applied(state, ("d", [event(6, "A")]), ("d", Tick(time_us=9 * SECOND_US, cause="events")), ticks[0])
+    assert (calls, len(bodies(rows, "alert"))) == ([2, 1], 2)
+    rows = applied(state, ("d", Tick(time_us=19 * SECOND_US, cause="events")), ("d", [event(12, "A")]))
+    assert (calls, state.measures()["d"]["late_processed"]) == ([2, 1, 1], 1)
+
+
+def test_an_event_that_is_late_among_ticks_is_taken_in_the_order_of_the_log():
+    steps = [
+        ("s", [event(10, "A")]),
+        ("d", [event(9, "W")]),
+        ("d", Tick(time_us=12 * SECOND_US, cause="events")),
+        ("s", [event(8, "A")]),
+    ]
+    found = []
+    for size in (1, len(steps)):
+        state = ShardState(0)
+        control = [
+            ordinary("s"),
+            derived("d"),
+            pattern("s", "p", "A INTO d TYPE Y"),
+            pattern("s", "q", "B b RETURN b.v AS v INTO d KEY v"),
+        ]
+        rows = applied(state, *control, pattern("d", "r", "SEQ(Y y, W w)"), pattern("d", "t", "SEQ(W w, Y y)"))
+        for start in range(0, len(steps), size):
+            rows += applied(state, *steps[start : start + size])
+        found.append((sorted(body["id"] for body in bodies(rows, "alert")), state.measures()["d"]["late_processed"]))
+    assert found[0] == found[1]
+    assert found[0][1] == 1
 
 
 def test_an_event_that_comes_after_what_was_promised_is_taken_when_it_comes():
