@@ -42,6 +42,7 @@ from nfa.language.stream_checks import Notice, awaited_types, check_stream
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RunningPattern
 from nfa.results.batch import (
+    FEW_ROWS,
     Correction,
     Deviation,
     Ending,
@@ -105,6 +106,7 @@ from nfa.work_bounds import warnings_of
 __all__ = [
     "ANY_TYPE",
     "DECIDED_BY",
+    "FEW_ROWS",
     "FUNCTIONS",
     "MATCHER_FEATURES",
     "MATCH_LIMIT",

@@ -17,9 +17,12 @@ from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput
 from nfa.results.found import NO_MATCHES, MatchTable, joined, of_findings, of_runs, without_repeats
 from nfa.runs.engine import FoundRuns, RunOutput
+from nfa.runs.output import NOTHING
 from nfa.shared.engine import Findings
 from nfa.traces.table import Visits, is_deviant
 from streams import EventBatch
+
+_NO_EVENTS = EventBatch.from_events([])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,7 @@ class LaneReport:
         is_deviating, is_lost = self._of_deviating(state, matches, None)
         return LaneOutput(
             patterns=self._patterns,
-            batch=EventBatch.from_events([]),
+            batch=_NO_EVENTS,
             first_sequence=state.sequence,
             stored=state.events.parts,
             matches=matches,
@@ -146,8 +149,6 @@ class LaneReport:
         state.counts["shadow_lost"] += int(is_lost.sum())
 
     def _corrections(self, state: LaneState, runs: Sequence[RunOutput]) -> MatchTable:
-        if not runs:
-            return NO_MATCHES
         found = joined([self._table_of(run.corrections) for run in runs])
         state.counts["corrections"] += len(found)
         return found
@@ -156,7 +157,7 @@ class LaneReport:
         self, state: LaneState, runs: Sequence[RunOutput]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
         """Early terminations, losses and timeouts of the run engine under the lane's pattern numbers, with counting."""
-        if not runs:
+        if all(run is NOTHING for run in runs):
             return np.zeros((0, 5), np.int64), np.zeros((0, 6), np.int64), NO_MATCHES
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
         endings[:, 4] = state.runs.columns_of(endings[:, 4])
@@ -173,6 +174,8 @@ class LaneReport:
         return endings, lost, timeouts
 
     def _table_of(self, found: FoundRuns) -> MatchTable:
+        if not len(found):
+            return NO_MATCHES
         return without_repeats(of_runs(found, self._run_numbers, self._run_aliases), self._repeating)
 
 

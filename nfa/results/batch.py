@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ from nfa.results.event_store import StoredEvents, events_of_batch, joined, taken
 from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
 from streams import EventBatch, column_of
 from streams.tables import Tables
+
+FEW_ROWS = 24  # up to this number, results made one by one cost less than columns
+_FEW_EVENTS = 256  # bound by their matches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +261,11 @@ class LaneOutput:
     tables: Tables | None = None
     rows: NDArray[np.intp] | None = None
 
+    @property
+    def has_few_matches(self) -> bool:
+        """Whether values of the matches cost less than columns."""
+        return len(self.matches) <= FEW_ROWS and len(self.matches.sequences) <= _FEW_EVENTS
+
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The indices of some rows of the batch in the matcher's input; ``NIL`` for passing time.
 
@@ -281,7 +290,7 @@ class LaneOutput:
         )
 
     def values_of_matches(self) -> Iterator[Match]:
-        table, bound = self.matches, BoundEvents.of(self.matches, self._events_of(self.matches), self.patterns)
+        table, bound = self.matches, BoundEvents.of(self.matches, *self._bound, self.patterns)
         flags = zip(table.detected_us.tolist(), table.how.tolist(), self.is_deviating, self.is_lost, strict=True)
         for number, (detected_us, how, deviating, lost) in enumerate(flags):
             pattern = bound.patterns[number]
@@ -302,8 +311,7 @@ class LaneOutput:
 
     def columns_of_matches(self) -> MatchColumns:
         """The matches as columns, without RETURN."""
-        table, events = self.matches, self._events_of(self.matches)
-        bound = BoundColumns.of(table, events)
+        table, (events, bound) = self.matches, self._bound
         return MatchColumns(
             patterns=self.patterns,
             pattern=table.patterns,
@@ -325,7 +333,7 @@ class LaneOutput:
         matches = self.matches if table is None else table
         if not any(self.patterns[number].query.pattern.returns for number in distinct(matches.patterns).tolist()):
             return
-        bound = BoundEvents.of(matches, self._events_of(matches), self.patterns)
+        bound = BoundEvents.of(matches, *(self._bound if table is None else self._bound_of(matches)), self.patterns)
         for number, pattern in enumerate(bound.patterns):
             returns = pattern.query.pattern.returns
             yield project(returns, bound.events(number), self.tables) if returns else {}
@@ -333,7 +341,7 @@ class LaneOutput:
     def values_of_corrections(self) -> Iterator[Correction]:
         if not len(self.corrections):
             return
-        bound = BoundEvents.of(self.corrections, self._events_of(self.corrections), self.patterns)
+        bound = BoundEvents.of(self.corrections, *self._bound_of(self.corrections), self.patterns)
         for number, event in enumerate(self._events_at(self.corrections.rows)):
             pattern = bound.patterns[number]
             yield Correction(
@@ -346,7 +354,7 @@ class LaneOutput:
     def values_of_timeouts(self) -> Iterator[Timeout]:
         if not len(self.timeouts):
             return
-        bound = BoundEvents.of(self.timeouts, self._events_of(self.timeouts), self.patterns)
+        bound = BoundEvents.of(self.timeouts, *self._bound_of(self.timeouts), self.patterns)
         for number, due_us in enumerate(self.timeouts.detected_us.tolist()):
             pattern, bindings = bound.patterns[number], bound.bindings(number)
             yield Timeout(
@@ -430,13 +438,19 @@ class LaneOutput:
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
-    def _events_of(self, table: MatchTable) -> StoredEvents:
+    @cached_property
+    def _bound(self) -> tuple[StoredEvents, BoundColumns]:
+        """The events that the matches bind, and which match binds which."""
+        return self._bound_of(self.matches)
+
+    def _bound_of(self, table: MatchTable) -> tuple[StoredEvents, BoundColumns]:
         needed = distinct(table.sequences)
         border = int(np.searchsorted(needed, self.first_sequence))
         old = taken(self.stored, needed[:border])
         rows = (needed[border:] - self.first_sequence).astype(np.intp)
         new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=True)
-        return joined([old, new])
+        events = joined([old, new])
+        return events, BoundColumns.of(table, events)
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
         """Members of the event of each row; empty values for passing time."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nfa.conditions.predicates import attributes_of
 from nfa.registered import RunningPattern
-from nfa.results.event_store import FIELDS, StoredEvents
+from nfa.results.event_store import StoredEvents
 from nfa.results.found import MatchTable
 from streams import Event, column_of
 
@@ -119,12 +119,15 @@ class BoundEvents:
     _ids: list[str]
     _rows: list[int]
     _events: StoredEvents
-    _made: dict[int, Event] = field(default_factory=dict)  # by row: several matches bind most of them
+    _made: list[Event] = field(
+        default_factory=list
+    )  # by row, made with the first one: most are bound by several matches
 
     @classmethod
-    def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RunningPattern]) -> BoundEvents:
-        """Look up the bound events of a table's matches among events that ascend by sequence number."""
-        bound = BoundColumns.of(table, events)
+    def of(
+        cls, table: MatchTable, events: StoredEvents, bound: BoundColumns, patterns: Sequence[RunningPattern]
+    ) -> BoundEvents:
+        """The bound events of a table's matches; the columns are those of the table, among the same events."""
         return cls(
             patterns=[patterns[number] for number in table.patterns.tolist()],
             keys=bound.keys.to_pylist(),
@@ -157,14 +160,11 @@ class BoundEvents:
         return found
 
     def _event(self, row: int) -> Event:
-        if row not in self._made:
-            event = {name: self._events.columns.column(name)[row].as_py() for name in FIELDS}
-            self._made[row] = Event(
-                id=event["id"],
-                type=event["type"],
-                time_us=int(self._events.times_us[row]),
-                key=event["key"],
-                data=attributes_of(event["data"]) if event["data"] else {},
+        if not self._made:
+            columns = [column.to_pylist() for column in self._events.columns.columns]
+            self._made.extend(
+                Event(id=name, type=kind, time_us=time_us, key=key, data=attributes_of(data) if data else {})
+                for name, key, kind, data, time_us in zip(*columns, self._events.times_us.tolist(), strict=True)
             )
         return self._made[row]
 

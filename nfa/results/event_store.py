@@ -32,9 +32,7 @@ class StoredEvents:
         return len(self.sequences)
 
     def take(self, rows: NDArray[np.intp]) -> StoredEvents:
-        columns = pa.RecordBatch.from_arrays(
-            [self.columns.column(name).take(column_of(rows)) for name in FIELDS], names=list(FIELDS)
-        )
+        columns = self.columns.take(column_of(rows))
         return StoredEvents(sequences=self.sequences[rows], times_us=self.times_us[rows], columns=columns)
 
     def find(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -46,10 +44,10 @@ def events_of_batch(
     batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
 ) -> StoredEvents:
     """The events of some ascending rows of a batch."""
-    places, columns = column_of(rows), batch.columns
-    arrays = [columns.column("id").take(places), columns.column("key").take(places)]
+    chosen = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
+    arrays = chosen.columns
     if keeps_data:
-        arrays += [columns.column("type").take(places).cast(pa.string()), columns.column("data").take(places)]
+        arrays[2] = arrays[2].cast(pa.string())
     else:
         arrays += [_empty(len(rows), pa.string()), _empty(len(rows), pa.binary())]
     kept = pa.RecordBatch.from_arrays(arrays, names=list(FIELDS))
@@ -114,6 +112,7 @@ def taken(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> Stored
 
 def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
     """The rows of all parts in one table."""
+    parts = [part for part in parts if len(part)] or [no_events()]
     if len(parts) == 1:
         return parts[0]
     table = pa.Table.from_batches([part.columns for part in parts]).combine_chunks()

@@ -127,6 +127,7 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
 
 def joined(tables: Sequence[MatchTable]) -> MatchTable:
     """The rows of several tables in one."""
+    tables = [table for table in tables if len(table)] or [NO_MATCHES]
     if len(tables) == 1:
         return tables[0]
     offsets = np.cumsum([0, *(len(table.sequences) for table in tables)])

@@ -65,6 +65,8 @@ class Collected:
 
     @property
     def output(self) -> RunOutput:
+        if not (self.parts or self.corrections or self.timeouts or self.endings or self.lost):
+            return NOTHING
         return RunOutput(
             matches=_joined(self.parts),
             corrections=_joined(self.corrections),
@@ -109,6 +111,8 @@ def unrolled(state: RunState, chains: Chains, *, releases: bool) -> FoundRuns:
 
 
 def _joined(parts: Sequence[FoundRuns]) -> FoundRuns:
+    if len(parts) == 1:
+        return parts[0]
     offsets = np.cumsum([0, *(len(part.atoms) for part in parts)])
 
     def joined(name: str, dtype: Any) -> NDArray[Any]:
@@ -125,3 +129,14 @@ def _joined(parts: Sequence[FoundRuns]) -> FoundRuns:
         atoms=joined("atoms", np.int32),
         sequences=joined("sequences", np.int64),
     )
+
+
+_NO_RUNS = _joined([])
+NOTHING = RunOutput(
+    matches=_NO_RUNS,
+    corrections=_NO_RUNS,
+    timeouts=_NO_RUNS,
+    endings=np.zeros((0, 5), np.int64),
+    lost=np.zeros((0, 6), np.int64),
+)
+"""The output of a call without results."""

@@ -121,7 +121,7 @@ def test_alerts_are_those_of_the_values(texts, events, cuts, stream, route, data
 
 @pytest.mark.parametrize("bound", [0, 1_000])
 def test_matches_with_few_and_with_many_bound_events_give_the_same_alerts(monkeypatch, bound):
-    monkeypatch.setattr("shards.kinds.patterns.results._FEW_EVENTS", bound)
+    monkeypatch.setattr("nfa.results.batch._FEW_EVENTS", bound)
     events = [Event(id=f"e{n}", type="ABC"[n % 3], time_us=n, key="k") for n in range(12)]
     for output in outputs_of(["PATTERN p EVENT SEQ(A a, B+ b, C c) WITHIN 9 s"], events, [5, 9]):
         results = PatternResults(stream="s", patterns=output.versions, rules={})
@@ -140,7 +140,7 @@ def test_guarded_alerts_and_endings_are_those_of_the_values(newest, prune, event
         expected = [ending_of("s", ending, results._reason(ending)) for ending in output.endings(newest)]
         for few in (0, 24):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("shards.kinds.patterns.results._FEW_ROWS", few)
+                patch.setattr("nfa.results.batch.FEW_ROWS", few)
                 columns = list(in_columns(results.of(output, Origin(shard=0, entry=ENTRY, newest=newest), None)))
             alerts = [one for one in columns if one.kind is ALERT]
             assert pairs_of(alerts, ALERT) == expected_alerts(output, "s", route)

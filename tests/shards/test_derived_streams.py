@@ -179,6 +179,24 @@ def test_ticks_among_events_cost_one_call_of_a_host_in_a_step():
     assert (calls, state.measures()["d"]["late_processed"]) == ([2, 1, 1], 1)
 
 
+@pytest.mark.parametrize("into", ["INTO d", "INTO d KEY v TYPE Other"])
+def test_many_derived_events_at_once_have_the_rows_of_single_ones(into: str) -> None:
+    text = f"SEQ(A a, B+ b) RETURN a.v AS v, count(b) AS n, a.name AS named {into}"
+    events = [
+        event(second, "AB"[second % 2], key=f'k"{second % 3}', v=f"é{second % 5}", name="\\\n")
+        for second in range(2, 80)
+    ]
+    found = []
+    for size in (1, len(events)):
+        state = ShardState(0)
+        rows = applied(state, ordinary("s"), derived("d"), pattern("s", "p", text))
+        for start in range(0, len(events), size):
+            rows += applied(state, ("s", events[start : start + size]))
+        assert len(rows) > 100
+        found.append(sorted((row.kind, row.id, row.body, row.subject, row.counter) for row in rows))
+    assert found[0] == found[1]
+
+
 def test_an_event_that_is_late_among_ticks_is_taken_in_the_order_of_the_log():
     steps = [
         ("s", [event(10, "A")]),

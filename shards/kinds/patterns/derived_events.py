@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nfa import DECIDED_BY, Correction, Into, LaneOutput, RunningPattern
+from nfa import DECIDED_BY, FEW_ROWS, Correction, Into, LaneOutput, Match, RunningPattern
 from shards.kinds.patterns.alert_columns import match_ids
 from shards.kinds.patterns.errors import NotDerivable
 from shards.kinds.patterns.result_kinds import ALERT, CORRECTION, alert_id
@@ -31,6 +31,7 @@ from streams import (
     EventBatch,
     chosen_texts,
     column_of,
+    format_time,
     joined_texts,
     json_contents,
     json_text,
@@ -108,19 +109,28 @@ class DerivedEvents:
     def _matches(self, lane: LaneOutput) -> Iterator[_Found]:
         if not len(lane.matches):
             return
-        columns, values = lane.columns_of_matches(), list(lane.values_of_returns())
-        used, pattern = np.unique(columns.pattern, return_inverse=True)
-        patterns = [columns.patterns[number] for number in used.tolist()]
+        table = lane.matches
+        used, pattern = np.unique(table.patterns, return_inverse=True)
+        patterns = [lane.patterns[number] for number in used.tolist()]
+        values: list[Mapping[str, Any]]
+        if lane.has_few_matches:
+            matches = list(lane.values_of_matches())
+            ids = texts_of([self._id_of(one) for one in matches])
+            sources, values = texts_of([one.key for one in matches]), [one.returns for one in matches]
+        else:
+            columns = lane.columns_of_matches()
+            ids, sources = match_ids(columns, self._stream), columns.key
+            values = list(lane.values_of_returns()) or [{}] * len(table)
         yield _Found(
             patterns=patterns,
             intos=list(map(_into, patterns)),
             pattern=pattern,
-            ids=match_ids(columns, self._stream),
-            times_us=columns.detected_us,
-            sources=columns.key,
+            ids=ids,
+            times_us=table.detected_us,
+            sources=sources,
             keys=_keys(patterns, pattern, values),
-            data=[orjson.dumps(one) for one in values] if values else [b"{}"] * len(columns),
-            places=self._places(lane, lane.matches.rows, columns.detected_us, columns.how == _WINDOW),
+            data=[orjson.dumps(one) for one in values],
+            places=self._places(lane, table.rows, table.detected_us, table.how == _WINDOW),
             is_retraction=False,
         )
 
@@ -152,7 +162,7 @@ class DerivedEvents:
             is_retraction=True,
         )
 
-    def _id_of(self, one: Correction) -> str:
+    def _id_of(self, one: Match | Correction) -> str:
         return alert_id(self._stream, one.pattern, one.version, one.key, one.bindings)
 
     def _places(
@@ -264,6 +274,9 @@ class _Events:
         part = self.chosen(self.is_good)
         if not len(part.pattern):
             return
+        if len(part.pattern) <= FEW_ROWS:
+            yield FoundRows.of(DERIVED, part._singles(stream))
+            return
         intos = self.intos
         where = f'","stream":{json_text(stream)},"into":'
         heads = [f'{where}{json_text(into.stream)},"type":"' for into in intos]
@@ -278,6 +291,28 @@ class _Events:
         ]
         bodies = joined_texts([*parts, chosen_texts(ends, part.pattern)])
         yield FoundRows.about(DERIVED, part.ids, bodies, about, part.pattern)
+
+    def _singles(self, stream: str) -> list[tuple[str, Mapping[str, Any]]]:
+        """Ids and JSON objects of the rows, made one at a time; few cost less than as columns."""
+        columns = (column.to_pylist() for column in (self.ids, self.types(), self.keys, self.data, self.sources))
+        found = []
+        for number, time_us, *texts in zip(self.pattern.tolist(), self.times_us.tolist(), *columns, strict=True):
+            (identity, event_type, key, data, source), one, into = texts, self.patterns[number], self.intos[number]
+            body = {
+                "id": identity,
+                "stream": stream,
+                "into": into.stream,
+                "type": event_type,
+                "time": format_time(time_us),
+                "key": key,
+                "data": orjson.Fragment(data),
+                "pattern": one.name,
+                "version": one.version,
+                "source_key": source,
+                "rekeyed": into.key is not None,
+            }
+            found.append((identity, body))
+        return found
 
     def dead_letters(self, stream: str, origin: Origin) -> Iterator[Single]:
         """Dead letters of matches that cannot become events; nothing is retracted for them."""

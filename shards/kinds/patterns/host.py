@@ -328,7 +328,8 @@ class PatternHost(Host):
             route=self._route,
             steps=self._steps,
         )
-        if not self._derives and not self._suppressions:
+        has_results = any(len(lane.matches) or len(lane.corrections) for lane in found.lanes)
+        if not (has_results and (self._derives or self._suppressions)):
             return PatternOutput(found, results_of)
         alerts, derived, quiet = _parted(found, self._suppressions)
         made = batch, self._declaration.name, newest_us

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from nfa import (
+    FEW_ROWS,
     MATCH_LIMIT,
     Correction,
     Deviation,
@@ -40,9 +41,6 @@ from shards.operators import Origin, Result, Single
 from shards.results import DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import WorkBudget, format_time, shown_time
-
-_FEW_ROWS = 24  # up to this number, rows made one by one cost less than columns
-_FEW_EVENTS = 256  # bound by their matches
 
 _FEWER = "WITHIN, stricter conditions, shorter repetitions, NEXT or a skip to the next match keep partial matches few"
 
@@ -82,7 +80,7 @@ class PatternResults:
 
     def alerts(self, lane: LaneOutput) -> Iterator[Result]:
         """The alerts of the matches of one correlation key."""
-        if len(lane.matches) > _FEW_ROWS or len(lane.matches.sequences) > _FEW_EVENTS:
+        if not lane.has_few_matches:
             yield from alerts_of(lane, self.stream, self.route)
         elif len(lane.matches):
             found = ((match, self._steps(match.pattern, match.version)) for match in lane.values_of_matches())
@@ -91,7 +89,7 @@ class PatternResults:
     def endings(self, output: MatchOutput, origin: Origin) -> Iterator[Result]:
         """The early terminations."""
         for lane in output.lanes:
-            if len(lane.ending_rows) > _FEW_ROWS:
+            if len(lane.ending_rows) > FEW_ROWS:
                 columns = lane.columns_of_endings(origin.newest)
                 yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
             elif len(lane.ending_rows):
