@@ -68,11 +68,13 @@ class DescribedApi(FastAPI):
             _show_answers(document)
             _describe_outcomes(document)
             _describe_event_streams(document)
-            schemas = document.setdefault("components", {}).setdefault("schemas", {})
+            schemas, examples = document["components"]["schemas"], _table("examples.json")
             for model in (Problem, ModelEnvelope):
                 form = model.model_json_schema(ref_template="#/components/schemas/{model}")
                 schemas.update(form.pop("$defs", {}))
                 schemas[model.__name__] = form
+            for name, form in schemas.items():
+                form.update({"examples": examples[name]} if name in examples else {})
         return self.openapi_schema or {}
 
 
@@ -108,7 +110,7 @@ def _describe_event_streams(document: dict[str, Any]) -> None:
 
 
 def _table(name: str) -> dict[str, Any]:
-    """The entries of a JSON file of this package, by operation."""
+    """The entries of a JSON file of this package, by operation or model."""
     found: dict[str, Any] = orjson.loads(files("api").joinpath(name).read_bytes())
     return found
 

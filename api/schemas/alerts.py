@@ -5,36 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.schemas.results import ResultList, ResultModel
 from api.wire import Time, WireModel
 from service import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
-
-EXAMPLE: dict[str, Any] = {
-    "type": "alert",
-    "id": "5d41402abc4b2a76b9719d911017c592",
-    "stream": "orders",
-    "pattern": "expensive_cancelled",
-    "version": 1,
-    "key": "t7",
-    "start": "2026-01-01T09:30:00Z",
-    "end": "2026-01-01T09:45:00Z",
-    "detected_at": "2026-01-01T09:45:00Z",
-    "bindings": {"q": ["e1"], "c": ["e2"]},
-    "returns": {},
-    "why": "e1 is GenerateQuote q [totalPrice > 200]; e2 is CancelOrder c",
-    "severity": "high",
-}
-
 
 By = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class NewAcknowledgement(WireModel):
     """Acknowledges an alert."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"by": "ann"}]})
 
     by: By | None = Field(None, description="Name of the person; stored unchanged.")
 
@@ -48,8 +29,6 @@ class AcknowledgementModel(WireModel):
 
 class NewNote(WireModel):
     """A note to be added to an alert."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "called the customer", "by": "ann"}]})
 
     text: str = Field(min_length=1, max_length=4_000)
     by: By | None = Field(None, description="Name of the author; stored unchanged.")
@@ -66,8 +45,6 @@ class NoteModel(WireModel):
 
 class AlertModel(ResultModel):
     """A match."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     type: Literal["alert"] = Field("alert", description="Distinguishes alerts from corrections and deviations.")
     id: str = Field(description="The same for the same match, however often it is found; the webhook-id.")

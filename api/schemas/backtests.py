@@ -13,14 +13,6 @@ from api.wire import Time, WireModel, moment
 from service import Backtest, BacktestAlerts, BacktestDraft, BacktestStatus, PatternChoice, Pruning
 from streams import format_time
 
-EXAMPLE: dict[str, Any] = {
-    "stream": "orders",
-    "pattern": "PATTERN cancelled EVENT SEQ(GenerateQuote q [totalPrice > 200], CancelOrder c)",
-    "against": {"name": "expensive_cancelled"},
-    "source": {"path": "2026/january"},
-    "pruning": "compare",
-}
-
 
 class PatternReference(WireModel):
     """A registered pattern."""
@@ -50,8 +42,6 @@ class BacktestSource(WireModel):
 
 class NewBacktest(WireModel):
     """A backtest to run."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     stream: str = Field(description="A declared stream: its key, its end events, its constraints.")
     pattern: str | PatternReference = Field(description="The text of a pattern, or a registered one.")

@@ -27,15 +27,6 @@ Trace: TypeAlias = list[str | TracedEvent]
 class ConformanceRequest(WireModel):
     """A transaction, or several: event types, or events."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"trace": ["Receive Order", "Check Stock"]},
-                {"traces": [["Receive Order", "Close Order"], [{"type": "Close Order", "id": "e1"}]]},
-            ]
-        }
-    )
-
     trace: Trace | None = None
     traces: list[Trace] = Field([], description="Several transactions, answered in their order.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from api.schemas.patterns import Switch
 from api.wire import Time, WireModel
@@ -12,12 +12,6 @@ from api.wire import Time, WireModel
 
 class NewDryRun(WireModel):
     """A pattern to be tried on the newest events."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"stream": "orders", "text": "PATTERN p EVENT SEQ(Quoted q [price > 200], Cancelled c)"}]
-        }
-    )
 
     stream: str | None = Field(None, max_length=200, description="A declared stream; may be left out with `name`.")
     text: str | None = Field(None, description="The pattern language.")

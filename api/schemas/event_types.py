@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.wire import Time, WireModel
 from service import EventType, SchemaUse
@@ -39,8 +39,6 @@ class EventTypeModel(WireModel):
 
 class SchemaSwitch(WireModel):
     """The switch for checking a stream's events against the schemas of their types."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"schemas": "check"}]})
 
     schemas: Literal["off", "check"] = Field(
         description="With 'check' events that violate the schema of their type are rejected (default: 'off')."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.schemas.constraints import ConstraintsModel
 from api.schemas.workflows import Mode
@@ -14,8 +14,6 @@ from service import ConstraintReport
 
 class FollowRequest(WireModel):
     """The workflow that a stream should follow."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"workflow": "order", "mode": "auto"}]})
 
     workflow: str
     mode: Mode = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.wire import Moment, Secret, Time, WireModel, moment
 from service import MOST_GRACE_S, ApiKey, KeyDraft, KeyReport, Scope
@@ -16,10 +16,6 @@ _STREAMS = "The only streams that it may touch; null for all."
 
 class NewKey(WireModel):
     """A key to create."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "shop, production", "scopes": ["ingest"], "streams": ["orders"]}]}
-    )
 
     name: str = Field(description="For people: 1 to 100 printable characters.")
     scopes: list[Scope] = Field(min_length=1, max_length=4, description=_SCOPES)
@@ -34,8 +30,6 @@ class NewKey(WireModel):
 
 class KeyRotation(WireModel):
     """The rotation of a key's secret; the body may be left out."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"grace_s": 3600}]})
 
     grace_s: int = Field(0, ge=0, le=MOST_GRACE_S, description="Seconds for which the former secret stays valid.")
 

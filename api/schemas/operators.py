@@ -126,21 +126,6 @@ class OperatorQuestion(WireModel):
 class OperatorAnswerModel(WireModel):
     """The answer to a question."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "groups": [{"region": "north", "n": 12}, {"region": "south", "n": 3}],
-                    "events": 240,
-                    "compared": 15,
-                    "time": "2026-03-02T09:20:00Z",
-                    "positions": {"0": "1772443200000-0"},
-                    "indexes": [{"events": 240, "configuration": {"region": 1, "user": 3}, "questions": 40}],
-                }
-            ]
-        }
-    )
-
     groups: list[dict[str, Any]] = Field(description="The groups in order, each with its attributes and values.")
     events: int = Field(description="Events in the window of the question, whether or not they pass the filters.")
     compared: int = Field(description="Events that were compared to find the answer.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.results import EndingSummary, SuspensionModel
@@ -40,30 +40,6 @@ class SuppressModel(WireModel):
 
 class NewPattern(WireModel):
     """A pattern to register."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "stream": "orders",
-                    "text": "PATTERN expensive_cancelled EVENT SEQ(GenerateQuote q [totalPrice > 200], CancelOrder c)",
-                },
-                {
-                    "stream": "orders",
-                    "definition": {
-                        "name": "quoted_then_cancelled",
-                        "event": {
-                            "op": "seq",
-                            "items": [
-                                {"of": {"op": "atom", "types": ["GenerateQuote"], "alias": "q"}},
-                                {"of": {"op": "atom", "types": ["CancelOrder"], "alias": "c"}},
-                            ],
-                        },
-                    },
-                },
-            ]
-        }
-    )
 
     stream: str
     constraints: Switch = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.wire import Time, WireModel
 from service import ProjectRecord
@@ -21,8 +21,6 @@ class ProjectResource(WireModel):
 
 class ProjectResources(WireModel):
     """The resources of a project."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"resources": [{"kind": "stream", "name": "orders"}]}]})
 
     resources: list[ProjectResource] = Field(max_length=_MOST)
 

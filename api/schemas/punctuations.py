@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, StrictInt, model_validator
+from pydantic import Field, StrictInt, model_validator
 
 from api.wire import Moment, WireModel
 from streams import GREATEST_NUMBER, LEAST_NUMBER, KeyRange, Punctuation, parse_time
@@ -17,8 +17,6 @@ class KeyRangeModel(WireModel):
 
     A key is a whole number if it is written like one: 7, -12, 0. Others, such as 007 and a7, are in no range.
     """
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"from": 1, "to": 5000}, {"to": 5000}]})
 
     low: _Number | None = Field(None, alias="from", description="The least key.")
     high: _Number | None = Field(None, alias="to", description="The greatest key.")
@@ -34,18 +32,6 @@ class KeyRangeModel(WireModel):
 
 class PunctuationModel(WireModel):
     """A promise about future events."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"before": "2026-01-01T10:00:00Z"},
-                {"key": "t7"},
-                {"keys": ["t8", "t9"]},
-                {"range": {"to": 5000}},
-                {"range": {"from": 1, "to": 5000}, "by": "order", "time": "2026-01-01T10:00:00Z"},
-            ]
-        }
-    )
 
     before: Moment | None = Field(None, description="RFC 3339: no event with an earlier time comes any more.")
     key: str | None = Field(None, min_length=1, description="No event of this transaction comes any more: it ends.")

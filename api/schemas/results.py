@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Generic, Literal, Self, TypeVar, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.wire import Older, Time, WireModel
 from service import USUAL_SEVERITY, RecentPage, Severity
@@ -42,27 +42,8 @@ class ResultList(WireModel, Generic[Item, Count]):
         return cls.model_validate({"items": items, "counts": counts, "next": page.next})
 
 
-CORRECTION_EXAMPLE: dict[str, Any] = {
-    "type": "correction",
-    "id": "0cc175b9c0f1b6a831c399e269772661",
-    "stream": "orders",
-    "pattern": "never_invoiced",
-    "version": 1,
-    "key": "t7",
-    "alert": "5d41402abc4b2a76b9719d911017c592",
-    "bindings": {"d": ["e1"]},
-    "event": "e5",
-    "event_type": "Invoice",
-    "time": "2026-01-01T09:45:00Z",
-    "reason": "Invoice must not follow, and was ruled out when the alert was sent",
-    "severity": "high",
-}
-
-
 class CorrectionModel(ResultModel):
     """An alert that was sent early does not hold: the transaction broke a constraint."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [CORRECTION_EXAMPLE]})
 
     type: Literal["correction"] = Field(
         "correction", description="Distinguishes corrections from alerts and deviations."
@@ -136,30 +117,6 @@ class DeviationList(ResultList[DeviationModel, DeviationCount]):
     """Recent deviations, newest first, and the count of all by event type and kind."""
 
 
-SUSPENSION_EXAMPLE: dict[str, Any] = {
-    "type": "pattern.suspended",
-    "id": "0cc175b9c0f1b6a831c399e269772661",
-    "stream": "orders",
-    "pattern": "rising",
-    "version": 1,
-    "key": "t7",
-    "event": "e5812",
-    "event_type": "Quote",
-    "time": "2026-01-01T09:45:00Z",
-    "shard": 3,
-    "budget": {
-        "per_event": 1_000,
-        "per_trace": 10_000_000,
-        "traces": 10,
-        "forgiven_after": 1_000_000,
-        "in_all": 20_000_000,
-    },
-    "reason": "the pattern 'rising' (version 1) is suspended: its events met more partial matches than its budget "
-    "allows in more than 10 traces",
-    "severity": "high",
-}
-
-
 class WorkBudgetModel(WireModel):
     """The work limits of a pattern: partial matches that events meet, and values that conditions read."""
 
@@ -180,8 +137,6 @@ class WorkBudgetModel(WireModel):
 
 class SuspensionModel(ResultModel):
     """A pattern is no longer matched, as it was given up in too many transactions or cost too much in all of them."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [SUSPENSION_EXAMPLE]})
 
     type: Literal["pattern.suspended"] = Field(
         "pattern.suspended", description="Distinguishes suspensions from alerts and others."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from api.wire import Time, WireModel, moment
 from service import EventPage, LatenessDecision, MeasuredLateness, StreamUsage, StreamUse
@@ -118,12 +118,6 @@ LatenessModel: TypeAlias = Annotated[float, Field(ge=0)] | Literal["auto"] | Aut
 
 class StreamModel(WireModel):
     """A stream. The members that determine how its events are read cannot be changed."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"name": "orders", "key": "data.transaction_id", "end_events": ["CloseOrder", "CancelOrder"]}]
-        }
-    )
 
     name: str = Field(description="Letters, digits, '.', '_' and '-'; at most 100.")
     key: KeyModel = Field(
@@ -285,10 +279,6 @@ class StreamList(WireModel):
 
 class StreamChanges(WireModel):
     """Changes of a stream; members that are left out stay as they are."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"lateness": 60, "late": "drop"}, {"idle_timeout": None}]}
-    )
 
     lateness: LatenessModel = Field(None, description=_LATENESS)
     late: Late | None = Field(None, description=_LATE)

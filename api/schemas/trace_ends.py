@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.wire import Moment, Time, WireModel, moment
 from streams import TraceEnd, parse_time
@@ -12,8 +12,6 @@ from streams import TraceEnd, parse_time
 
 class NewTraceEnd(WireModel):
     """The time at which a transaction ended; the body may be left out."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"time": "2026-01-01T10:00:00Z"}]})
 
     time: Moment | None = Field(
         None, description="RFC 3339, in event time, at most the newest time of its shard (default)."

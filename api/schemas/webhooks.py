@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from api.wire import Moment, Older, OneOf, Secret, Time, WireModel, moment
 from service import (
@@ -71,19 +71,6 @@ WebhookName: TypeAlias = Annotated[
 class NewWebhook(WireModel):
     """A webhook to register."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"url": "https://example.org/alerts", "stream": "orders", "name": "desk"},
-                {
-                    "url": "https://example.org/chat",
-                    "min_severity": "high",
-                    "template": {"text": "{{pattern}} in {{key}}: {{why}}"},
-                },
-            ]
-        }
-    )
-
     name: WebhookName = None
     url: str = Field(description="http or https; private addresses only where the service allows them.")
     secret: str | None = Field(None, description="'whsec_' and base64 of 24 to 64 bytes; made when left out.")
@@ -105,10 +92,6 @@ class NewWebhook(WireModel):
 
 class WebhookChanges(WireModel):
     """Changes of a webhook; members that are left out stay as they are."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"enabled": True}, {"pattern": None, "stream": "orders"}]}
-    )
 
     url: str | None = Field(None, description="As at registration; not null.")
     stream: str | None = Field(None, description="Null: of any stream.")
@@ -234,8 +217,6 @@ class WebhookList(WireModel):
 class Rotation(WireModel):
     """The replacement of a webhook's secret."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"grace_s": 86400}]})
-
     secret: str | None = Field(None, description="As at registration; made when left out.")
     grace_s: int = Field(
         86_400, ge=0, le=30 * 86_400, description="Seconds for which messages are also signed with the former secret."
@@ -294,8 +275,6 @@ class RedeliveryResult(WireModel):
 
 class RedeliveryRequest(WireModel):
     """The deliveries to send again."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"since": "2026-01-01T09:00:00Z", "limit": 1000}]})
 
     since: Moment = Field(description="Deliveries abandoned at this time or later.")
     limit: int = Field(1000, ge=1, le=1000, description="At most this number, the oldest first.")

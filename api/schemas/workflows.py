@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from api.errors import wrong_shape
 from api.wire import Time, WireModel
@@ -45,8 +45,6 @@ BPMN_EXAMPLE = """\
 
 class ModelEnvelope(WireModel):
     """A model with the options of its upload."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [JSON_EXAMPLE]})
 
     format: Literal["bpmn", "pnml", "tree"] | None = Field(None, description="Detected from the content by default.")
     content: str | dict[str, Any] = Field(description="The model as a text; a tree may also be an object.")

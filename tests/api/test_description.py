@@ -136,6 +136,11 @@ def test_no_outcome_is_of_an_operation_that_is_gone(document):
     assert set(table) <= {one["operationId"] for *_, one in operations(document)}
 
 
+def test_no_example_is_of_a_model_that_is_gone(document):
+    table = orjson.loads(files("api").joinpath("examples.json").read_bytes())
+    assert set(table) <= set(document["components"]["schemas"])
+
+
 def test_bodies_and_main_answers_have_examples(document):
     schemas = document["components"]["schemas"]
     lacking = []
