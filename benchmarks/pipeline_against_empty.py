@@ -23,8 +23,15 @@ import orjson
 from pyspark.sql import SparkSession
 
 from benchmarks.filled_log import FilledLog, filled_log, order_batches
-from pipeline import EventLogOptions, JobOptions, SessionOptions, build_session, start_empty, start_query, warm_up
+from benchmarks.stateful_step import ignore_shards, start_plan
+from pipeline import EventLogOptions, JobOptions, LogQuery, SessionOptions, Sink, build_session, start_query, warm_up
 from shards import OutputRow
+
+
+def start_empty(session: SparkSession, options: JobOptions, sink: Sink) -> LogQuery:
+    """Start the same plan without matching, to measure Spark's own cost."""
+    return start_plan(session, options, ignore_shards, sink)
+
 
 STARTS = {"matching": start_query, "empty": start_empty}
 SPENT = ("load_s", "match_s", "keep_s")

@@ -15,12 +15,9 @@ one, and the ratios are medians over pairs of rounds. Both must list the same al
 
 from __future__ import annotations
 
-import argparse
-import os
-import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -29,10 +26,8 @@ from typing import Any
 
 import orjson
 
-from benchmarks.filled_log import filled_log, order_batches
-from pipeline import EventLogOptions
+from benchmarks.checkouts import SHARDS, Comparison, Processes, Round
 from pipeline.continuous.blocks import Block, to_bytes
-from pipeline.sources.log_reading import connect as connect_to_log
 from pipeline.sources.log_reading import read_entries
 from service.delivery.sink import AlertSink
 from service.runtime import build_stores
@@ -41,40 +36,24 @@ from shards import RowBlock, ShardState
 from streams import SystemClock, log_key
 from tests.builders.service import private_server, settings_for
 
-_SHARDS = 8
 _SIZES = {250: 20_000, 10_000: 200_000}  # events of a request, and of the whole log
 _NEWEST_ENDINGS = 1_000
 _KEPT = 2_000  # alerts of a full store
 _MICRO = 1_000_000
 
-Round = Mapping[str, Any]
-
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--before", default="", help="Python of another checkout")
-    parser.add_argument("--answer", default="", help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    if wanted.answer:
-        _answer(Path(wanted.answer))
-        return
-    with TemporaryDirectory() as folder:
-        for request, events in _SIZES.items():
-            _write(Path(folder) / f"{request}.json", Path(folder) / f"log-{request}", request, events)
-        _report(Path(folder), wanted.rounds, wanted.before)
+    comparison = Comparison(
+        module="benchmarks.result_storing", sizes=_SIZES, lines=_lines, answer=_rounds, report=_report
+    )
+    comparison.run(__doc__, rounds=5)
 
 
-def _write(file: Path, folder: Path, request: int, events: int) -> None:
-    """Write the blocks of all shards as lines of JSON, one line a batch; blocks are in hexadecimal digits."""
-    folder.mkdir()
-    with filled_log(folder, order_batches(events, request=request), shards=_SHARDS) as log:
-        server = connect_to_log(EventLogOptions(redis_url=log.url, shards=_SHARDS))
-        steps = [list(_steps(server, shard)) for shard in range(_SHARDS)]
-        server.close()
-    lines = [[to_bytes(rows).hex() for rows in batch] for batch in zip(*steps, strict=False)]
-    file.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+def _lines(server: Any) -> Iterator[list[str]]:
+    """A line for each batch: the blocks of all shards, in hexadecimal digits."""
+    steps = [list(_steps(server, shard)) for shard in range(SHARDS)]
+    return ([to_bytes(rows).hex() for rows in batch] for batch in zip(*steps, strict=False))
 
 
 def _steps(server: Any, shard: int) -> Iterator[Sequence[RowBlock]]:
@@ -89,14 +68,14 @@ def _steps(server: Any, shard: int) -> Iterator[Sequence[RowBlock]]:
                 yield rows
 
 
-def _answer(folder: Path) -> None:
-    """Run a round for each line of the input: the request size, and the number of alerts to keep."""
-    for number, line in enumerate(sys.stdin):
-        request, kept = map(int, line.split())
+def _rounds(folder: Path) -> Callable[[int, int], Round]:
+    """Rounds by the request size and the number of alerts to keep."""
+
+    def run(request: int, kept: int) -> Round:
         with TemporaryDirectory() as place:
-            found = _round(folder / f"{request}.json", Path(place), kept)
-        sys.stdout.write(orjson.dumps({**found, "round": number}).decode() + "\n")
-        sys.stdout.flush()
+            return _round(folder / f"{request}.json", Path(place), kept)
+
+    return run
 
 
 def _round(file: Path, place: Path, kept: int) -> Round:
@@ -145,40 +124,10 @@ def _cpu_s(client: Any) -> float:
     return float(cpu["used_cpu_user_main_thread"]) + float(cpu["used_cpu_sys_main_thread"])
 
 
-def _report(folder: Path, rounds: int, before: str) -> None:
-    pythons = {"before": before, "after": sys.executable} if before else {"after": sys.executable}
-    processes = {name: _process(python, folder) for name, python in pythons.items()}
+def _report(processes: Processes, rounds: int) -> None:
     for request in _SIZES:
         for kept in (0, _KEPT):
-            found: dict[str, list[Round]] = {name: [] for name in pythons}
-            for _ in range(rounds):
-                for name, process in processes.items():
-                    found[name].append(_asked(process, request, kept))
-            _print(request, kept, found)
-    for process in processes.values():
-        process.communicate()
-
-
-def _process(python: str, folder: Path) -> subprocess.Popen[str]:
-    """A process of a checkout that answers with rounds; its packages are those of the checkout."""
-    root = Path(python).absolute().parents[2]
-    return subprocess.Popen(
-        [python, "-m", "benchmarks.result_storing", f"--answer={folder}"],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _asked(process: subprocess.Popen[str], request: int, kept: int) -> Round:
-    if process.stdin is None or process.stdout is None:
-        raise RuntimeError("a process without pipes")
-    process.stdin.write(f"{request} {kept}\n")
-    process.stdin.flush()
-    found: Round = orjson.loads(process.stdout.readline())
-    return found
+            _print(request, kept, processes.rounds(rounds, request, kept))
 
 
 def _print(request: int, kept: int, found: Mapping[str, Sequence[Round]]) -> None:

@@ -15,67 +15,43 @@ this one, and the ratio is the median over pairs of rounds. The rows must be equ
 
 from __future__ import annotations
 
-import argparse
-import os
-import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
 
-from benchmarks.filled_log import filled_log, order_batches
-from pipeline import EventLogOptions
-from pipeline.sources.log_reading import connect, read_entries
+from benchmarks.checkouts import Comparison, Processes, Round
+from pipeline.sources.log_reading import read_entries
 from shards import Metering, OutputRow, ShardState, StoredEntry, rows_of
 from streams import log_key
 
-_SHARDS, _SHARD = 8, 0
+_SHARD = 0
 _SIZES = {50: 20_000, 250: 60_000, 1_000: 100_000, 10_000: 200_000}  # events of a request, and of the whole log
 _NEWEST_ENDINGS = 1_000
-
-Round = Mapping[str, Any]
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--before", default="", help="Python of another checkout")
-    parser.add_argument("--answer", default="", help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    if wanted.answer:
-        _answer(Path(wanted.answer))
-        return
-    with TemporaryDirectory() as folder:
-        for request, events in _SIZES.items():
-            _write(Path(folder) / f"{request}.json", Path(folder) / f"log-{request}", request, events)
-        _report(Path(folder), wanted.rounds, wanted.before)
+    comparison = Comparison(
+        module="benchmarks.step_cost",
+        sizes=_SIZES,
+        lines=_lines,
+        answer=lambda folder: _Steps(folder).run,
+        report=_report,
+    )
+    comparison.run(__doc__, rounds=6)
 
 
-def _write(file: Path, folder: Path, request: int, events: int) -> None:
-    """Write the entries of one shard of a filled log as JSON lines; bodies are in hexadecimal digits."""
-    folder.mkdir()
-    with filled_log(folder, order_batches(events, request=request), shards=_SHARDS) as log:
-        server = connect(EventLogOptions(redis_url=log.url, shards=_SHARDS))
-        last = server.xinfo_stream(log_key(_SHARD))["last-generated-id"].decode()
-        entries = [entry for page in read_entries(server, _SHARD, "0-0", last) for entry in page]
-        server.close()
-    lines = [[one.position, one.kind, one.stream, one.route, one.body.hex()] for one in entries]
-    file.write_bytes(b"\n".join(map(orjson.dumps, lines)))
-
-
-def _answer(folder: Path) -> None:
-    """Run a round for each request size that comes as a line of the input."""
-    steps = _Steps(folder)
-    for line in sys.stdin:
-        sys.stdout.write(orjson.dumps(steps.run(int(line))).decode() + "\n")
-        sys.stdout.flush()
+def _lines(server: Any) -> Iterator[list[str]]:
+    """A line for each entry of one shard; bodies are in hexadecimal digits."""
+    last = server.xinfo_stream(log_key(_SHARD))["last-generated-id"].decode()
+    for page in read_entries(server, _SHARD, "0-0", last):
+        yield from ([one.position, one.kind, one.stream, one.route, one.body.hex()] for one in page)
 
 
 class _Steps:
@@ -134,41 +110,11 @@ def _events(state: ShardState) -> int:
     return sum(measured["events"] or 0 for measured in state.measures().values())
 
 
-def _report(folder: Path, rounds: int, before: str) -> None:
-    pythons = {"before": before, "after": sys.executable} if before else {"after": sys.executable}
-    processes = {name: _process(python, folder) for name, python in pythons.items()}
-    found: dict[int, dict[str, list[Round]]] = {request: {name: [] for name in pythons} for request in _SIZES}
-    for request in _SIZES:
-        for _ in range(rounds):
-            for name, process in processes.items():
-                found[request][name].append(_asked(process, request))
-    for process in processes.values():
-        process.communicate()
+def _report(processes: Processes, rounds: int) -> None:
+    found = {request: processes.rounds(rounds, request) for request in _SIZES}
     large = _median(found[max(_SIZES)]["after"], "step_ms") / found[max(_SIZES)]["after"][0]["events"]
     for request, by_name in found.items():
         _print(request, by_name, large)
-
-
-def _process(python: str, folder: Path) -> subprocess.Popen[str]:
-    """A process of a checkout that answers with rounds; its packages are those of the checkout."""
-    root = Path(python).absolute().parents[2]
-    return subprocess.Popen(
-        [python, "-m", "benchmarks.step_cost", f"--answer={folder}"],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _asked(process: subprocess.Popen[str], request: int) -> Round:
-    if process.stdin is None or process.stdout is None:
-        raise RuntimeError("a process without pipes")
-    process.stdin.write(f"{request}\n")
-    process.stdin.flush()
-    found: Round = orjson.loads(process.stdout.readline())
-    return found
 
 
 def _median(rounds: Sequence[Round], name: str) -> float:

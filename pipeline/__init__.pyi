@@ -18,7 +18,7 @@ from .errors import (
     SourceOptionError,
 )
 from .held_shards import HeldOptions
-from .job import JobOptions, LogQuery, Sink, run_pipeline, start_empty, start_query
+from .job import JobOptions, LogQuery, Sink, run_pipeline, start_query
 from .loading import load_states
 from .progress import BatchProgress, BatchReport
 from .resharding import divide_states, forget_states
@@ -90,7 +90,6 @@ __all__ = [
     "run_backtest",
     "run_pipeline",
     "start_continuous",
-    "start_empty",
     "start_query",
     "warm_up",
     "workers_answer",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from pipeline.errors import QueryFailed
 from pipeline.held_shards import HeldOptions
@@ -20,7 +20,7 @@ from pipeline.sources import EventLogOptions, EventLogSource
 from pipeline.spark.account import again_if_lost, summary_of
 from pipeline.spark.pulse import Heartbeat, Pulse
 from pipeline.spark.running_query import RunningQuery
-from pipeline.step import from_table, ignore_shards, match_shards
+from pipeline.step import from_table, match_shards
 from shards import KINDS, Kind, OutputRow
 
 Sink = Callable[[Sequence[OutputRow], int], None]
@@ -82,32 +82,16 @@ def start_query(
 
     ``QueryFailed`` if the query cannot start, for example because the checkpoint belongs to another log.
     """
-    return _start(session, options, match_shards, BatchMeter(sink, report), heartbeat)
+    session.dataSource.register(EventLogSource)
+    reader = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping())
+    entries = again_if_lost(reader.load)
+    meter = BatchMeter(sink, report)
+    query = LogQuery(session, meter, Pulse(heartbeat, meter.committed))
+    frame = match_shards(entries, options.held)
+    query.start(frame, options.checkpoint, interval_s=options.trigger_interval_s, is_bounded=options.is_bounded)
+    return query
 
 
 def run_pipeline(session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat = lambda: None) -> None:
     """Match until stopped or failed (``QueryFailed``); the process should then exit with an error and be restarted."""
     start_query(session, options, sink, heartbeat).wait()
-
-
-def start_empty(
-    session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat = lambda: None
-) -> LogQuery:
-    """Start the same plan without matching, to measure Spark's own cost; needs its own checkpoint."""
-    return _start(session, options, ignore_shards, BatchMeter(sink, lambda _: None), heartbeat)
-
-
-def _start(
-    session: SparkSession,
-    options: JobOptions,
-    step: Callable[[DataFrame, HeldOptions], DataFrame],
-    meter: BatchMeter,
-    heartbeat: Heartbeat,
-) -> LogQuery:
-    session.dataSource.register(EventLogSource)
-    reader = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping())
-    entries = again_if_lost(reader.load)
-    query = LogQuery(session, meter, Pulse(heartbeat, meter.committed))
-    frame = step(entries, options.held)
-    query.start(frame, options.checkpoint, interval_s=options.trigger_interval_s, is_bounded=options.is_bounded)
-    return query

@@ -48,12 +48,8 @@ Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
     """The rows that entries of the log cause: ``OUTPUT_DDL`` from the source's columns, in no order."""
-    return _mapped(entries, partial(advance, options=options))
-
-
-def ignore_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
-    """The plan of ``match_shards`` with an operator that ignores its input: an upper bound for the speed."""
-    return _mapped(entries, look_away)
+    with matcher_workers(entries.sparkSession.sparkContext):
+        return entries.mapInArrow(partial(advance, options=options), OUTPUT_DDL)
 
 
 def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator[pa.RecordBatch]:
@@ -61,13 +57,6 @@ def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator
     held = held_shards(options)
     for shard, after, entries in ranges(batches):
         yield from portions(to_batch(held.advance(shard, after, entries)))
-
-
-def look_away(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Consume the entries of one partition without matching."""
-    for _ in batches:
-        pass
-    yield from ()
 
 
 def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[StoredEntry]]]:

@@ -3,8 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.pipeline_against_empty import start_empty
 from pipeline.errors import QueryFailed
-from pipeline.job import JobOptions, run_pipeline, start_empty, start_query
+from pipeline.job import JobOptions, run_pipeline, start_query
 from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
 from shards.inline import run_inline
