@@ -36,12 +36,6 @@ class FinishedRanges:
         """Whether an input has finished a range."""
         return len(self._closed[number]) > 0
 
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of the intervals and numbers."""
-        bounds = (array for closed in self._closed for array in (closed.least, closed.greatest))
-        return sum(array.nbytes for array in (self._hashes.values, self._numbers.values, *bounds))
-
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Remember the numbers of a join's keys (strings); returns the mask of whole numbers, and the numbers."""
         is_whole, numbers = whole_numbers(keys)

@@ -38,11 +38,6 @@ class HeldEvents:
     def __len__(self) -> int:
         return len(self._sequences)
 
-    @property
-    def key_hashes(self) -> NDArray[np.uint64]:
-        """Hashed keys of all events; not copied."""
-        return self._hashes.values
-
     def add(self, sequences: NDArray[np.int64], batch: EventBatch) -> None:
         """Add events whose sequence numbers follow all present ones."""
         if self._rows is not None:

@@ -38,11 +38,6 @@ class Column:
     function: OfEvent | Total
     path: tuple[str, ...] = ()
 
-    @property
-    def is_total(self) -> bool:
-        """Whether the column is a total over many events."""
-        return self.function in get_args(Total)
-
 
 def read_columns(value: object, aliases: Sequence[str], *, is_on_close: bool) -> tuple[Column, ...]:
     """The columns of ``return``, in their order; totals are refused in a join that emits each combination."""

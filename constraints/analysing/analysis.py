@@ -11,7 +11,6 @@ from constraints.analysing.redundancy import RedundantAtom, redundant_atoms
 from constraints.analysing.satisfiability import DeadTerm, QueryCheck, check_query
 from constraints.explaining.failing import failing_conditions
 from constraints.model import ConstraintSet
-from constraints.wording import listed_parts
 from nfa import Query
 
 PAIR_LIMIT = 0  # conditions on two events cost more than everything else
@@ -35,16 +34,6 @@ class PatternAnalysis:
     def dead(self) -> tuple[DeadTerm, ...]:
         return self.check.dead
 
-    @property
-    def text(self) -> str:
-        reasons = dict.fromkeys(term.text for term in self.dead)
-        if not self.can_match:
-            return "\n".join(f"{self.pattern} can never match: {reason}" for reason in reasons)
-        lines = [f"an alternative of {self.pattern} can never match: {reason}" for reason in reasons]
-        lines += dict.fromkeys(f"{self.pattern}: {found.text}" for found in self.redundant)
-        lines += [f"{self.pattern}: {state.text}" for state in self.states]
-        return "\n".join(lines)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
@@ -52,14 +41,6 @@ class Analysis:
 
     patterns: tuple[PatternAnalysis, ...]
     idle: IdleParts
-
-    @property
-    def text(self) -> str:
-        lines = [pattern.text for pattern in self.patterns if pattern.text]
-        if self.idle.parts:
-            scope = "" if self.idle.is_complete else f", as far as {self.idle.visited} monitor states show"
-            lines.append(f"no pattern profits from {listed_parts(self.idle.parts)}{scope}")
-        return "\n".join(lines)
 
 
 def analyse(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> Analysis:

@@ -7,7 +7,6 @@ import pytest
 
 from constraints import NOTHING, Clause, ConstraintSet, Exclusive, Prior, Remainder, Require, alive, parse_constraints
 from constraints.model import Rule, Settings
-from constraints.monitoring.bit_tables import BitTables
 from nfa import Atom, BitGuard, EventClass, Symbol
 from tests.builders.constraints import (
     compared,
@@ -17,6 +16,7 @@ from tests.builders.constraints import (
     random_set,
     shapes_of,
 )
+from tests.references.bit_tables import BitTables
 
 TYPES = "ABCDEF"
 

@@ -24,8 +24,8 @@ from typer.testing import CliRunner
 from house import ROOT, project_files
 from house.documents import code_blocks
 from nfa import parse_patterns
-from nfa.worked_examples import examples_in
 from service.cli.app import build_app
+from tests.builders.worked_examples import examples_in
 
 DOCUMENTS = [path for path in project_files(".md") if "tests" not in path.relative_to(ROOT).parts]
 PLAYED = {ROOT / "docs" / name for name in ("tutorial.md", "projects.md")}  # by a test of their own

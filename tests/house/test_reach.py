@@ -71,4 +71,4 @@ def test_entry_points_are_commands_processes_and_what_documents_import():
     found = set(entry_points())
     assert {*PACKAGES, "service.cli.main"} <= found
     assert {"api.__main__", "service.processes.pipeline_process", "service.settings_table"} <= found
-    assert "nfa.worked_examples.examples_in" in found
+    assert "constraints.RuleProduct" in found

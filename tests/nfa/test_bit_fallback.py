@@ -8,7 +8,6 @@ import pytest
 from numba import njit
 
 from constraints import ConstraintSet, Prior, Require
-from constraints.monitoring.bit_tables import BitTables
 from nfa import EventClass, MonitorState
 from nfa.automata.guard_view import guard_view
 from nfa.automata.pattern_automaton import build_automaton
@@ -17,6 +16,7 @@ from nfa.kernels import bit_tables as kernel
 from nfa.kernels.shared.tables import EVERY_TERM
 from streams.kernels.borrowing import borrowed
 from tests.builders.constraints import query_of, random_set
+from tests.references.bit_tables import BitTables
 
 DEVIANT = 0
 TYPES = "ABCDEF"

@@ -8,7 +8,6 @@ from numba import njit
 
 from constraints import Clause, ConstraintSet, Exclusive, Prior, Require
 from constraints.model import Constraint
-from constraints.monitoring.bit_tables import BitTables
 from nfa import Atom, EventClass, build_query
 from nfa.automata.guard_view import guard_view
 from nfa.automata.pattern_automaton import build_automaton
@@ -19,6 +18,7 @@ from nfa.kernels import bit_tables as kernel
 from nfa.kernels import bit_upkeep as upkeep
 from streams.kernels.borrowing import borrowed
 from tests.builders.constraints import Tree, query_of, random_remainder, random_set
+from tests.references.bit_tables import BitTables
 
 MANY = [f"N{number:03}" for number in range(150)]
 TREES: list[Tree] = [

@@ -20,8 +20,8 @@ from nfa import (
     pattern_from_json,
     pattern_to_json,
 )
-from nfa.worked_examples import Example, examples_in
 from streams import EventBatch
+from tests.builders.worked_examples import Example, examples_in
 from tests.references.patterns.outcome import reference_outcome
 
 BLOCKS = list(code_blocks((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")))

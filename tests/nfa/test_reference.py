@@ -9,8 +9,8 @@ import pytest
 
 from nfa.language.parsing import parse_pattern
 from nfa.syntax import Atom
-from nfa.worked_examples import examples_in
 from streams import Event
+from tests.builders.worked_examples import examples_in
 from tests.references.patterns.outcome import ReferenceResult, reference_matches, reference_outcome
 from tests.references.patterns.values import takes
 

@@ -252,7 +252,7 @@ class _Game:
         ]
         positions += [ways.all_out_of(ways.nodes[play.node]) for play in run.blocks]
         for position in positions:
-            reached = ways.arrivals(position, node)
+            reached = arrivals(ways, position, node)
             if reached and not reached & names:
                 return
         rest = _take(run, filled)
@@ -323,6 +323,23 @@ class _Game:
             yield _Step(None, after)
         else:
             yield from self._settled(ways, play, after, None)
+
+
+def arrivals(ways: Ways, flows: tuple[Flow, ...], gateway: Node) -> frozenset[str]:
+    """Ids of the gateway's incoming flows that a token on one of the given flows can reach around the gateway."""
+    reached: set[str] = set()
+    seen: set[str] = set()
+    waiting = list(flows)
+    while waiting:
+        flow = waiting.pop()
+        if flow.id in seen:
+            continue
+        seen.add(flow.id)
+        if flow.target == gateway.id:
+            reached.add(flow.id)
+        else:
+            waiting.extend(ways.all_out_of(ways.nodes[flow.target]))
+    return frozenset(reached)
 
 
 def _flows_of(ways: Ways) -> Iterator[Flow]:

@@ -102,11 +102,6 @@ class MinedConstraints:
     useful: tuple[MinedConstraint, ...]
     withdrawn: tuple[MinedConstraint, ...] = ()
 
-    @property
-    def constraint_set(self) -> ConstraintSet:
-        """The set of the useful constraints; a trace that breaks one is reported."""
-        return ConstraintSet.of(mined.part for mined in self.useful)
-
     def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
         """A constraint document for upload, plain JSON; if complete, with the constraints that follow from the rest."""
         listed = self.all if is_complete else self.useful

@@ -63,24 +63,8 @@ class Ways:
                 waiting.extend(flow.target for flow in self.all_out_of(self.nodes[name]))
         return tuple(node for node in self.nodes.values() if node.id in seen)
 
-    def arrivals(self, flows: tuple[Flow, ...], gateway: Node) -> frozenset[str]:
-        """Ids of the gateway's incoming flows that a token on one of the given flows can reach around the gateway."""
-        reached: set[str] = set()
-        seen: set[str] = set()
-        waiting = list(flows)
-        while waiting:
-            flow = waiting.pop()
-            if flow.id in seen:
-                continue
-            seen.add(flow.id)
-            if flow.target == gateway.id:
-                reached.add(flow.id)
-            else:
-                waiting.extend(self.all_out_of(self.nodes[flow.target]))
-        return frozenset(reached)
-
     def heading_for(self, gateway: Node) -> dict[str, frozenset[str]]:
-        """The result of ``arrivals`` for a token on each flow; flows with an empty result are left out."""
+        """By flow, the incoming flows of a gateway that a token on it reaches around the gateway, if there are any."""
         heading: dict[str, set[str]] = defaultdict(set)
         for incoming in self.into(gateway):
             waiting = [incoming]

@@ -12,7 +12,7 @@ import pytest
 from house import ROOT
 from house.documents import code_blocks
 from nfa import parse_pattern, pattern_to_json
-from nfa.worked_examples import Example, examples_in
+from tests.builders.worked_examples import Example, examples_in
 
 BLOCKS = list(code_blocks((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")))
 EXAMPLES = {found.name: found for block in BLOCKS if block.language == "examples" for found in examples_in(block.text)}

@@ -7,7 +7,7 @@ import pytest
 from house import ROOT
 from house.documents import code_blocks
 from nfa import parse_pattern
-from nfa.worked_examples import Example, examples_in
+from tests.builders.worked_examples import Example, examples_in
 from tests.service.runs.reports import report_on, shown
 
 BLOCKS = list(code_blocks((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")))

@@ -41,7 +41,7 @@ def test_what_is_found_holds_on_the_log(name: str) -> None:
     assert found.useful
     assert set(count_violations(ConstraintSet.of(mined.part for mined in found.all), traces).values()) == {0}
     loose = mine(traces, MiningSettings(min_confidence=0.95, has_rules=True))
-    counted = count_violations(loose.constraint_set, traces)
+    counted = count_violations(ConstraintSet.of(mined.part for mined in loose.useful), traces)
     assert all(counted[mined.part] == mined.violations for mined in loose.useful)
     assert all(mined.confidence >= 0.95 for mined in loose.useful)
     check_set(parse_constraints(loose.to_document()).constraint_set)
