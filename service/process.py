@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,11 +14,12 @@ from types import FrameType
 import structlog
 
 from service.errors import SettingsInvalid
-from service.lifetime import end_with_parent
 from service.observing.logs import configure_logs
 from service.settings import Settings, load_settings
 from service.settings_table import unknown_variables
 from streams import ForestallError
+
+_POLL_S = 1.0
 
 STOPPED, FAILED, UNUSABLE_SETTINGS = 0, 1, 2
 
@@ -78,3 +81,15 @@ def signals_held() -> Iterator[None]:
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
     raise Stopped
+
+
+def end_with_parent(parent: int) -> None:
+    """Ask this process to end (SIGTERM) once ``parent`` is no longer its parent; watched by a daemon thread."""
+    threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    pause = threading.Event()
+    while os.getppid() == parent:
+        pause.wait(_POLL_S)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
 from constraints import ProcessAutomaton
 from workflows.compiled import CompiledWorkflow
-from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
+from workflows.errors import AutomatonTooLarge, UnsoundWorkflow, WorkflowTooLarge
 from workflows.language.nets import automaton_of
 from workflows.language.trees import automaton_of_tree
 from workflows.limits import CompileLimits
@@ -22,10 +22,10 @@ from workflows.nets.translation import translate
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.drawing import Drawing, lazily
 from workflows.relations.extraction import Extraction
+from workflows.relations.outline import parts_of
 from workflows.relations.regular import extraction_of_automaton
 from workflows.relations.structural import extraction_of_structure
-from workflows.sizes import check_model_size
-from workflows.tree import ProcessTree
+from workflows.tree import Activity, ProcessTree
 
 Progress: TypeAlias = Callable[[int], None]
 
@@ -48,7 +48,7 @@ def compile_workflow(
         ModelRefused: The model has elements that no net can express; every problem is named with its element.
     """
     chosen = limits if limits is not None else CompileLimits()
-    check_model_size(model.source, chosen)
+    _check_model_size(model.source, chosen)
     tree = _blocks(model.source)
     loosened: tuple[ModelNotice, ...] = ()
     if tree is not None:
@@ -146,3 +146,34 @@ def _with_origins(extraction: Extraction, source: Source) -> Extraction:
         return Drawing.of_graph(source) if isinstance(source, FlowGraph) else Drawing.of_net(_net(source)[0])
 
     return replace(extraction, origins=lazily(draw, extraction))
+
+
+def _check_model_size(source: Source, limits: CompileLimits) -> None:
+    """Reject a model with too many elements or event types, in time and memory that are linear in the limits."""
+    types: set[str] = set()
+    for count, label in enumerate(_labels(source), 1):
+        if count > limits.max_elements:
+            raise WorkflowTooLarge.beyond("max_elements", limits.max_elements, "elements (activities, gateways, steps)")
+        if label is not None:
+            types.add(label)
+            if len(types) > limits.max_event_types:
+                raise WorkflowTooLarge.beyond("max_event_types", limits.max_event_types, "event types")
+
+
+def _labels(source: Source) -> Iterator[str | None]:
+    """The event type of each element; None for an element without one."""
+    match source:
+        case FlowGraph():
+            for node in source.nodes:
+                yield node.label
+                if node.block is not None:
+                    yield from _labels(node.block.graph)
+        case WorkflowNet():
+            yield from (None for _ in source.places)
+            yield from (transition.label for transition in source.transitions)
+        case _:
+            waiting: list[ProcessTree] = [source]
+            while waiting:
+                block = waiting.pop()
+                yield block.name if isinstance(block, Activity) else None
+                waiting.extend(parts_of(block))

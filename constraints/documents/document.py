@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from constraints.documents.following import following
-from constraints.documents.mined_form import MINED_KEY, read_mined
 from constraints.documents.name_form import Misread, NameReader, Verbatim, shown, written_name
 from constraints.documents.settings_form import notices_of, read_settings, written_settings
 from constraints.documents.source import Bare, Path, lines_of, read_text
@@ -24,6 +23,8 @@ from constraints.documents.vocabulary import MAX_COUNT, TEMPLATES, Template, tem
 from constraints.documents.workflow_form import read_workflow, written_automaton
 from constraints.errors import InvalidConstraints, Problem
 from constraints.model import Constraint, ConstraintSet, End, Part, Process, Rule, Settings, quoted
+
+_MINED_KEY = "mined"
 
 MAX_BYTES = 1_000_000
 MAX_CONSTRAINTS = 10_000
@@ -81,8 +82,8 @@ def parse_constraints(
     stream, problems = _stream(value)
     settings = _settings(value, names, problems)
     process, derived = _workflow(value, names, problems)
-    mined = read_mined(value, problems)
-    if isinstance(value, Mapping) and not problems and not set(value) - {_STREAM_KEY, _SETTINGS_KEY, MINED_KEY}:
+    mined = _read_mined(value, problems)
+    if isinstance(value, Mapping) and not problems and not set(value) - {_STREAM_KEY, _SETTINGS_KEY, _MINED_KEY}:
         problems.append(((), "list at least one constraint, or write constraints: [] for an empty set"))
     for number, (path, entry) in enumerate(_entries(value)):
         if number >= max_constraints:
@@ -238,7 +239,7 @@ def _entries(value: object) -> Iterator[tuple[Path, object]]:
         yield from (((index,), item) for index, item in enumerate(value))
     elif isinstance(value, Mapping):
         for key, items in value.items():
-            if key in (_STREAM_KEY, _SETTINGS_KEY, _WORKFLOW_KEY, MINED_KEY):
+            if key in (_STREAM_KEY, _SETTINGS_KEY, _WORKFLOW_KEY, _MINED_KEY):
                 continue
             if key == _LIST_KEY and isinstance(items, list):
                 yield from (((_LIST_KEY, index), item) for index, item in enumerate(items))
@@ -343,3 +344,35 @@ def _checked(template: Template, names: tuple[str, ...], count: int | None) -> _
 
 def _printed(template: Template, names: Sequence[str], count: int | None) -> str:
     return f"{template.name}({', '.join([*([] if count is None else [str(count)]), *map(quoted, names)])})"
+
+
+def _read_mined(value: object, problems: list[tuple[Path, str]]) -> Mapping[str, Any] | None:
+    """The member ``mined`` of a document as plain JSON values, None if missing; problems are added to ``problems``."""
+    if not isinstance(value, Mapping) or _MINED_KEY not in value:
+        return None
+    given = value[_MINED_KEY]
+    if not isinstance(given, Mapping):
+        problems.append(((_MINED_KEY,), f"mined is a mapping that says where the set comes from; got {shown(given)}"))
+        return None
+    return {str(key): _plain(item) for key, item in given.items()}
+
+
+def _plain(value: object) -> object:
+    """A value of a text in JSON's types: YAML's bare numbers and words are converted."""
+    if isinstance(value, Bare):
+        return _scalar(value.written)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _scalar(written: str) -> object:
+    words = {"true": True, "false": False, "null": None, "~": None, "": None}
+    if written.lower() in words:
+        return words[written.lower()]
+    for read in (int, float):
+        try:
+            return read(written)
+        except ValueError:
+            continue
+    return written

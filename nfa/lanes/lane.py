@@ -29,7 +29,6 @@ from nfa.syntax import Path
 from nfa.traces.finer_keys import rows_with_keys
 from nfa.traces.idle_traces import EndedTraces, IdleTraces
 from nfa.traces.table import EARLIEST, Visits
-from nfa.traces.trace_ends import end_rows, with_ends
 from streams import ENDED, EventBatch
 
 KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
@@ -204,7 +203,7 @@ class Lane:
         if self._state.idle is not None:
             ended = self._idle_finer(self._state.idle, batch, finer, rows)
             passed_us = np.insert(passed_us, ended.rows, EARLIEST)
-            finer, is_end = with_ends(finer, ended) if len(ended) else (finer, is_end)
+            finer, is_end = _with_ends(finer, ended) if len(ended) else (finer, is_end)
         found = replace(self._advance(finer, is_end, passed_us), rows=rows)
         until_us = int(batch.time_us.max(initial=self.newest_us))
         return [found] if until_us == self.newest_us else [found, *self.pass_time(until_us)]
@@ -215,7 +214,7 @@ class Lane:
         if state.idle is None or not len(batch):
             return self._advance(batch, batch.is_ended)
         ended = state.idle.advance(batch.key_hashes, batch.time_us, self._is_end_event(batch), self.newest_us)
-        return self._advance(*(with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
+        return self._advance(*(_with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
         """Advance time to the watermark, before which every event has been seen, and emit the results."""
@@ -283,7 +282,7 @@ class Lane:
         )
 
     def _end(self, ended: EndedTraces) -> LaneOutput:
-        return self._advance(end_rows(ended), np.ones(len(ended), np.bool_))
+        return self._advance(_end_rows(ended), np.ones(len(ended), np.bool_))
 
     def _note_finer(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
         finer = self._state.finer
@@ -385,3 +384,17 @@ def _is_named(layout: Layout) -> NDArray[np.bool_]:
     named[[codes[name] for atom in atoms if not atom.is_any_type for name in atom.types]] = True
     named[codes[TRACE_END]] = False
     return named
+
+
+def _end_rows(ended: EndedTraces) -> EventBatch:
+    """A row for the end of each trace, in order."""
+    return EventBatch.of_ended(ended.keys, ended.times_us, kind=TRACE_END)
+
+
+def _with_ends(batch: EventBatch, ended: EndedTraces) -> tuple[EventBatch, NDArray[np.bool_]]:
+    """A batch with the ends of traces inserted before their rows, and the mask of rows that end a trace."""
+    size = len(batch)
+    places = np.concatenate([2 * np.arange(size) + 1, 2 * ended.rows])
+    order = np.argsort(places, kind="stable")
+    mixed = EventBatch.joined([batch, _end_rows(ended)]).take(order)
+    return mixed, (order >= size) | mixed.is_ended

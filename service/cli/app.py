@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any
 
+import orjson
 import typer
 
 from service.cli.metavars import make_plain
-from service.cli.refusals import tell_refusal, tell_usage, wants_json
 from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailable
 from shards import DOCUMENT_KINDS
 from streams import ForestallError
@@ -121,15 +122,15 @@ def run(app: typer.Typer) -> None:
     usage. The exit status is 3 where the service or its Redis does not answer or is overloaded, so that the same call
     may succeed later; otherwise 2.
     """
-    is_json = wants_json(sys.argv[1:])
+    is_json = _wants_json(sys.argv[1:])
     try:
         status = app(prog_name="forestall", standalone_mode=not is_json)
     except ForestallError as error:
-        tell_refusal(error, is_json=is_json)
+        _tell_refusal(error, is_json=is_json)
         is_away = isinstance(error, (ServiceUnreachable, ServiceOverloaded, StoreUnavailable))
         sys.exit(_AWAY if is_away else _REFUSED)
     except typer.exceptions.TyperException as error:
-        tell_usage(error)
+        _tell_usage(error)
         sys.exit(_REFUSED)
     sys.exit(status)
 
@@ -181,3 +182,37 @@ def _several(
     ] = False,
 ) -> None:
     """Complex event processing that knows the workflow behind the events."""
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a call asks for JSON, by ``--json`` or ``--output json``: then its errors are JSON too."""
+    return not {"--json", "--output=json"}.isdisjoint(arguments) or ("--output", "json") in pairwise(arguments)
+
+
+def _refusal_document(error: ForestallError) -> dict[str, Any]:
+    """An error as plain JSON.
+
+    ``error`` is its code, ``message`` the whole text; ``problems``, for a model, each have ``element`` and ``message``;
+    ``details`` are further attributes, such as ``line`` and ``column``.
+    """
+    details = dict(error.details)
+    problems = details.pop("problems", [])
+    return {"error": error.code, "message": error.message, "problems": problems, "details": details}
+
+
+def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
+    """Write to standard error why a call cannot be carried out, each problem once."""
+    if is_json:
+        typer.echo(orjson.dumps(_refusal_document(error), default=str).decode(), err=True)
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
+
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {escape(error.message)}")
+
+
+def _tell_usage(error: Any) -> None:
+    """Write to standard error, as JSON, the fault in the options of a call."""
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    document: dict[str, Any] = {"error": "usage", "message": message, "problems": [], "details": {}}
+    typer.echo(orjson.dumps(document).decode(), err=True)

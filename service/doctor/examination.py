@@ -5,14 +5,23 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from pipeline import SessionOptions, build_session, end_session, workers_answer
+import httpx
+
+from pipeline import (
+    ClusterUnready,
+    SessionOptions,
+    build_session,
+    end_session,
+    missing_snapshots,
+    require_master,
+    workers_answer,
+)
 from service.doctor.findings import Finding, ok, problem, warning
 from service.doctor.kernels import look_at_kernels
-from service.doctor.machine import look_at_folder, look_at_java, look_at_packages, look_at_python
-from service.doctor.running import look_at_port
+from service.doctor.machine import is_port_free, look_at_folder, look_at_java, look_at_packages, look_at_python
 from service.doctor.server import look_at_clock, look_at_server
-from service.doctor.states import look_at_master, look_at_states
 from service.embedded import EmbeddedServer, find_server
 from service.errors import (
     BackupRefused,
@@ -25,10 +34,12 @@ from service.errors import (
 )
 from service.migrations import MIGRATIONS, Migration, pending
 from service.observing.tracing import require_tracer
-from service.settings import Settings, TracingSettings, load_settings
+from service.settings import PREFIX, Settings, TracingSettings, load_settings
 from service.settings_table import unknown_variables
-from service.stores import Client, connect, server_facts
-from streams import Clock, ForestallError
+from service.stores import Client, EventLog, connect, server_facts
+from streams import LAYOUT_KEY, Clock, ForestallError
+
+_TIMEOUT_S = 5.0
 
 
 def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
@@ -55,9 +66,9 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
         yield warning("settings", fault, "correct or remove it; docs/settings.md lists all settings")
     yield from look_at_tracing(settings.tracing)
     yield from look_at_folder(settings.data_dir)
-    yield look_at_master(settings)
+    yield _look_at_master(settings)
     yield from look_at_redis(settings, clock)
-    yield from look_at_port(settings)
+    yield from _look_at_port(settings)
 
 
 def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
@@ -130,6 +141,70 @@ def _look_at_url(url: str, clock: Clock, settings: Settings) -> Iterator[Finding
             yield from look_at_server(server_facts(client))
             yield look_at_clock(client, clock)
             yield look_at_store(client)
-            yield from look_at_states(client, settings)
+            yield from _look_at_states(client, settings)
     except StoreUnavailable as error:
         yield problem("redis", f"it does not answer: {error.message}", "start it, or correct FORESTALL_REDIS_URL")
+
+
+def _look_at_port(settings: Settings) -> Iterator[Finding]:
+    """Check the API's port: it is free, or a running service answers, which is then checked too."""
+    host, port = settings.api_host, settings.api_port
+    if port == 0 or is_port_free(host, port):
+        yield ok("port", f"port {port} on {host} is free; no service runs there")
+        return
+    answer = _ask(host, port)
+    if answer is None:
+        yield problem(
+            "port",
+            f"port {port} on {host} is in use by something that is not this service",
+            f"stop it, or choose another port: {PREFIX}API_PORT",
+        )
+        return
+    yield ok("port", f"a service answers on port {port} of {host}")
+    missing = answer.get("missing")
+    if missing:
+        yield warning(
+            "running service",
+            f"it is not ready: {'; '.join(map(str, missing))}",
+            "it may be starting; if this lasts, see the logs of its processes",
+        )
+    else:
+        yield ok("running service", "it is ready")
+
+
+def _ask(host: str, port: int) -> dict[str, Any] | None:
+    """The answer of ``/v1/ready``; None if the listening process does not have this path."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - such a server is queried here
+    url = f"http://{f'[{name}]' if ':' in name else name}:{port}/v1/ready"
+    try:
+        answer = httpx.get(url, timeout=_TIMEOUT_S, trust_env=False)
+        body = answer.json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    is_ours = isinstance(body, dict) and ("missing" in body or body.get("status") == "ready")
+    return body if is_ours else None
+
+
+def _look_at_master(settings: Settings) -> Finding:
+    """Check that a standalone master of Spark can be reached; other masters are not checked."""
+    try:
+        require_master(settings.spark_master)
+    except ClusterUnready as error:
+        found, _, advice = error.message.partition("; start")
+        return problem("spark master", found, f"start{advice}")
+    return ok("spark master", settings.spark_master)
+
+
+def _look_at_states(client: Client, settings: Settings) -> Iterator[Finding]:
+    """Check that the newest saved state of each shard is where the settings keep states."""
+    if not client.exists(LAYOUT_KEY):
+        yield ok("states", "there is no event log yet")
+        return
+    layout = EventLog(client, settings.shards).layout.read()
+    place = settings.snapshot_place
+    missing = list(missing_snapshots(client, place, layout.shards, layout.generation))
+    for error in missing:
+        found, _, advice = error.message.partition("; ")
+        yield problem("states", found, advice)
+    if not missing:
+        yield ok("states", f"the saved states of {layout.shards} shards are in {place}, as far as there are any")

@@ -23,7 +23,7 @@ from tests.builders.service import settings_for
 URL = "redis://127.0.0.1:1/0"  # nobody connects to it here
 LASTING = """
 import os, threading
-from service.lifetime import end_with_parent
+from service.process import end_with_parent
 end_with_parent(int(os.environ["FORESTALL_PARENT_PID"]))
 print("started with", os.environ["FORESTALL_REDIS_URL"], os.environ["COLOUR"], flush=True)
 threading.Event().wait()

@@ -8,25 +8,51 @@ gives the same stream.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
 from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 
 from constraints import ProcessAutomaton
 from streams import Event
 from workflows.attributes import Value
-from workflows.simulation.data import DataSource
 from workflows.simulation.noise import Noise
 from workflows.simulation.sampling import sample_trace
 from workflows.simulation.settings import SimulationSettings
 from workflows.simulation.step import SimulatedEvent
 from workflows.simulation.timing import has_durations, sample_timed
 from workflows.simulation.walk import AutomatonWalk
-from workflows.tree import ProcessTree
+from workflows.tree import Activity, ProcessTree
+
+_BLOCK_ROWS = 512
+
+
+class _DataSource:
+    """Draws attributes of events, in blocks for each activity."""
+
+    def __init__(self, rng: Generator) -> None:
+        self._rng = rng
+        self._rows: dict[int, Iterator[dict[str, Value]]] = {}
+
+    def next_for(self, activity: Activity) -> dict[str, Value]:
+        rows = self._rows.get(id(activity))
+        if rows is None:
+            rows = self._rows[id(activity)] = self._draw(activity)
+        return next(rows)
+
+    def _draw(self, activity: Activity) -> Iterator[dict[str, Value]]:
+        names = [name for attribute in activity.attributes for name in attribute.names]
+        while True:
+            columns: list[Sequence[Value]] = []
+            for attribute in activity.attributes:
+                columns += [attribute.sample(self._rng, _BLOCK_ROWS)] * len(attribute.names)
+            rows = zip(*columns, strict=True) if columns else iter([()] * _BLOCK_ROWS)
+            for row in rows:
+                yield dict(zip(names, row, strict=True))
 
 
 @dataclass(slots=True)
@@ -56,7 +82,7 @@ def simulate(
     waiting = _begin_traces(_sampler(source, noise), settings, rng)
     is_timed = not isinstance(source, ProcessAutomaton) and has_durations(source)
     emissions = (_play_in_time if is_timed else _interleave)(waiting, settings, rng)
-    events = _fill(emissions, DataSource(np.random.default_rng(seed)))
+    events = _fill(emissions, _DataSource(np.random.default_rng(seed)))
     return events if noise is None else noise.delay(events)
 
 
@@ -129,7 +155,7 @@ def _pop_next(due: list[_Due], last_us: int) -> _Emission:
     return max(time_us, last_us + 1), trace, step
 
 
-def _fill(emissions: Iterator[_Emission], data: DataSource) -> Iterator[Event]:
+def _fill(emissions: Iterator[_Emission], data: _DataSource) -> Iterator[Event]:
     for time_us, trace, step in emissions:
         trace.emitted += 1
         trace.data = trace.data if step.is_copy else data.next_for(step.activity)
