@@ -401,7 +401,6 @@ class DocumentKind(Kind):
 
     Attributes:
         plural: The word for several operators, as a part of a path.
-        schema: JSON Schema of the kind's own members; a project may have a ``text`` in a file.
         usual: Defaults of own members that the service's answers contain.
         passing: Own members that concern a registration only; answers do not contain them.
         holds: What an operator keeps or drops when it is replaced, in words; empty: not mentioned.
@@ -413,7 +412,6 @@ class DocumentKind(Kind):
     """
 
     plural: ClassVar[str]
-    schema: ClassVar[Mapping[str, Any]]
     usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     passing: ClassVar[frozenset[str]] = frozenset()
     holds: ClassVar[str] = "state"
@@ -421,6 +419,11 @@ class DocumentKind(Kind):
     decider: ClassVar[DeciderKind | None] = None
     is_asked: ClassVar[bool] = False
     is_plotted: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def schema(self) -> Mapping[str, Any]:
+        """JSON Schema of the kind's own members; a project may have a ``text`` in a file."""
 
     def check(self, document: Mapping[str, Any]) -> None:
         """Check the members of a document that need no streams, where this is cheap.

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from typing import Any, ClassVar
+
+import orjson
 
 from shards.errors import OperatorRefused, OperatorSuspended, ShardError
 from shards.feeds import Feed
 from shards.kinds.joins.deciding import WAIT_DECIDER
 from shards.kinds.joins.errors import JOIN_LETTERS, JoinSuspended
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
-from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.kinds.joins.sources import KEYLESS, source_of
 from shards.operators import Decided, DeciderKind, DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
@@ -71,11 +73,14 @@ class JoinKind(DocumentKind):
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
     letters: ClassVar[tuple[type[ShardError], ...]] = JOIN_LETTERS
     suspended: ClassVar[type[OperatorSuspended]] = JoinSuspended
-    schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
     holds: ClassVar[str] = "rows"
     decider: ClassVar[DeciderKind] = WAIT_DECIDER
     exercise: ClassVar[str] = "joins.exercises:joined"
     files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return _schema()
 
     def spilling_to(self, files: SpilledFiles) -> JoinKind:
         """The same kind with another store of rows."""
@@ -228,3 +233,10 @@ class JoinKind(DocumentKind):
         from shards.kinds.joins.host import JoinHost, RunningJoin  # noqa: PLC0415 - loads the joins
 
         return JoinHost(self.name, declaration, route, partial(RunningJoin, spilled=self.files), saved)
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    """The form of a document; ``joins.read_join`` checks the rest."""
+    found: Mapping[str, Any] = orjson.loads(files("shards.kinds.joins").joinpath("document.schema.json").read_bytes())
+    return found
