@@ -6,5 +6,3 @@ safe. Nothing here knows Redis or how patterns are matched.
 """
 
 from api.app import create_app
-
-__all__ = ["create_app"]

@@ -27,35 +27,3 @@ from service.projects.local import LocalProject, LocalStream
 from service.projects.planning import Change, Plan, plan_project
 from service.projects.promises import PromiseRefused, read_promises
 from service.runs import EVENTS, LISTS, SUSPENSIONS, Results
-
-__all__ = [
-    "EVENTS",
-    "LISTS",
-    "SUSPENSIONS",
-    "Case",
-    "Change",
-    "Comparison",
-    "Difference",
-    "Document",
-    "LocalProject",
-    "LocalStream",
-    "Outcome",
-    "Plan",
-    "PromiseRefused",
-    "Results",
-    "apply_plan",
-    "cases_of",
-    "document_schema",
-    "event_lines",
-    "expectation",
-    "export_project",
-    "line_of",
-    "outcome_of",
-    "plan_project",
-    "read_project",
-    "read_promises",
-    "run_case",
-    "short_ids",
-    "with_expectation",
-    "words_of",
-]

@@ -8,18 +8,3 @@ rules and events come from.
 from service.runs.plan import RunPlan
 from service.runs.results import EVENTS, LISTS, OLD_LISTS, SUSPENSIONS, Results, numbers_of, results_of
 from service.runs.running import InlineRun, MeasuredRun, measured_of, waiting_of
-
-__all__ = [
-    "EVENTS",
-    "LISTS",
-    "OLD_LISTS",
-    "SUSPENSIONS",
-    "InlineRun",
-    "MeasuredRun",
-    "Results",
-    "RunPlan",
-    "measured_of",
-    "numbers_of",
-    "results_of",
-    "waiting_of",
-]
