@@ -9,14 +9,13 @@ So the answer "yes" is always right, and "no" means no or unknown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 from nfa import (
     FUNCTIONS,
-    Arithmetic,
     Atom,
     Attribute,
     Both,
@@ -26,17 +25,19 @@ from nfa import (
     Expression,
     InList,
     IsNull,
-    Like,
     Literal,
     Negative,
     Not,
+    conjuncts_of,
+    operands_of,
+    without_alias,
 )
 
 MAX_CASES = 4_096
 MAX_CONSTANTS = 256  # per conjunct; the work grows with the cube of their number
 
 _EXACT = 2**53  # below this, whole numbers are exact float64 values, and rounding keeps their order to constants
-_OWN_CALLS = frozenset({"coalesce", "time", "type", "id", *FUNCTIONS})
+_OWN_CALLS = frozenset({"time", "type", "id", *FUNCTIONS})
 _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _Ordered: TypeAlias = float | str
@@ -47,7 +48,6 @@ _Case: TypeAlias = Mapping[Expression, _Cell]
 _NULL: _Cell = ("null", 0)
 _FALSE: _Cell = ("boolean", 0)
 _TRUE: _Cell = ("boolean", 1)
-_EXPRESSIONS = get_args(Expression)
 _LOGIC = (_TRUE, _FALSE, _NULL)
 
 
@@ -105,9 +105,8 @@ class Condition:
     is_own: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        conjuncts = (
-            [] if self.atom.condition is None else list(_conjuncts(_unaliased(self.atom.condition, self.atom.alias)))
-        )
+        condition = self.atom.condition
+        conjuncts = [] if condition is None else list(conjuncts_of(without_alias(condition, self.atom.alias)))
         object.__setattr__(self, "parts", tuple(map(_Part.of, conjuncts)))
         object.__setattr__(self, "is_own", all(map(_is_own, conjuncts)))
 
@@ -313,41 +312,9 @@ def _constant(expression: Expression) -> tuple[_Constant, ...]:
             return ()
 
 
-def _conjuncts(expression: Expression) -> Iterator[Expression]:
-    if isinstance(expression, Both):
-        for operand in expression.operands:
-            yield from _conjuncts(operand)
-    else:
-        yield expression
-
-
 def _is_own(expression: Expression) -> bool:
     if isinstance(expression, Attribute) and expression.of is not None:
         return False
     if isinstance(expression, Call) and expression.name not in _OWN_CALLS:
         return False
-    return all(map(_is_own, _below(expression)))
-
-
-def _below(expression: Expression) -> Iterator[Expression]:
-    for place in fields(expression):
-        value = getattr(expression, place.name)
-        yield from (one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, _EXPRESSIONS))
-
-
-def _unaliased(expression: Expression, alias: str) -> Expression:
-    match expression:
-        case Literal():
-            return expression
-        case Attribute():
-            return replace(expression, of=None) if expression.of == alias else expression
-        case Comparison() | Arithmetic():
-            return replace(
-                expression, left=_unaliased(expression.left, alias), right=_unaliased(expression.right, alias)
-            )
-        case IsNull() | InList() | Like() | Not() | Negative():
-            return replace(expression, operand=_unaliased(expression.operand, alias))
-        case Both() | Either():
-            return replace(expression, operands=tuple(_unaliased(one, alias) for one in expression.operands))
-        case Call():
-            return replace(expression, arguments=tuple(_unaliased(one, alias) for one in expression.arguments))
+    return all(map(_is_own, operands_of(expression)))

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import orjson
 
 from joins.errors import JoinRefused
+from streams import inner_value
 
 OfEvent: TypeAlias = Literal["value", "id", "type", "time", "decided_by"]
 Total: TypeAlias = Literal["count", "sum", "min", "max", "avg", "first", "last", "distinct"]
@@ -78,9 +79,7 @@ def _column(name: str, text: object, aliases: Sequence[str], *, is_on_close: boo
 def value_at(data: object, path: Sequence[str]) -> Any:
     """The value at a path of a JSON object; None: no such value."""
     for part in path:
-        if not isinstance(data, Mapping):
-            return None
-        data = data.get(part)
+        data = inner_value(data, part)
     return data
 
 

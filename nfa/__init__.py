@@ -12,6 +12,7 @@ from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
 from nfa.combinations import CombinedCondition, parse_condition
 from nfa.comparability import KindsRead, incomparable
+from nfa.conditions.residuals import conjuncts_of, without_alias
 from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.event_expressions import EventExpression, columns_of_events, parse_event_expression
 from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play

@@ -16,6 +16,7 @@ from nfa.language.parsing import parse_tree
 from nfa.language.references import NameScope, attributes_of, check_references, resolve
 from nfa.syntax import (
     AGGREGATES,
+    OF_EVENT,
     Arithmetic,
     Attribute,
     Both,
@@ -42,7 +43,10 @@ _TYPE = ("type",)
 
 @dataclass(frozen=True, slots=True)
 class EventExpression:
-    """An expression whose names are attributes of one event; ``type`` is its type, ``key`` its correlation key."""
+    """An expression whose names are attributes of one event, ``type`` is its type, and ``key`` its correlation key.
+
+    ``time(event)`` is its time.
+    """
 
     _expression: Expression
 
@@ -110,6 +114,8 @@ def _of_event(expression: Expression) -> Expression:
             if expression.path == _TYPE:
                 return Call("type", (replace(expression, path=(_OWN,)),), expression.position)
             return replace(expression, path=(_OWN, *expression.path))
+        case Call(arguments=(Attribute(path=(name,)),)) if expression.name in OF_EVENT and name == _OWN:
+            return expression
         case Comparison() | Arithmetic():
             return replace(expression, left=_of_event(expression.left), right=_of_event(expression.right))
         case IsNull() | InList() | Like() | Not() | Negative():

@@ -63,6 +63,8 @@ from streams.keys import (
     AttributePath,
     KeyForm,
     attribute_path,
+    inner_value,
+    is_element,
     key_form,
     key_json,
     key_names,

@@ -6,8 +6,9 @@ one for shipments and one for every other type.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from streams.errors import DeclarationError, EventRejected
 from streams.nearest import listed
@@ -20,8 +21,24 @@ AttributePath: TypeAlias = Path | Mapping[str, Path]
 """The parts of an attribute path, or of a path by event type."""
 
 OTHER_TYPES = "*"
+_ELEMENT = re.compile(r"\[(0|-?[1-9][0-9]{0,8})\]")
 _ATTRIBUTES = "data."
 _Place = TypeVar("_Place", str, int, Path)
+
+
+def inner_value(value: object, name: str) -> Any:
+    """A member of a JSON object, or the element of a list under a name such as ``[0]`` or ``[-1]``; None without it."""
+    if isinstance(value, Mapping):
+        return value.get(name)
+    if not isinstance(value, list) or not is_element(name):
+        return None
+    place = int(name[1:-1])
+    return value[place] if -len(value) <= place < len(value) else None
+
+
+def is_element(name: str) -> bool:
+    """Whether a name in a path is the place of an element of a list."""
+    return _ELEMENT.fullmatch(name) is not None
 
 
 def place_for(key: _Place | Mapping[str, _Place], event_type: str) -> _Place | None:

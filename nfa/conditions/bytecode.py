@@ -19,6 +19,7 @@ from nfa.conditions.texts import DROPPED, TextPool
 from nfa.conditions.values import FLOAT, TEXT, classified
 from nfa.functions.table import FUNCTIONS
 from nfa.kernels import conditions as kernel
+from nfa.kernels import functions, likeness
 from nfa.kernels.conditions import NIL, WIDTH, Stack
 from nfa.syntax import (
     AGGREGATES,
@@ -66,6 +67,23 @@ _FUNCTIONS: Mapping[str, int] = {
     "max": kernel.MAX,
     "first": kernel.FIRST,
     "last": kernel.LAST,
+}
+
+
+_APPLIED: Mapping[str, int] = {
+    "if": kernel.CHOOSE,
+    "between": kernel.BETWEEN,
+    "abs": functions.ABS,
+    "round": functions.ROUND,
+    "floor": functions.FLOOR,
+    "ceil": functions.CEIL,
+    "sqrt": functions.SQRT,
+    "ln": functions.LN,
+    "pow": functions.POW,
+    "mod": functions.MOD,
+    "least": functions.LEAST,
+    "greatest": functions.GREATEST,
+    "distance": functions.DISTANCE,
 }
 
 
@@ -234,7 +252,7 @@ class ConditionCompiler:
         if leaf is not None and aliases:
             return self._write_load(leaf, aliases[0], scope)
         if call.name in FUNCTIONS:
-            return self._write_function(call)
+            return self._write_function(call, scope)
         (argument,) = call.arguments
         if isinstance(scope, _EventScope):
             raise ValueError(f"{call.name} is inside another function of several events")
@@ -245,10 +263,14 @@ class ConditionCompiler:
         place = self._append(kernel.PREVIOUS, _signed(scope.atoms.get(scope.own, 0)))
         return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
 
-    def _write_function(self, call: Call) -> int:
-        """Write a function of constants; a function of one event is a column, and of several is refused before."""
-        (value,) = evaluate(call, {}, 1).to_list()
-        return self._write_constant(value)
+    def _write_function(self, call: Call, scope: ConditionScope | _EventScope) -> int:
+        """Write a function of constants, or of several events; a function of one event is a column."""
+        if event_of(call) == ():
+            (value,) = evaluate(call, {}, 1).to_list()
+            return self._write_constant(value)
+        depth = max(place + self._write(argument, scope) for place, argument in enumerate(call.arguments))
+        self._append(kernel.APPLY, _APPLIED[call.name], len(call.arguments))
+        return depth
 
     def _write_aggregate(self, name: str, argument: Expression, scope: ConditionScope) -> int:
         aliases = {scope.own if alias is None else alias for alias in _aliases_of(argument)} or {scope.own}
@@ -359,7 +381,7 @@ def _like_bytes(pattern: str) -> list[int]:
     tokens: list[int] = []
     for character, is_wild in like_tokens(pattern):
         if is_wild:
-            tokens.append(kernel.ANY_TEXT if character == ANY_TEXT else kernel.ANY_CHARACTER)
+            tokens.append(likeness.ANY_TEXT if character == ANY_TEXT else likeness.ANY_CHARACTER)
         else:
             tokens += character.encode("utf-8", "surrogatepass")
     return tokens
@@ -369,16 +391,16 @@ def _links_of(tokens: Sequence[int]) -> list[int]:
     """For each token of a LIKE and for its end, the token at which to continue if the text has another byte.
 
     Within a segment of bytes this is the failure function of D. Knuth, J. Morris and V. Pratt (1977), and ``NIL`` at
-    its beginning: the text advances by a byte. ``kernel.AGAIN``: the segment has ``_`` and is tried again one character
+    its beginning: the text advances by a byte. ``AGAIN``: the segment has ``_`` and is tried again one character
     later.
     """
     links: list[int] = []
-    borders = [*(place for place, token in enumerate(tokens) if token == kernel.ANY_TEXT), len(tokens)]
+    borders = [*(place for place, token in enumerate(tokens) if token == likeness.ANY_TEXT), len(tokens)]
     first = 0
     for border in borders:
         segment = tokens[first:border]
-        if kernel.ANY_CHARACTER in segment:
-            links += [kernel.AGAIN] * (border - first + 1)
+        if likeness.ANY_CHARACTER in segment:
+            links += [likeness.AGAIN] * (border - first + 1)
         else:
             links += [NIL if size == 0 else first + known for size, known in enumerate(_borders_of(segment))]
         first = border + 1

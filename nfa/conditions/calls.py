@@ -8,19 +8,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.conditions.values import BOOLEAN, TEXT, Values, of_floats
+from nfa.conditions.values import BOOLEAN, INTEGER, TEXT, Values, all_of, chosen, compared, first_known, of_floats
 from nfa.functions.function import Function, Kind, Parameter, Result
 from nfa.syntax import Scalar
+
+_LARGE_US = 2.0**62  # beyond every calendar
 
 _KNOWN: Mapping[Kind, Callable[[Values], NDArray[np.bool_]]] = {
     "text": lambda values: np.equal(values.kinds, TEXT),
     "number": lambda values: values.is_number,
     "boolean": lambda values: np.equal(values.kinds, BOOLEAN),
+    "time": lambda values: values.is_number | np.equal(values.kinds, TEXT),
+}
+
+
+def _times(values: Values) -> Any:
+    """Times as whole microseconds; a list if some are texts."""
+    large = np.clip(values.floats, -_LARGE_US, _LARGE_US).astype(np.int64)
+    times = np.where(values.kinds == INTEGER, values.integers, large)
+    is_text = np.equal(values.kinds, TEXT)
+    if not is_text.any():
+        return times
+    rows = zip(is_text.tolist(), values.texts.tolist(), times.tolist(), strict=True)
+    return [text if is_text else time for is_text, text, time in rows]
+
+
+_OPERATORS: Mapping[str, Callable[[Sequence[Values]], Values]] = {
+    "coalesce": first_known,
+    "if": lambda operands: chosen(*operands),
+    "between": lambda operands: all_of(
+        [compared(">=", operands[0], operands[1]), compared("<=", operands[0], operands[2])], len(operands[0])
+    ),
 }
 _COLUMNS: Mapping[Kind, Callable[[Values], Any]] = {
     "text": lambda values: values.texts.tolist(),
     "number": lambda values: values.floats,
     "boolean": lambda values: values.integers != 0,
+    "time": _times,
 }
 
 
@@ -28,7 +52,10 @@ def called(function: Function, arguments: Sequence[Values | Scalar], size: int) 
     """The values of a function on ``size`` rows; an argument is a column or, on every row, a plain value."""
     parameters = function.parameters_of(len(arguments))
     assert parameters is not None
-    assert function.column is not None
+    if function.column is None:
+        return _OPERATORS[function.name](
+            [one if isinstance(one, Values) else Values.of_constant(one, size) for one in arguments]
+        )
     given = [
         (parameter, argument if parameter.fault or isinstance(argument, Values) else Values.of_constant(argument, size))
         for parameter, argument in zip(parameters, arguments, strict=True)

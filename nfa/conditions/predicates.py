@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nfa.conditions.calls import called
 from nfa.conditions.lookups import looked_up, lookups_of
 from nfa.conditions.residuals import event_of, split_condition, without_alias
-from nfa.conditions.values import Values, all_of, any_of, calculated, compared, first_known, likened, negated
+from nfa.conditions.values import Values, all_of, any_of, calculated, compared, likened, negated
 from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
@@ -37,8 +37,9 @@ from nfa.syntax import (
     Path,
     operands_of,
 )
-from streams import EventBatch, column_of
+from streams import EventBatch, column_of, inner_value
 
+_COALESCE = "coalesce"  # no column: saved states of earlier releases have its arguments
 ALWAYS = 0  # row of the condition that is true for every event
 
 Source: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or another value of an event
@@ -182,11 +183,9 @@ def read_paths(items: Sequence[Any], path: Path) -> list[Any]:
 
 
 def read_path(item: Any, path: Path) -> Any:
-    """Value at a path within nested objects; None if the path does not exist."""
+    """Value at a path within nested objects and lists; None if the path does not exist."""
     for name in path:
-        if not isinstance(item, dict):
-            return None
-        item = item.get(name)
+        item = item.get(name) if isinstance(item, dict) else inner_value(item, name)
     return item
 
 
@@ -214,7 +213,12 @@ def sources_of(expression: Expression) -> Iterator[Source]:
 def leaf_of(expression: Expression) -> Leaf | None:
     """The column that an expression is: stored values, or a function of one event's values; None for others."""
     source = source_of(expression)
-    if source is None and isinstance(expression, Call) and expression.name in FUNCTIONS:
+    if (
+        source is None
+        and isinstance(expression, Call)
+        and expression.name in FUNCTIONS
+        and expression.name != _COALESCE
+    ):
         aliases = event_of(expression)
         return cast(Call, without_alias(expression, aliases[0])) if aliases else None
     return source
@@ -270,8 +274,6 @@ def _changed(expression: IsNull | Not | Negative | Like, operand: Values) -> Val
 
 
 def _called(call: Call, columns: Columns, size: int) -> Values:
-    if call.name == "coalesce":
-        return first_known([evaluate(argument, columns, size) for argument in call.arguments])
     source = source_of(call)
     if source is not None:
         return columns[source]

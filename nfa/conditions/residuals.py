@@ -84,10 +84,14 @@ def without_alias(expression: Expression, alias: str | None) -> Expression:
 
 
 def conjuncts_of(expression: Expression) -> Iterator[Expression]:
-    """The conjuncts of a condition."""
+    """The conjuncts of a condition; BETWEEN is two."""
     if isinstance(expression, Both):
         for operand in expression.operands:
             yield from conjuncts_of(operand)
+    elif isinstance(expression, Call) and expression.name == "between":
+        value, low, high = expression.arguments
+        yield Comparison(">=", value, low)
+        yield Comparison("<=", value, high)
     else:
         yield expression
 

@@ -266,6 +266,17 @@ def first_known(operands: Sequence[Values]) -> Values:
     return first
 
 
+def chosen(condition: Values, value: Values, otherwise: Values) -> Values:
+    """On each row the value if the condition is true; the other one if it is false or null."""
+    is_true = condition.is_true
+    return Values(
+        np.where(is_true, value.kinds, otherwise.kinds),
+        np.where(is_true, value.integers, otherwise.integers),
+        np.where(is_true, value.floats, otherwise.floats),
+        np.where(is_true, value.texts, otherwise.texts),
+    )
+
+
 def likened(operand: Values, pattern: str) -> Values:
     """The result of ``LIKE``: whether each text matches the pattern; null for values that are not texts."""
     resembles = like_test(pattern)

@@ -34,13 +34,16 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function whose arguments come from one event; null if an argument is null.
+    """A function of values; null if an argument is null, or is of another kind than its parameter.
 
     Attributes:
         optional: The number of parameters, from the last one backwards, that may be left out.
         is_repeated: Whether the last parameter may be given several times.
         column: The results for rows without nulls. It takes one column per argument: a list of texts, float64, bool, or
-            int64 microseconds for times; and constants as they are. None: an operator on values that may be null.
+            int64 microseconds for times, or a list of microseconds and texts; and constants as they are. None: an
+            operator on values that may be null.
+        spans_events: Whether, in conditions between steps, its arguments may be of several events
+            (``nfa.kernels.conditions`` computes it too).
         summary: One sentence for the documentation.
         examples: Expressions and their values, as texts of the language.
     """
@@ -51,6 +54,7 @@ class Function:
     is_repeated: bool = False
     result: Kind
     column: Callable[..., Result] | None
+    spans_events: bool = False
     summary: str
     examples: tuple[tuple[str, str], ...] = ()
 

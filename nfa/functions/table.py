@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nfa.functions import lookups, texts
+from nfa.functions import choices, lookups, numbers, texts, times
 from nfa.functions.function import Function
 
-FUNCTIONS: Mapping[str, Function] = {one.name: one for one in (*texts.FUNCTIONS, *lookups.FUNCTIONS)}
+FUNCTIONS: Mapping[str, Function] = {
+    one.name: one
+    for module in (texts, numbers, times, choices, lookups)
+    for one in module.FUNCTIONS
+}

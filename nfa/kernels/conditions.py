@@ -16,6 +16,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.kernels.functions import number_of
+from nfa.kernels.likeness import resembles
 from streams.kernels.compiling import inlined, routine
 
 Int: TypeAlias = int | np.int32 | np.int64
@@ -61,15 +63,15 @@ COMPARE = 13  # sign
 CALCULATE = 14  # sign
 AND = 15
 OR = 16
+# Functions: of the topmost values, as many as the last operand says.
+APPLY = 17  # function, number of arguments
 
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
 PLUS, MINUS, TIMES, OVER = range(4)
 COUNT, SUM, AVG, MIN, MAX, FIRST, LAST = range(7)
 
-# Tokens of LIKE besides bytes, and a link that is not a token: compare again from the next character of the text on.
-ANY_CHARACTER = 256
-ANY_TEXT = 257
-AGAIN = -2
+# Functions besides those of numbers (``nfa.kernels.functions``), which have other numbers.
+CHOOSE, BETWEEN = 100, 101
 
 INCOMPARABLE = 2  # beside -1, 0 and 1
 
@@ -356,6 +358,9 @@ def operate(
             put_truth(kinds, values, top, TRUE if is_like else FALSE)
         else:
             kinds[top] = NULL
+    elif operation == APPLY:
+        top -= code[place + 2] - 1
+        apply(code[place + 1], code[place + 2], kinds, values, floats, top, offsets, data)
     else:
         top -= 1
         combine(operation, code[place + 1], kinds, values, floats, top, offsets, data)
@@ -408,6 +413,28 @@ def combine(
         elif UNKNOWN not in (left, right):
             truth = TRUE - decisive
         put_truth(kinds, values, top, truth)
+
+
+@inlined
+def apply(
+    function: Int, count: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
+) -> None:
+    """Apply a function to the values from ``top`` on; the result is at ``top``."""
+    if function == CHOOSE:
+        copy(kinds, values, top + 1 if truth_at(kinds, values, top) == TRUE else top + 2, top)
+        return
+    if function == BETWEEN:
+        low = compared(np.int64(AT_LEAST), kinds, values, floats, top, top + 1, offsets, data)
+        high = compared(np.int64(AT_MOST), kinds, values, floats, top, top + 2, offsets, data)
+        put_truth(kinds, values, top, FALSE if FALSE in (low, high) else max(low, high))
+        return
+    for place in range(top, top + count):
+        if kinds[place] != INTEGER and kinds[place] != FLOAT:
+            kinds[top] = NULL
+            return
+        floats[place] = number_at(kinds, values, floats, place)
+        kinds[place] = FLOAT
+    put_number(kinds, floats, top, number_of(function, floats, top, count))
 
 
 @inlined
@@ -507,52 +534,6 @@ def search(
         if equality == UNKNOWN:
             truth = UNKNOWN
     put_truth(kinds, values, top, truth)
-
-
-@inlined
-def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
-    """Whether a text, ``data[start:end]``, matches the tokens of a LIKE, which are followed by their links.
-
-    Time is linear in the text; for segments with ``_`` that are searched for, in the text times the segment.
-    """
-    at, token = start, np.int64(0)
-    retry, wildcard = start, np.int64(NIL)
-    links = tokens + size
-    while at < end:
-        values[WORK] += 1
-        wanted = code[tokens + token] if token < size else np.int64(NIL)
-        if wanted == ANY_TEXT:
-            wildcard, retry = token, at
-            token += 1
-            if token == size:
-                return True
-        elif wanted == ANY_CHARACTER:
-            at = after_character(data, at, end)
-            token += 1
-        elif wanted == np.int64(data[at]):
-            at += 1
-            token += 1
-        elif wildcard == NIL:
-            return False
-        elif code[links + token] == AGAIN:
-            retry = after_character(data, retry, end)
-            at, token = retry, wildcard + 1
-        elif code[links + token] == NIL:
-            at += 1
-        else:
-            token = code[links + token]
-    while token < size and code[tokens + token] == ANY_TEXT:
-        token += 1
-    return bool(token == size)
-
-
-@inlined
-def after_character(data: Bytes, at: Int, end: Int) -> Int:
-    """Position of the next character of a UTF-8 text."""
-    at += 1
-    while at < end and (data[at] & 0xC0) == 0x80:
-        at += 1
-    return at
 
 
 @inlined

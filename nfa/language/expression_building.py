@@ -29,7 +29,7 @@ from nfa.syntax import (
     Path,
     Position,
 )
-from streams import NAMED_UNITS_US
+from streams import NAMED_UNITS_US, is_element
 
 Branch: TypeAlias = Tree[Token]
 
@@ -69,13 +69,24 @@ def build_duration(tree: Branch) -> int:
 
 def build_path(tree: Branch) -> Path:
     """The names of a path."""
-    return tuple(build_name(name) for name in trees_of(tree))
+    return tuple(build_name(name) if name.data == "name" else _element(name) for name in trees_of(tree))
 
 
 def build_name(tree: Branch) -> str:
     """A name without its quotes."""
     (token,) = tokens_of(tree)
     return token[1:-1] if token.type == "QUOTED" else str(token)
+
+
+def _element(tree: Branch) -> str:
+    """The name of an element of a list: its place from 0 or, negative, from the end."""
+    (token,) = tokens_of(tree)
+    name = f"[{int(token) * (1 if tree.data == 'element' else -1)}]" if len(token) <= _MAX_DIGITS else ""
+    if not is_element(name):
+        raise PatternRefused(
+            "syntax", f"{_shortened(token)} is no place in a list; write for example [0] or [-1]", position_of(tree)
+        )
+    return name
 
 
 def position_of(tree: Branch) -> Position:
@@ -186,6 +197,20 @@ def _table_name(path: Branch) -> Literal:
     return Literal(".".join(build_path(path)))
 
 
+def _in_range(tree: Branch) -> Call:
+    return Call("between", _parts(tree), position_of(tree))
+
+
+def _case(tree: Branch) -> Expression:
+    """A CASE as nested calls of ``if``."""
+    branches = trees_of(tree)
+    whens = [branch for branch in branches if branch.data == "when"]
+    result: Expression = Literal(None) if len(whens) == len(branches) else build_expression(branches[-1])
+    for when in reversed(whens):
+        result = Call("if", (*_parts(when), result), position_of(when))
+    return result
+
+
 def _text(token: Token) -> str:
     return token[1:-1].replace("''", "'")
 
@@ -203,6 +228,9 @@ _BUILDERS: Mapping[str, Callable[[Branch], Expression]] = {
     "is_not_null": lambda tree: Not(IsNull(_only(tree))),
     "in_list": _in_list,
     "not_in_list": lambda tree: Not(_in_list(tree)),
+    "in_range": _in_range,
+    "not_in_range": lambda tree: Not(_in_range(tree)),
+    "case": _case,
     "like": _like,
     "not_like": lambda tree: Not(_like(tree)),
     "negative": _negative,

@@ -19,6 +19,7 @@ from nfa.syntax import (
     Negative,
     Not,
 )
+from streams import is_element
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(8)
 _ADDITIVE = ("+", "-")
@@ -55,7 +56,7 @@ def _written(expression: Expression) -> tuple[str, int]:
             return text, _UNARY if text.startswith("-") else _PRIMARY
         case Attribute():
             return _reference(expression), _PRIMARY
-        case Call():
+        case Call() if expression.name != "between":
             return _call(expression)
         case Negative():
             return _negative(expression), _UNARY
@@ -73,7 +74,7 @@ def _written(expression: Expression) -> tuple[str, int]:
             return _tested(expression, ""), _COMPARISON
 
 
-def _tested(expression: Comparison | IsNull | InList | Like, negation: str) -> str:
+def _tested(expression: Comparison | IsNull | InList | Like | Call, negation: str) -> str:
     match expression:
         case Comparison():
             left, right = _at_least(_SUM, expression.left), _at_least(_SUM, expression.right)
@@ -83,6 +84,9 @@ def _tested(expression: Comparison | IsNull | InList | Like, negation: str) -> s
         case InList():
             values = ", ".join(map(describe_literal, expression.values))
             return f"{_at_least(_SUM, expression.operand)} {negation}IN ({values})"
+        case Call():
+            value, low, high = (_at_least(_SUM, argument) for argument in expression.arguments)
+            return f"{value} {negation}BETWEEN {low} AND {high}"
         case Like():
             pattern = describe_literal(Literal(expression.pattern))
             return f"{_at_least(_SUM, expression.operand)} {negation}LIKE {pattern}"
@@ -90,7 +94,7 @@ def _tested(expression: Comparison | IsNull | InList | Like, negation: str) -> s
 
 def _inverse(expression: Not) -> tuple[str, int]:
     operand = expression.operand
-    if isinstance(operand, IsNull | InList | Like):
+    if isinstance(operand, IsNull | InList | Like) or (isinstance(operand, Call) and operand.name == "between"):
         return _tested(operand, "NOT "), _COMPARISON
     return f"NOT {_at_least(_NOT, operand)}", _NOT
 
@@ -126,7 +130,7 @@ def _reference(attribute: Attribute) -> str:
     if attribute.path == ("key",):
         return "`key`" if attribute.of is None else f"{quoted(attribute.of, CONDITION_WORDS)}.`key`"
     first, *rest = attribute.path if attribute.of is None else (attribute.of, *attribute.path)
-    return ".".join([quoted(first, CONDITION_WORDS), *map(quoted, rest)])
+    return quoted(first, CONDITION_WORDS) + "".join(one if is_element(one) else f".{quoted(one)}" for one in rest)
 
 
 def _at_least(level: int, expression: Expression) -> str:

@@ -59,8 +59,7 @@ def kind_of(expression: Expression) -> Kind:
         case Arithmetic() | Negative():
             return "number"
         case Call():
-            function = FUNCTIONS.get(expression.name)
-            return _OF_CALLS.get(expression.name, "any") if function is None else function.result
+            return _of_call(expression)
         case _:
             return "boolean"
 
@@ -70,10 +69,12 @@ def check_kinds(expression: Expression) -> None:
     match expression:
         case Call() if expression.name in FUNCTIONS:
             _check_arguments(expression, FUNCTIONS[expression.name])
+            if expression.name == "between":
+                _check_comparison(expression.arguments)
         case Comparison():
-            _check_comparison(expression, [expression.left, expression.right])
+            _check_comparison([expression.left, expression.right])
         case InList():
-            _check_comparison(expression, [expression.operand, *expression.values])
+            _check_comparison([expression.operand, *expression.values])
         case Arithmetic() | Negative() | Both() | Either() | Not() | Like():
             wanted: Kind = "text" if isinstance(expression, Like) else kind_of(expression)
             for operand in operands_of(expression):
@@ -90,7 +91,7 @@ def check_kinds(expression: Expression) -> None:
 def check_events(condition: Expression, own: str | None) -> None:
     """Refuse, in a condition between steps, a function whose arguments are of several events."""
     for call in calls_of(condition if own is None else without_alias(condition, own)):
-        if call.name in FUNCTIONS and event_of(call) is None:
+        if call.name in FUNCTIONS and not FUNCTIONS[call.name].spans_events and event_of(call) is None:
             _refuse(
                 f"the arguments of {describe_expression(call)} are of several events; between steps, compare what "
                 "functions of each event give, or return the value in RETURN",
@@ -123,7 +124,7 @@ def _check_arguments(call: Call, function: Function) -> None:
                 _refuse(f"{parameter.name} of {function.name} is {describe_expression(argument)}: {fault}", position)
 
 
-def _check_comparison(expression: Comparison | InList, sides: Sequence[Expression]) -> None:
+def _check_comparison(sides: Sequence[Expression]) -> None:
     """Refuse a comparison of a function's result with a value of another kind, which is always null."""
     first = next((side for side in sides if isinstance(side, Call) and side.name in FUNCTIONS), None)
     if first is None or kind_of(first) == "any":
@@ -135,6 +136,13 @@ def _check_comparison(expression: Comparison | InList, sides: Sequence[Expressio
                 f"{_WORDS[kind_of(side)]}: comparing them is always null; compare values of one kind",
                 first.position,
             )
+
+
+def _of_call(call: Call) -> Kind:
+    if call.name in ("if", "coalesce"):
+        found = {kind_of(one) for one in call.arguments[call.name == "if" :] if one != Literal(None)}
+        return found.pop() if len(found) == 1 else "any"
+    return FUNCTIONS[call.name].result if call.name in FUNCTIONS else _OF_CALLS.get(call.name, "any")
 
 
 def _of_constant(literal: Literal) -> Kind:

@@ -15,6 +15,7 @@ MAX_DURATION_US = 2**62
 MAX_LIMIT = 1_000_000_000  # n of LIMIT n
 
 _TOKENS = re.compile(r"--[^\n]*|'[^']*'?|`[^`]*`?|\w+|[^\w\s]")
+_CASE = re.compile(r"\bCASE\b", re.IGNORECASE)
 _DEEPER = frozenset(["+", "-", "*", "/", "NOT"])
 _FRESH = frozenset([",", "AND", "OR"])
 
@@ -25,7 +26,7 @@ def check_text(text: str) -> None:
         raise PatternRefused("too-large", f"the text has {len(text)} characters; at most {MAX_TEXT} are read", NOWHERE)
     # Signs of each open bracket: the current operand is below all of them.
     open_signs = [0]
-    depth = 0
+    depth, has_case = 0, _CASE.search(text) is not None
     for match in _TOKENS.finditer(text):
         token = match.group().upper()
         if token in ("(", "["):
@@ -36,13 +37,15 @@ def check_text(text: str) -> None:
         elif token in _DEEPER:
             open_signs[-1] += 1
             depth += 1
+        elif token == "WHEN":  # of a CASE, which is as deep as it has branches
+            depth += has_case
         elif token in _FRESH:
             depth -= open_signs[-1]
             open_signs[-1] = 0
         if depth > MAX_DEPTH:
             raise PatternRefused(
                 "too-large",
-                f"brackets, NOT and arithmetic nest deeper than {MAX_DEPTH}; use fewer, or two patterns",
+                f"brackets, NOT, arithmetic and CASE nest deeper than {MAX_DEPTH}; use fewer, or two patterns",
                 position_at(text, match.start()),
             )
 

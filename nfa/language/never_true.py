@@ -90,10 +90,9 @@ def _of_call(call: Call) -> Kinds:
         return _SOME
     if call.name in OF_EVENT:
         return _NUMBER
-    if call.name in FUNCTIONS:
-        return _NULL if any(_kinds(argument) == _NULL for argument in call.arguments) else _ANY
     if call.name != "coalesce":
-        return _ANY
+        is_strict = call.name in FUNCTIONS and FUNCTIONS[call.name].column is not None
+        return _NULL if is_strict and any(_kinds(argument) == _NULL for argument in call.arguments) else _ANY
     found: Kinds = frozenset()
     for argument in call.arguments:
         kinds = _kinds(argument)

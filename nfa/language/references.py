@@ -32,7 +32,7 @@ from nfa.syntax import (
 )
 from streams import did_you_mean
 
-FUNCTIONS = (*AGGREGATES, *OF_EVENT, "prev", "coalesce", *OF_VALUES)
+FUNCTIONS = (*AGGREGATES, *OF_EVENT, "prev", *OF_VALUES)
 
 _Within: TypeAlias = OneOf["aggregate", "prev", None]
 
@@ -191,7 +191,7 @@ def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
         _check_of_event(call, scope, within)
     elif call.name == "prev":
         _check_prev(call, scope, within)
-    elif call.name == "coalesce" or call.name in OF_VALUES:
+    elif call.name in OF_VALUES:
         for argument in call.arguments:
             _check(argument, scope, within)
     else:

@@ -440,7 +440,7 @@ def test_a_compaction_of_texts_keeps_programs_right():
         (Call("prev", (B_V,)), scope_of("o")),
         (Call("prev", (V,)), scope_of(None)),
         (Call("sum", (V,)), scope_of(None)),
-        (Call("sqrt", (V,)), scope_of("o")),
+        (Call("median", (V,)), scope_of("o")),
         (B_V, ConditionScope(own="o", atoms={"b": 1 << 64})),
     ],
 )

@@ -7,7 +7,17 @@ from importlib.resources import files
 
 import pytest
 
-from nfa import FUNCTIONS, Matcher, PatternRefused, columns_of_events, match_order
+from nfa import (
+    FUNCTIONS,
+    Matcher,
+    PatternRefused,
+    columns_of_events,
+    describe_pattern,
+    match_order,
+    parse_pattern,
+    pattern_from_json,
+    pattern_to_json,
+)
 from nfa import parse_event_expression as parsed
 from nfa.language.references import FUNCTIONS as NAMES
 from nfa.worked_examples import examples_in
@@ -82,3 +92,66 @@ def test_splits_into_batches_change_nothing(text, trace, number):
         found.append(sorted((match for output in outputs for match in output.matches()), key=match_order))
     assert [match.bindings for match in found[0]] == [match.bindings for match in found[1]]
     assert len(found[0]) == number
+
+
+PATHS = [
+    ("items[0].price", [10, None, None, 7]),
+    ("items[-1].price + 1", [21.0, None, None, None]),
+    ("length(items[1].tags[0])", [3, None, None, None]),
+    ("items.`[0]`.price", [10, None, None, 7]),
+    ("items[2] IS NULL", [True, True, True, True]),
+]
+ROWS = [
+    {"items": [{"price": 10}, {"price": 20, "tags": ["abc"]}]},
+    {"items": []},
+    {"items": 5},
+    {"items": {"[0]": {"price": 7}}},
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), PATHS)
+def test_paths_into_lists(text, wanted):
+    assert values(text, *ROWS) == wanted
+    pattern = parse_pattern(f"PATTERN p EVENT A a [({text}) = 3] RETURN a.items[1].price AS price")
+    assert parse_pattern(describe_pattern(pattern)) == pattern
+    assert pattern_from_json(pattern_to_json(pattern)) == pattern
+
+
+@pytest.mark.parametrize("text", ["items[9999999999]", "items[-9999999999]"])
+def test_places_that_no_list_has_are_refused(text):
+    with pytest.raises(PatternRefused, match="is no place in a list"):
+        parse_pattern(f"PATTERN p EVENT A a [{text} > 3]")
+
+
+TEXTS = [
+    ("v between 1 and 2 OR NOT v BETWEEN 3 AND w + 1", "v BETWEEN 1 AND 2 OR v NOT BETWEEN 3 AND w + 1"),
+    ("CASE WHEN v > 1 THEN 'a' WHEN w THEN 'b' ELSE 'c' END = 'a'", "if(v > 1, 'a', if(w, 'b', 'c')) = 'a'"),
+    ("case when v = 1 then w END", "if(v = 1, w, NULL)"),
+    ("case = 'x' AND `when` = 1 AND end > 2 AND else < 3", "case = 'x' AND when = 1 AND end > 2 AND else < 3"),
+    ("lower = 'x' AND LOWER(lower) = 'x'", "lower = 'x' AND lower(lower) = 'x'"),
+]
+
+
+@pytest.mark.parametrize(("text", "written"), TEXTS)
+def test_texts_and_documents_read_back(text, written):
+    pattern = parse_pattern(f"PATTERN p EVENT A a [{text}]")
+    assert written in describe_pattern(pattern)
+    assert parse_pattern(describe_pattern(pattern)) == pattern
+    assert pattern_from_json(pattern_to_json(pattern)) == pattern
+
+
+def test_a_case_with_very_many_branches_is_refused():
+    deep = "CASE WHEN v > 1 THEN " * 60 + "1" + " END" * 60
+    for text in (deep, "CASE " + "WHEN v = 1 THEN 2 " * 60 + "END"):
+        with pytest.raises(PatternRefused, match="nest deeper than 50"):
+            parse_pattern(f"PATTERN p EVENT A a [{text} = 1]")
+
+
+def test_the_index_takes_between_and_functions():
+    matcher = Matcher()
+    names = [f"c{number}" for number in range(20)]
+    for name in names:
+        matcher.add_pattern(f"PATTERN {name} EVENT A a [lower(v) = '{name}']")
+    (event,) = next(examples_in('e | A | A1:"C7" | -')).events
+    (match,) = matcher.process(EventBatch.from_events([event])).matches()
+    assert match.pattern == "c7"

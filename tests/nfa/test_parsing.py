@@ -273,7 +273,7 @@ def test_a_constant_keeps_its_kind() -> None:
             "line 2, column 15: the text ends; expected ')', '*', '+', ',', '.', '?', '[', '{'",
         ),
         ("PATTERN p EVENT SEQ(A,, B)", "column 23: unexpected ','; expected '_', ANY, NEXT or STRICT, NOT, SEQ("),
-        ("PATTERN p EVENT A [v >]", "unexpected ']'; expected '(', '-', FALSE, NULL"),
+        ("PATTERN p EVENT A [v >]", "unexpected ']'; expected '(', '-', CASE, FALSE, NULL"),
         ("PATTERN p EVENT A [v = 'x]", 'column 24: unexpected "\'"; expected'),
         ('PATTERN p EVENT A [v = "x"]', "(write a text in single quotes, a name in back quotes)"),
         ("PATTERN p EVENT A [v == 1]", "(equal is one =)"),

@@ -42,7 +42,7 @@ REFUSALS = [
     ("A a [time(v) > 3]", "unknown-alias", 11, "write one of a"),
     ("A a RETURN count(v)", "unknown-alias", 18, "write one of a, a dot"),
     ("A a SELECT SKIP TO FIRST b", "unknown-alias", 5, "b is not an alias of a step; skip to one of a"),
-    ("A a [median(v) > 3]", "unknown-function", 6, "use one of avg, cidr, coalesce, concat"),
+    ("A a [median(v) > 3]", "unknown-function", 6, "use one of abs, avg, between, ceil"),
     ("SEQ(A a [v > b.v], B b)", "not-yet-bound", 14, "move the condition to b or to WHERE"),
     ("AND(A a, B b [v > a.v])", "not-yet-bound", 19, "which is not bound before this step"),
     ("OR(A a, B b [v > a.v])", "not-yet-bound", 18, "move the condition to a or to WHERE"),
@@ -116,7 +116,7 @@ REFUSALS = [
     (f"SEQ({', '.join(f'A a{n}' for n in range(64))}, NOT N)", "too-large", 447, "more than 64 steps"),
     ("SEQ(" * 51 + "A" + ")" * 51, "too-large", 204, "nest deeper than 50"),
     ("A [" + "NOT " * 50 + "v]", "too-large", 200, "use fewer"),
-    ("A [v = 1" + " + 1" * 50 + "]", "too-large", 206, "arithmetic nest deeper than 50"),
+    ("A [v = 1" + " + 1" * 50 + "]", "too-large", 206, "arithmetic and CASE nest deeper than 50"),
     ("A [v = " + "- " * 50 + "1]", "too-large", 106, "nest deeper than 50"),
 ]
 

@@ -1,0 +1,95 @@
+"""Functions of numbers in conditions between steps, equal to those of ``nfa.functions.numbers``."""
+
+from __future__ import annotations
+
+from math import asin, copysign, cos, isfinite, log, nan, radians, sin, sqrt
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.kernels.compiling import inlined
+
+Int: TypeAlias = int | np.int32 | np.int64
+Floats: TypeAlias = NDArray[np.float64]
+
+ABS, FLOOR, CEIL, SQRT, LN, ROUND, POW, MOD, DISTANCE, LEAST, GREATEST = range(11)
+
+EARTH_KM = 6371.0088
+MOST_EXPONENT = 710.0  # of e in a float64, rounded up
+
+
+@inlined
+def number_of(function: Int, numbers: Floats, first: Int, count: Int) -> float:
+    """The value of a function of ``count`` numbers from place ``first`` on; not finite: null."""
+    x = float(numbers[first])
+    if function >= LEAST:
+        for place in range(first + 1, first + count):
+            other = float(numbers[place])
+            x = min(x, other) if function == LEAST else max(x, other)
+        return x
+    y = float(numbers[first + 1]) if count > 1 else 0.0
+    if function == ROUND:
+        return rounded(x, y)
+    if function == POW:
+        return power(x, y)
+    if function == MOD:
+        return float(np.fmod(x, y)) if y != 0.0 else nan
+    if function == DISTANCE:
+        return distance(x, y, float(numbers[first + 2]), float(numbers[first + 3]))
+    return of_one(function, x)
+
+
+@inlined
+def of_one(function: Int, x: float) -> float:
+    """The value of a function of one number."""
+    if function == ABS:
+        return abs(x)
+    if function == FLOOR:
+        return float(np.floor(x))
+    if function == CEIL:
+        return float(np.ceil(x))
+    if function == SQRT:
+        return sqrt(x) if x >= 0.0 else nan
+    return log(x) if x > 0.0 else nan
+
+
+@inlined
+def rounded(x: float, digits: float) -> float:
+    """The nearest number with some digits after the point; halves away from zero."""
+    scale = float(10.0 ** abs(digits))
+    scaled = x * scale if digits >= 0.0 else x / scale
+    if not isfinite(scaled):
+        return x
+    whole = float(np.trunc(scaled))
+    if abs(scaled - whole) >= 0.5:
+        whole += copysign(1.0, scaled)
+    return whole / scale if digits >= 0.0 else whole * scale
+
+
+@inlined
+def power(x: float, y: float) -> float:
+    """``x`` to the power of ``y``; NaN where that is no finite real number."""
+    if x == 0.0:
+        return 1.0 if y == 0.0 else 0.0 if y > 0.0 else nan
+    is_odd = False
+    if x < 0.0:
+        if y != np.floor(y):
+            return nan
+        is_odd = np.fmod(y, 2.0) != 0.0
+    if y * log(abs(x)) > MOST_EXPONENT:
+        return nan
+    result = float(abs(x) ** y)
+    return -result if is_odd else result
+
+
+@inlined
+def distance(lat: float, lon: float, other_lat: float, other_lon: float) -> float:
+    """Kilometres between two places, by the haversine formula; NaN if one of them does not exist."""
+    if abs(lat) > 90.0 or abs(other_lat) > 90.0 or abs(lon) > 180.0 or abs(other_lon) > 180.0:
+        return nan
+    one, other = radians(lat), radians(other_lat)
+    across = sin(radians(other_lon - lon) / 2.0)
+    along = sin((other - one) / 2.0)
+    root = sqrt(along * along + cos(one) * cos(other) * across * across)
+    return 2.0 * EARTH_KM * asin(min(1.0, root))

@@ -1,0 +1,67 @@
+"""LIKE in conditions between steps: a pattern as tokens with links, in time linear in the text."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.kernels.compiling import inlined
+
+Int: TypeAlias = int | np.int32 | np.int64
+Words: TypeAlias = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+NIL = -1
+
+# Tokens besides bytes, and a link that is not a token: compare again from the next character of the text on.
+ANY_CHARACTER = 256
+ANY_TEXT = 257
+AGAIN = -2
+
+
+@inlined
+def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
+    """Whether a text, ``data[start:end]``, matches the tokens of a LIKE, which are followed by their links.
+
+    Time is linear in the text; for segments with ``_`` that are searched for, in the text times the segment.
+    """
+    at, token = start, np.int64(0)
+    retry, wildcard = start, np.int64(NIL)
+    links = tokens + size
+    while at < end:
+        values[-1] += 1
+        wanted = code[tokens + token] if token < size else np.int64(NIL)
+        if wanted == ANY_TEXT:
+            wildcard, retry = token, at
+            token += 1
+            if token == size:
+                return True
+        elif wanted == ANY_CHARACTER:
+            at = after_character(data, at, end)
+            token += 1
+        elif wanted == np.int64(data[at]):
+            at += 1
+            token += 1
+        elif wildcard == NIL:
+            return False
+        elif code[links + token] == AGAIN:
+            retry = after_character(data, retry, end)
+            at, token = retry, wildcard + 1
+        elif code[links + token] == NIL:
+            at += 1
+        else:
+            token = code[links + token]
+    while token < size and code[tokens + token] == ANY_TEXT:
+        token += 1
+    return bool(token == size)
+
+
+@inlined
+def after_character(data: Bytes, at: Int, end: Int) -> Int:
+    """Position of the next character of a UTF-8 text."""
+    at += 1
+    while at < end and (data[at] & 0xC0) == 0x80:
+        at += 1
+    return at
