@@ -23,6 +23,7 @@ from nfa.syntax import (
     Both,
     Call,
     Comparison,
+    Each,
     Either,
     Expression,
     InList,
@@ -92,6 +93,12 @@ def _check_calls(expression: Expression) -> None:
             raise PatternRefused(
                 "aggregate",
                 f"{call.name} reads several events, and a combination has one of each alias; compare its attributes",
+                call.position,
+            )
+        if isinstance(call.arguments[-1], Each):
+            raise PatternRefused(
+                "function",
+                f"{call.name} reads a list, and a combination has single values; compare elements, as in items[0]",
                 call.position,
             )
         if call.name == "key":

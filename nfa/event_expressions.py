@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, leaves_of, sources_of
+from nfa.conditions.residuals import without_alias
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
@@ -67,9 +68,7 @@ class EventExpression:
     def holds_of(self, columns: Mapping[str, Sequence[Any]], size: int) -> Sequence[bool]:
         """Whether the value is true for each of ``size`` rows of plain JSON values, by name in place of events."""
         read: dict[Leaf, Values] = {
-            leaf: Values.of(columns[".".join(leaf)])
-            for leaf in sources_of(self._expression)
-            if not isinstance(leaf, str)
+            leaf: Values.of(columns[".".join(leaf)]) for leaf in sources_of(self._expression) if isinstance(leaf, tuple)
         }
         found: list[bool] = evaluate(self._expression, read, size).is_true.tolist()
         return found
@@ -99,7 +98,7 @@ def parse_event_expression(text: str) -> EventExpression:
                 "aggregate", f"{call.name} reads several events, but this expression is over one", call.position
             )
     check_references(expression, scope)
-    return EventExpression(expression)
+    return EventExpression(without_alias(expression, _OWN))
 
 
 def columns_of_events(batch: EventBatch) -> BatchColumns:

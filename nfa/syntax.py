@@ -47,6 +47,17 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Each(Literal):
+    """The last argument of a function of a list: an expression over each element, whose names are its members.
+
+    To everything else it is a constant: it reads no event.
+    """
+
+    value: Scalar = field(default="", init=False)
+    inner: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute:
     """An attribute of an event, by path.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nfa.conditions.calls import called
 from nfa.conditions.lookups import looked_up, lookups_of
 from nfa.conditions.residuals import event_of, split_condition, without_alias
-from nfa.conditions.values import Values, all_of, any_of, calculated, compared, likened, negated
+from nfa.conditions.values import Values, all_of, any_of, calculated, compared, likened, negated, of_floats
 from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
@@ -26,6 +26,7 @@ from nfa.syntax import (
     Both,
     Call,
     Comparison,
+    Each,
     Either,
     Expression,
     InList,
@@ -42,8 +43,16 @@ from streams import EventBatch, column_of, inner_value
 _COALESCE = "coalesce"  # no column: saved states of earlier releases have its arguments
 ALWAYS = 0  # row of the condition that is true for every event
 
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """A column of lists, by path."""
+
+    path: Path
+
+
 Source: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or another value of an event
-Leaf: TypeAlias = Source | Call  # a column of events: stored values, or a function of them, without alias
+Leaf: TypeAlias = Source | Elements | Call  # a column: stored values, lists, or a function of them without alias
 Columns: TypeAlias = Mapping[Leaf, Values]
 Types: TypeAlias = tuple[str, ...]
 
@@ -121,7 +130,9 @@ class BatchColumns:
         for leaf in {*leaves, *(source for call in computed for source in sources_of(call))}:
             if isinstance(leaf, Call):
                 continue
-            if isinstance(leaf, str):
+            if isinstance(leaf, Elements):
+                found[leaf] = Values.of_lists(read_paths(self._parsed(rows), leaf.path))
+            elif isinstance(leaf, str):
                 found[leaf] = self._read_own(rows, leaf)
             elif leaf in attributes:
                 found[leaf] = Values.of_arrow(attributes[leaf].take(column_of(rows)))
@@ -200,11 +211,13 @@ def source_of(expression: Expression) -> Source | None:
             return None
 
 
-def sources_of(expression: Expression) -> Iterator[Source]:
+def sources_of(expression: Expression) -> Iterator[Source | Elements]:
     """All columns of stored values that an expression reads, with repeats."""
     source = source_of(expression)
     if source is not None:
         yield source
+    elif isinstance(expression, Call) and isinstance(expression.arguments[-1], Each):
+        yield elements_of(expression)
     else:
         for operand in operands_of(expression):
             yield from sources_of(operand)
@@ -283,8 +296,43 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
         return columns[call]
     if call.name in LOOKUPS:  # no table is read here
         return Values.of_constant(None, size)
+    if isinstance(call.arguments[-1], Each):
+        lists = columns.get(elements_of(call))
+        return over_lists(call, [None] * size if lists is None else lists.texts.tolist())
     arguments = [one.value if isinstance(one, Literal) else evaluate(one, columns, size) for one in call.arguments]
     return called(FUNCTIONS[call.name], arguments, size)
+
+
+def elements_of(call: Call) -> Elements:
+    """The lists that a function of lists reads."""
+    return Elements(cast(Attribute, call.arguments[0]).path)
+
+
+def over_lists(call: Call, lists: Sequence[Any]) -> Values:
+    """The values of a function of lists, null for other values; an element that is no object has a member ``value``."""
+    each = cast(Each, call.arguments[-1]).inner
+    is_list = np.array([isinstance(one, list) for one in lists], np.bool_)
+    elements = [
+        item if isinstance(item, dict) else {"value": item} for one in lists if isinstance(one, list) for item in one
+    ]
+    owners = np.repeat(np.arange(len(lists)), [len(one) if isinstance(one, list) else 0 for one in lists])
+    columns: dict[Leaf, Values] = {}
+    for source in sources_of(each):
+        if isinstance(source, Elements):
+            columns[source] = Values.of_lists(read_paths(elements, source.path))
+        elif not isinstance(source, str):
+            columns[source] = Values.of(read_paths(elements, source))
+    found = evaluate(each, columns, len(elements))
+
+    def number_of(rows: NDArray[np.bool_]) -> NDArray[np.intp]:
+        return np.bincount(owners[rows], minlength=len(lists))
+
+    if call.name == "any":
+        is_true, is_unknown = number_of(found.is_true) > 0, number_of(~found.is_true & ~found.is_false) > 0
+        return Values.of_truth(is_true, ~is_list | (~is_true & is_unknown))
+    with np.errstate(all="ignore"):
+        totals = np.bincount(owners, found.floats, minlength=len(lists)).astype(np.float64)
+    return of_floats(totals, (number_of(found.is_number) > 0) & (number_of(~found.is_number & ~found.is_null) == 0))
 
 
 def _sorted_types(atom: Atom) -> Types:

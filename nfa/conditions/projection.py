@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, cast
 
 from nfa.conditions.calls import called_once
 from nfa.conditions.likeness import like_test
 from nfa.conditions.lookups import looked_up_once
-from nfa.conditions.predicates import read_path
+from nfa.conditions.predicates import over_lists, read_path
 from nfa.conditions.values import BOOLEAN, CALCULATE, COMPARE, NULL, classified
 from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.functions.table import FUNCTIONS
@@ -23,6 +23,7 @@ from nfa.syntax import (
     Column,
     Comparison,
     ComparisonOperator,
+    Each,
     Either,
     Expression,
     InList,
@@ -119,6 +120,11 @@ def _called(call: Call, bindings: Bound, tables: Tables | None) -> Scalar:
     if call.name in LOOKUPS:
         newest_us = max(event.time_us for some in bindings.values() for event in some)
         return looked_up_once(call, tables, lambda key: value_in_match(key, bindings, tables), newest_us)
+    if isinstance(call.arguments[-1], Each):
+        owner = cast(Attribute, call.arguments[0])
+        events = bindings.get(_alias_of(owner), ())
+        (value,) = over_lists(call, [read_path(dict(events[-1].data), owner.path) if events else None]).to_list()
+        return value
     if call.name in FUNCTIONS:
         return called_once(
             FUNCTIONS[call.name], [value_in_match(argument, bindings, tables) for argument in call.arguments]

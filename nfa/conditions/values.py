@@ -118,6 +118,13 @@ class Values:
         return cls(np.full(size, TEXT, np.uint8), np.zeros(size, np.int64), np.zeros(size), texts)
 
     @classmethod
+    def of_lists(cls, items: Sequence[Any]) -> Values:
+        """A column of nulls with JSON values in place of texts, for functions of lists."""
+        size = len(items)
+        lists = np.fromiter(items, np.object_, size)
+        return cls(np.full(size, NULL, np.uint8), np.zeros(size, np.int64), np.zeros(size), lists)
+
+    @classmethod
     def of_integers(cls, integers: NDArray[np.int64]) -> Values:
         size = len(integers)
         return cls(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nfa.functions import choices, lookups, numbers, texts, times
+from nfa.functions import choices, lists, lookups, numbers, texts, times
 from nfa.functions.function import Function
 
 FUNCTIONS: Mapping[str, Function] = {
-    one.name: one
-    for module in (texts, numbers, times, choices, lookups)
-    for one in module.FUNCTIONS
+    one.name: one for module in (texts, numbers, times, choices, lists, lookups) for one in module.FUNCTIONS
 }

@@ -18,6 +18,7 @@ from nfa.syntax import (
     Call,
     Comparison,
     ComparisonOperator,
+    Each,
     Either,
     Expression,
     InList,
@@ -165,7 +166,10 @@ def _call(tree: Branch) -> Call:
         )
     if name == IN_TABLE.name:
         return _read_table(name, trees_of(tree), position_of(tree))
-    return Call(name, _parts(tree), position_of(tree))
+    arguments = _parts(tree)
+    if len(arguments) == 2 and name in ("any", "sum", "sum_of"):
+        name, arguments = ("any" if name == "any" else "sum_of"), (arguments[0], Each(arguments[1]))
+    return Call(name, arguments, position_of(tree))
 
 
 def _member(tree: Branch) -> Call:

@@ -10,6 +10,7 @@ from nfa.syntax import (
     Both,
     Call,
     Comparison,
+    Each,
     Either,
     Expression,
     InList,
@@ -52,8 +53,7 @@ def _written(expression: Expression) -> tuple[str, int]:
     """The text of an expression, and the precedence of its outermost operator."""
     match expression:
         case Literal():
-            text = describe_literal(expression)
-            return text, _UNARY if text.startswith("-") else _PRIMARY
+            return _literal(expression)
         case Attribute():
             return _reference(expression), _PRIMARY
         case Call() if expression.name != "between":
@@ -72,6 +72,13 @@ def _written(expression: Expression) -> tuple[str, int]:
             return " OR ".join(_at_least(_AND, operand) for operand in expression.operands), _OR
         case _:
             return _tested(expression, ""), _COMPARISON
+
+
+def _literal(expression: Literal) -> tuple[str, int]:
+    if isinstance(expression, Each):
+        return _written(expression.inner)
+    text = describe_literal(expression)
+    return text, _UNARY if text.startswith("-") else _PRIMARY
 
 
 def _tested(expression: Comparison | IsNull | InList | Like | Call, negation: str) -> str:

@@ -13,6 +13,7 @@ from nfa.syntax import (
     Call,
     Comparison,
     Conjunction,
+    Each,
     Either,
     Expression,
     Gap,
@@ -86,6 +87,8 @@ def node_to_json(node: Node) -> JsonObject:
 def expression_to_json(expression: Expression) -> JsonObject:
     """The document of an expression."""
     match expression:
+        case Each():
+            return {"each": expression_to_json(expression.inner)}
         case Literal():
             return {"lit": expression.value}
         case Attribute():

@@ -33,6 +33,7 @@ from nfa.syntax import (
     ComparisonOperator,
     Conjunction,
     Disjunction,
+    Each,
     Either,
     Expression,
     Gap,
@@ -183,6 +184,8 @@ class _Reader:
     def _expression(self, place: JsonPlace, own: str | None) -> Expression:
         if isinstance(place.value, dict) and "lit" in place.value:
             return _literal(place)
+        if isinstance(place.value, dict) and "each" in place.value:
+            return Each(_Reader()._expression(place.fields("each")["each"], ""))  # its names are of no step
         if isinstance(place.value, dict) and "attr" in place.value:
             return self._attribute(place, own)
         operator = _operator(place, _OPERATORS)

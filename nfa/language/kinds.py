@@ -16,6 +16,7 @@ from nfa.syntax import (
     Both,
     Call,
     Comparison,
+    Each,
     Either,
     Expression,
     InList,
@@ -52,6 +53,8 @@ _OF_CALLS: Mapping[str, Kind] = {
 def kind_of(expression: Expression) -> Kind:
     """The kind of value that an expression has unless it is null; ``any`` where it depends on the events."""
     match expression:
+        case Each():
+            return kind_of(expression.inner)
         case Literal():
             return _of_constant(expression)
         case Attribute():
@@ -69,6 +72,11 @@ def check_kinds(expression: Expression) -> None:
     match expression:
         case Call() if expression.name in FUNCTIONS:
             _check_arguments(expression, FUNCTIONS[expression.name])
+            if isinstance(expression.arguments[-1], Each) and not isinstance(expression.arguments[0], Attribute):
+                _refuse(
+                    f"{expression.name} takes the path of a list first, as in {expression.name}(items, price > 100)",
+                    expression.position,
+                )
             if expression.name == "between":
                 _check_comparison(expression.arguments)
         case Comparison():

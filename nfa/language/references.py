@@ -8,6 +8,7 @@ from typing import Literal as OneOf
 from typing import NoReturn, TypeAlias
 
 from nfa.errors import PatternRefused
+from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.functions.table import FUNCTIONS as OF_VALUES
 from nfa.language.description import describe_expression
 from nfa.language.kinds import check_kinds
@@ -20,6 +21,7 @@ from nfa.syntax import (
     Both,
     Call,
     Comparison,
+    Each,
     Either,
     Expression,
     InList,
@@ -193,7 +195,10 @@ def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
         _check_prev(call, scope, within)
     elif call.name in OF_VALUES:
         for argument in call.arguments:
-            _check(argument, scope, within)
+            if isinstance(argument, Each):
+                _check_elements(argument.inner, call, scope)
+            else:
+                _check(argument, scope, within)
     else:
         raise PatternRefused(
             "unknown-function",
@@ -201,6 +206,27 @@ def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
             f"{listed(sorted(FUNCTIONS))}",
             call.position,
         )
+
+
+def _check_elements(expression: Expression, call: Call, scope: NameScope) -> None:
+    """Refuse, in the expression over the elements of a list, everything that is of an event."""
+    check_kinds(expression)
+    match expression:
+        case Attribute() if len(expression.path) > 1 and expression.path[0] in scope.known:
+            name = describe_expression(expression)
+            raise PatternRefused(
+                "function",
+                f"names in the last argument of {call.name} are of the elements of the list, and {name} is of a step; "
+                "compare the elements with constants or with each other",
+                expression.position,
+            )
+        case Call() if expression.name not in OF_VALUES or expression.name in LOOKUPS:
+            raise PatternRefused(
+                "function", f"{expression.name} reads events, not the elements of a list", expression.position
+            )
+        case _:
+            for operand in operands_of(expression):
+                _check_elements(operand.inner if isinstance(operand, Each) else operand, call, scope)
 
 
 def _check_aggregate(call: Call, scope: NameScope, within: _Within) -> None:

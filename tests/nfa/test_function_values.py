@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 from nfa import FUNCTIONS, Matcher, columns_of_events, parse_condition, parse_event_expression, parse_pattern
 from nfa.conditions.bytecode import _APPLIED
 from nfa.conditions.projection import project
+from nfa.syntax import Column
 from streams import EARLIEST_US, LATEST_US, Event, EventBatch
+from tests.references.patterns.values import DataScope, value_of
 
 Forms: TypeAlias = dict[str, tuple[Callable[..., Any], list[st.SearchStrategy[Any]]]]
 
@@ -232,8 +234,20 @@ def test_texts_without_a_zone_are_of_clocks_there(zone, moment):
 
 
 def test_every_function_has_a_reference():
-    named = " ".join([*TEXTS, *NUMBERS, *(f"{name}(" for name in CLOCKS), "timestamp(", "coalesce(", "if(", "between("])
-    assert [name for name in FUNCTIONS if f"{name}(" not in named] == []
+    named = " ".join(
+        [
+            *TEXTS,
+            *NUMBERS,
+            *(f"{name}(" for name in CLOCKS),
+            "timestamp(",
+            "any(",
+            "sum_of(",
+            "coalesce(",
+            "if(",
+            "between(",
+        ]
+    )
+    assert {name for name in FUNCTIONS if f"{name}(" not in named} == {"lookup", "in_table"}  # have tests of their own
 
 
 def test_functions_between_events_have_an_instruction():
@@ -268,6 +282,28 @@ def test_between_events_the_kernel_equals_joins(form, data):
         if (one.type, other.type) == ("A", "B") and project(pattern.returns, {"a": [one], "b": [other]})["x"] is True
     }
     assert found == wanted
+
+
+elements = st.one_of(
+    st.fixed_dictionaries({}, optional={"v": st.one_of(st.integers(-3, 3), st.sampled_from(["", "a", None, True]))}),
+    st.integers(-3, 3),
+    others,
+)
+
+
+@settings(max_examples=100)
+@given(
+    st.sampled_from(
+        ["any(x, v > 0)", "sum(x, v + 1)", "sum(x, value)", "any(x, v IS NULL)", "any(x, any(v, value = 1))"]
+    ),
+    st.lists(st.one_of(st.lists(elements, max_size=3), others, st.lists(elements, min_size=2, max_size=2)), min_size=1),
+)
+def test_lists_equal_the_reference(text, lists):
+    rows = [{"x": one} for one in lists]
+    expression = parse_pattern(f"PATTERN p EVENT A a RETURN {text.replace('(x', '(a.x')} AS x").returns[0].expression
+    wanted = [value_of(expression, DataScope(plain={"a": event(0, row)})) for row in rows]
+    assert column(text, rows) == wanted
+    assert [project([Column(expression, "x")], {"a": [event(0, row)]})["x"] for row in rows] == wanted
 
 
 def test_surrogates_which_only_constants_can_have():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,11 @@ from nfa import (
     pattern_to_json,
 )
 from nfa import parse_event_expression as parsed
+from nfa.conditions.projection import project
 from nfa.language.references import FUNCTIONS as NAMES
 from nfa.worked_examples import examples_in
 from streams import Event, EventBatch
+from tests.references.patterns.values import DataScope, value_of
 
 EXAMPLES = [(text, value) for function in FUNCTIONS.values() for text, value in function.examples]
 
@@ -32,9 +35,12 @@ def values(text, *rows):
     return parsed(text).column(columns_of_events(EventBatch.from_events(events)), len(rows))
 
 
+EVENT = {"items": [{"price": 50, "quantity": 2}, {"price": 120, "quantity": 1}], "tags": ["new", "gift"]}
+
+
 @pytest.mark.parametrize(("text", "value"), EXAMPLES)
 def test_the_examples_of_the_table(text, value):
-    assert values(text, {}) == values(value, {})
+    assert values(text, EVENT) == values(value, EVENT)
 
 
 def test_the_schema_of_documents_names_every_function():
@@ -155,3 +161,32 @@ def test_the_index_takes_between_and_functions():
     (event,) = next(examples_in('e | A | A1:"C7" | -')).events
     (match,) = matcher.process(EventBatch.from_events([event])).matches()
     assert match.pattern == "c7"
+
+
+LISTS = [
+    ("any(items, price > 100)", [True, False, None, False, None, None]),
+    ("any(items, price > 40 AND quantity BETWEEN 2 AND 3)", [True, False, None, False, None, None]),
+    ("sum(items, price * quantity)", [220.0, 10.0, None, None, None, None]),
+    ("sum_of(items, length(name))", [None, 5.0, None, None, None, None]),
+    ("any(items, any(tags, value = 'x'))", [None, True, None, False, None, None]),
+    ("NOT any(items, price IS NULL)", [True, True, False, True, None, None]),
+]
+LIST_ROWS: list[dict[str, Any]] = [
+    {"items": [{"price": 50, "quantity": 2, "tags": []}, {"price": 120, "quantity": 1, "tags": [1]}]},
+    {"items": [{"price": 10, "quantity": 1, "name": "Äpfel", "tags": ["y", "x"]}]},
+    {"items": [{"name": 5}, 7]},
+    {"items": []},
+    {"items": {"price": 200}},
+    {},
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), LISTS)
+def test_functions_of_the_elements_of_lists(text, wanted):
+    assert values(text, *LIST_ROWS) == wanted
+    pattern = parse_pattern(f"PATTERN p EVENT A a RETURN ({text.replace('(items', '(a.items')}) AS x")
+    events = [Event(id="A1", type="A", time_us=1, key="k", data=row) for row in LIST_ROWS]
+    assert [project(pattern.returns, {"a": [event]})["x"] for event in events] == wanted
+    assert [value_of(pattern.returns[0].expression, DataScope(plain={"a": event})) for event in events] == wanted
+    assert parse_pattern(describe_pattern(pattern)) == pattern
+    assert pattern_from_json(pattern_to_json(pattern)) == pattern

@@ -20,6 +20,7 @@ from nfa.syntax import (
     Both,
     Call,
     Comparison,
+    Each,
     Either,
     Expression,
     InList,
@@ -147,11 +148,18 @@ def aliases_in(expression: Expression) -> Iterator[str | None]:
 
 
 def _attribute(attribute: Attribute, scope: DataScope) -> Scalar:
+    return normal(_raw(attribute, scope))
+
+
+def _raw(attribute: Attribute, scope: DataScope) -> object:
     event = scope.event_of(attribute.of)
     found: object = None if event is None else event.data
     for name in attribute.path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return normal(found)
+        if isinstance(found, list) and re.fullmatch(r"\[-?[0-9]+\]", name):
+            found = found[int(name[1:-1])] if -len(found) <= int(name[1:-1]) < len(found) else None
+        else:
+            found = found.get(name) if isinstance(found, Mapping) else None
+    return found
 
 
 def _any_true(truths: list[Scalar]) -> bool | None:
@@ -210,6 +218,8 @@ def _called(call: Call, scope: DataScope) -> Scalar:
     if call.name == "coalesce":
         values = (value_of(argument, scope) for argument in call.arguments)
         return next((value for value in values if value is not None), None)
+    if isinstance(call.arguments[-1], Each):
+        return _over_list(call, scope)
     if call.name in FUNCTIONS:
         return called_once(FUNCTIONS[call.name], [value_of(argument, scope) for argument in call.arguments])
     (argument,) = call.arguments
@@ -224,6 +234,20 @@ def _called(call: Call, scope: DataScope) -> Scalar:
     if call.name == "count" and isinstance(argument, Attribute) and not argument.path:
         return len(events)
     return _aggregated(call.name, [value_of(argument, DataScope(own=owner, current=event)) for event in events])
+
+
+def _over_list(call: Call, scope: DataScope) -> Scalar:
+    """A function of the elements of a list, one element at a time."""
+    owner, each = call.arguments
+    assert isinstance(owner, Attribute)
+    assert isinstance(each, Each)
+    found: object = _raw(owner, scope)
+    if not isinstance(found, list):
+        return None
+    members = [one if isinstance(one, Mapping) else {"value": one} for one in found]
+    items = [Event(id="e", type="E", time_us=0, key="k", data=dict(one)) for one in members]
+    results = [value_of(each.inner, DataScope(current=item)) for item in items]
+    return _any_true(results) if call.name == "any" else _aggregated("sum", results)
 
 
 def _of_event(name: str, argument: Expression, scope: DataScope) -> Scalar:

@@ -1,0 +1,32 @@
+"""Functions of the elements of a list; ``nfa.conditions.predicates`` evaluates the expression on every element."""
+
+from __future__ import annotations
+
+from nfa.functions.function import Function, Parameter
+
+_LIST = Parameter("list", "any")
+
+FUNCTIONS = (
+    Function(
+        name="any",
+        parameters=(_LIST, Parameter("condition", "boolean")),
+        result="boolean",
+        column=None,
+        summary="Whether the condition is true for an element of the list; null if it is true for none and null for "
+        "one.",
+        examples=(
+            ("any(items, price > 100)", "TRUE"),
+            ("any(items, price > 500)", "FALSE"),
+            ("any(tags, value = 'gift')", "TRUE"),
+        ),
+    ),
+    Function(
+        name="sum_of",
+        parameters=(_LIST, Parameter("x", "number")),
+        result="number",
+        column=None,
+        summary="The sum of `x` over the elements of the list, where it is not null; null if it is null for all, or "
+        "not a number for one. `sum(list, x)` is the same.",
+        examples=(("sum(items, price * quantity)", "220.0"),),
+    ),
+)
