@@ -8,5 +8,5 @@ from nfa.functions import choices, lists, lookups, numbers, texts, times
 from nfa.functions.function import Function
 
 FUNCTIONS: Mapping[str, Function] = {
-    one.name: one for module in (texts, numbers, times, choices, lists, lookups) for one in module.FUNCTIONS
+    one.name: one for group in (texts, numbers, times, choices, lists, lookups) for one in group.FUNCTIONS
 }
