@@ -35,10 +35,9 @@ from nfa.language.description import describe_atom, describe_expression, describ
 from nfa.language.json_form import pattern_to_json
 from nfa.language.json_reading import pattern_from_json
 from nfa.language.keys import has_key, require_key
-from nfa.language.lookups import lookups_in
 from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.language.steps import parse_step
-from nfa.language.strangers import all_types_of, attributes_by_types, unknown_types
+from nfa.language.strangers import all_types_of, attributes_by_types, lookups_in, unknown_types
 from nfa.language.stream_checks import Notice, awaited_types, check_stream
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RunningPattern

@@ -107,15 +107,7 @@ def build_stores(
     in_lists = [kind for kind in result_kinds.values() if kind.plural and kind is not ALERT]
     listed = {kind.name: RecentStore(client, kind, kept=kept) for kind in in_lists}
     contexts = ContextLimits(life_s=settings.tracing.remember_s, most=settings.tracing.remember_events)
-    bounds = LogLimits(
-        answer_life_s=settings.limits.idempotency_life_s,
-        dead_letters_kept=kept,
-        max_backlog_events=settings.limits.max_backlog_events,
-        max_log_bytes=settings.limits.max_log_bytes,
-        contexts=contexts,
-        ids=IdLimits(kept=settings.limits.event_ids_kept, life_s=settings.limits.event_id_life_s),
-    )
-    log = EventLog(client, settings.shards, bounds)
+    log = EventLog(client, settings.shards, _log_limits(settings, contexts))
     registry = Registry(client, log, settings.pattern_work.budget)
     return Stores(
         url=url,
@@ -148,6 +140,18 @@ def build_stores(
         duplicates=DuplicateStore(client),
         keys=KeyStore(client),
         audit=AuditLog(client, kept=kept),
+    )
+
+
+def _log_limits(settings: Settings, contexts: ContextLimits) -> LogLimits:
+    limits = settings.limits
+    return LogLimits(
+        answer_life_s=limits.idempotency_life_s,
+        dead_letters_kept=limits.recent_kept,
+        max_backlog_events=limits.max_backlog_events,
+        max_log_bytes=limits.max_log_bytes,
+        contexts=contexts,
+        ids=IdLimits(kept=limits.event_ids_kept, life_s=limits.event_id_life_s),
     )
 
 

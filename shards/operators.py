@@ -369,6 +369,10 @@ class Kind(ABC):
         """
         return None
 
+    def lookups(self, definition: Definition) -> Collection[Lookup]:
+        """The lookups in reference tables of an operator."""
+        return ()
+
     @abstractmethod
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
         """A host without operators, or the saved one.
@@ -444,10 +448,6 @@ class DocumentKind(Kind):
             OperatorRefused: The document does not have the form, or the operator cannot run on its streams.
             ForestallError: A stream is not declared.
         """
-
-    def lookups(self, definition: Definition) -> Collection[Lookup]:
-        """The lookups in reference tables of an operator."""
-        return ()
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
         """Further operators that an operator consists of, each with one input; lists do not show them.

@@ -1,14 +1,16 @@
-"""Unknown names in a pattern: probably typing errors, which would silently never match, or never forbid."""
+"""Names in a pattern that are declared elsewhere; unknown ones are probably typing errors, and would never match."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from nfa.conditions.lookups import lookup_of, lookups_of
 from nfa.language.references import attributes_of
 from nfa.language.scope import all_atoms_of
 from nfa.language.stream_checks import Notice
 from nfa.syntax import Atom, Attribute, Pattern
 from streams import did_you_mean
+from streams.tables import Lookup
 
 
 def unknown_types(pattern: Pattern, known: Collection[str], where: str) -> list[Notice]:
@@ -50,3 +52,10 @@ def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str
         step = own if attribute.of is None else steps.get(attribute.of)
         if attribute.path:
             yield attribute, () if step is None or step.is_any_type else step.types
+
+
+def lookups_in(pattern: Pattern) -> frozenset[Lookup]:
+    """The lookups in reference tables of a pattern, in conditions, WHERE and RETURN."""
+    conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
+    expressions = [*conditions, pattern.where, *(column.expression for column in pattern.returns)]
+    return frozenset(lookup_of(call) for one in expressions if one is not None for call in lookups_of(one))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from service.client import ForestallClient, part
 from service.projects.documents import Document
@@ -15,7 +15,7 @@ from streams.tables import TableRefused, TableVersion, TableWish, format_of, kee
 class ReferenceTables(ResourceKind):
     """Tables; the same rows are the same digest, however the file is written."""
 
-    title: ClassVar[str] = "table"
+    title = "table"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The table of a document; its rows are read and kept in the cache folder."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +52,7 @@ def format_of(name: str) -> TableFormat:
     found = Path(name).suffix.lower().removeprefix(".").replace("ndjson", "jsonl")
     for kind in get_args(TableFormat):
         if kind == found:
-            return kind
+            return cast("TableFormat", kind)
     raise TableRefused(f"{name}: the file of a table ends in .csv, .jsonl or .parquet", field="file")
 
 
@@ -140,7 +140,7 @@ def _write_parts(path: Path, kind: TableFormat, wish: TableWish, limits: TableLi
 
 
 def _write_whole(parts: Path, draft: Path, form: TableForm) -> int:
-    """Write the rows as one batch, so that each column is one piece of the mapped file; returns their number."""
+    """Write the rows as a single batch: columns of mapped files are contiguous; returns the number of rows."""
     with pa.memory_map(str(parts)) as source, pa.ipc.open_stream(source) as reader:
         (batch,) = reader.read_all().combine_chunks().to_batches() or [
             pa.RecordBatch.from_pylist([], schema=schema_of(form))
