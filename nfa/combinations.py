@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nfa.conditions.predicates import Leaf, Source, evaluate, source_of
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
+from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.language.expression_building import build_expression, trees_of
 from nfa.language.parsing import parse_tree
 from nfa.language.references import NameScope, attributes_of, check_references, resolve
@@ -93,6 +94,12 @@ def _check_calls(expression: Expression) -> None:
             raise PatternRefused(
                 "aggregate",
                 f"{call.name} reads several events, and a combination has one of each alias; compare its attributes",
+                call.position,
+            )
+        if call.name in LOOKUPS:
+            raise PatternRefused(
+                "function",
+                "a join reads no tables; look the value up in a pattern, and join the events that it derives",
                 call.position,
             )
         if isinstance(call.arguments[-1], Each):

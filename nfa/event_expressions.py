@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nfa.conditions.lookups import lookup_of, lookups_of
 from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, leaves_of, sources_of
 from nfa.conditions.residuals import without_alias
 from nfa.conditions.values import Values
@@ -35,6 +36,7 @@ from nfa.syntax import (
     calls_of,
 )
 from streams import EventBatch
+from streams.tables import Lookup
 
 _OWN = "event"
 _ALIASES = frozenset([_OWN])
@@ -55,6 +57,11 @@ class EventExpression:
     def names(self) -> frozenset[str]:
         """The attribute paths, with dots."""
         return frozenset(".".join(one.path) for one in attributes_of(self._expression) if one.path)
+
+    @property
+    def lookups(self) -> frozenset[Lookup]:
+        """The lookups in reference tables."""
+        return frozenset(map(lookup_of, lookups_of(self._expression)))
 
     def column(self, columns: BatchColumns, size: int) -> list[Scalar]:
         """The value for each event of a batch of ``size`` events, as plain JSON; null is None."""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from shards.inline import InlineShards
 from shards.state import ShardState
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, TableOff, TableOn, TableRow, Tick
-from streams.tables import TableFiles, TableMissing, TableWish, keep_table
-from tests.builders.shards import bodies, event, log_of
+from streams.tables import TableFiles, TableMissing, TableWish, ValueType, keep_table
+from tests.builders.shards import Step, bodies, event, log_of
 
 ORDERS = StreamDeclaration(name="orders")
 CONDITION = "v > lookup(limits, who).most AND NOT who IN TABLE barred"
@@ -36,7 +36,7 @@ def kept(tmp_path_factory):
         columns = "who,most" if name == "limits" else "who"
         lines = [f"{who},{'' if most is None else most}" if name == "limits" else who for who, most in rows.items()]
         path.write_text("\n".join([columns, *lines, ""]))
-        types = {"most": "integer"} if name == "limits" else {}
+        types: dict[str, ValueType] = {"most": "integer"} if name == "limits" else {}
         return replace(keep_table(path, "csv", TableWish(key=("who",), types=types)), name=name, version=version)
 
     return make
@@ -58,7 +58,10 @@ STEPS = st.lists(
 
 def naive(steps):
     """The events that ``big`` and ``grown`` bind, and what RETURN reads, by plain dictionaries."""
-    limits, barred, is_known, big, grown, seen = {}, {}, False, [], [], []
+    limits: dict[str, int | None] = {}
+    barred: dict[str, int | None] = {}
+    is_known, big, grown = False, [], []
+    seen: list[tuple[int, str, int | None]] = []
     for number, (kind, what) in enumerate(steps, start=1):
         if kind == "limits":
             limits, is_known = dict(what), True
@@ -81,7 +84,8 @@ def naive(steps):
 
 def log_with(steps, kept):
     """The log of steps; table records belong to no stream."""
-    records, versions = [StreamOn(ORDERS), TableOn(kept("barred", 1, {})), BIG, GROWN], 1
+    records: list[Step] = [StreamOn(ORDERS), TableOn(kept("barred", 1, {})), BIG, GROWN]
+    versions = 1
     for number, (kind, what) in enumerate(steps, start=1):
         versions += 1
         if kind in ("limits", "barred"):
@@ -125,7 +129,7 @@ def test_each_event_reads_the_tables_of_its_place_in_every_cut(kept, steps, cuts
 
 def test_events_that_wait_for_older_ones_read_the_tables_of_their_release(kept):
     late = replace(ORDERS, lateness=10)
-    records = [StreamOn(late), TableOn(kept("barred", 1, {})), TableOn(kept("limits", 1, {"x": 1})), BIG]
+    records: list[Step] = [StreamOn(late), TableOn(kept("barred", 1, {})), TableOn(kept("limits", 1, {"x": 1})), BIG]
     waiting = [event(5, "A", who="x", v=2)]
     (entries,) = log_of(
         [*records, waiting, TableOn(kept("limits", 2, {"x": 3})), Tick(time_us=60_000_000, cause="clock")]
@@ -137,7 +141,7 @@ def test_events_that_wait_for_older_ones_read_the_tables_of_their_release(kept):
 
 
 def test_shards_that_are_divided_keep_their_tables(kept):
-    records = [StreamOn(ORDERS), TableOn(kept("barred", 1, {})), TableOn(kept("limits", 1, {"x": 1})), BIG]
+    records: list[Step] = [StreamOn(ORDERS), TableOn(kept("barred", 1, {})), TableOn(kept("limits", 1, {"x": 1})), BIG]
     (entries,) = log_of([*records, TableRow(name="limits", version=1, key="y", row=("y", 2))]).values()
     state = ShardState(0)
     state.apply(entries)

@@ -6,7 +6,7 @@ runs at the place of a stream of its own, to which an input re-keys the events b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from shards.kinds.aggregates.sources import moved_stream
 from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, StreamDeclaration
+from streams.tables import Lookup
 
 _INPUT = "aggregate-input"
 
@@ -86,6 +87,13 @@ class AggregateKind(DocumentKind):
             )
         source = Input(moved_stream(name) if moved else aggregate.of)
         return Definition(kind=self.name, name=name, version=0, inputs=(source,), body=body)
+
+    def lookups(self, definition: Definition) -> Collection[Lookup]:
+        """The lookups of an aggregate in ``where`` and its values."""
+        from aggregates import read_aggregate  # noqa: PLC0415 - takes long
+        from shards.kinds.aggregates.reading import EventReader  # noqa: PLC0415 - takes long
+
+        return EventReader.of(read_aggregate(definition.body)).lookups
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
         """The input of an aggregate whose events are re-keyed, which runs at the place of its stream."""

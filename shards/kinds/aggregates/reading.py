@@ -28,6 +28,7 @@ from streams import (
     pieces_of,
     texts_of,
 )
+from streams.tables import Lookup
 
 RETRACTED = ".retracted"
 _ALL = "all"
@@ -63,6 +64,12 @@ class EventReader:
             tuple(_parsed(one.argument, "values") if one.argument else None for one in body.values),
             tuple(_parsed(_quoted(one), "ask") for one in body.ask),
         )
+
+    @property
+    def lookups(self) -> frozenset[Lookup]:
+        """The lookups in reference tables."""
+        every = [self._where, *self._by, *self._arguments, *self._asked]
+        return frozenset(lookup for one in every if one is not None for lookup in one.lookups)
 
     def rows(self, batch: EventBatch, declaration: StreamDeclaration) -> EventRows:
         """The events of a batch, and the ends of transactions."""
@@ -115,6 +122,8 @@ def condition_of(body: AggregateBody) -> Holds | None:
     if body.having is None:
         return None
     parsed = _parsed(body.having.text, "having")
+    if parsed.lookups:
+        raise OperatorRefused("having reads no tables; look the value up in 'where' or in a value", field="having")
     known = {*body.by, *(one.name for one in body.values)}
     known |= {one.name for one in body.having.earlier} | {name for name, _ in body.having.overall}
     if strangers := sorted(parsed.names - known):
