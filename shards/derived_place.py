@@ -12,7 +12,7 @@ from shards.blob import sections_below
 from shards.entries import Entry
 from shards.operators import Host, KeyChoice, Kind, SavedHost
 from shards.place import Place, Step, known_kind
-from streams import EVERY_KEY, ControlRecordError, EventBatch, StreamDeclaration
+from streams import EVERY_KEY, LATEST_US, ControlRecordError, EventBatch, StreamDeclaration
 
 _WAITING = "waiting"
 _RETRACTED = ".retracted"  # suffix of the type of an event that retracts another one
@@ -66,20 +66,20 @@ class DerivedPlace(Place):
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
         """Take in events from the log or from this shard."""
-        batch = EventBatch.joined(batches)
-        if self._is_ordered and (is_ended := batch.is_ended).any():  # another source may still bring events of a key
-            batch = batch.take(np.flatnonzero(~is_ended))
         if not self._is_ordered:
             yield from self._taken(entries[-1], self._let_go(None))
-            yield from self._taken(entries[-1], batch)
+            yield from self._taken(entries[-1], EventBatch.joined(batches))
             return
+        batch = EventBatch.joined([self._waiting, *batches] if len(self._waiting) else batches)
+        if (is_ended := batch.is_ended).any():  # another source may still bring events of a key
+            batch = batch.take(np.flatnonzero(~is_ended))
         is_late = batch.time_us < self._watermark_us if self._watermark_us is not None else np.zeros(len(batch), bool)
         if is_late.any():
             late = batch.take(np.flatnonzero(is_late))
             self._counts["late_processed"] += int(np.count_nonzero(late.key_hashes != EVERY_KEY))
             yield from self._taken(entries[-1], late)
             batch = batch.take(np.flatnonzero(~is_late))
-        self._waiting = EventBatch.joined([self._waiting, batch]) if len(self._waiting) else batch
+        self._waiting = replace(batch, arrivals=None)  # their order is that of time
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
         """Whether all events of these batches respect the log's promise of time."""
@@ -135,10 +135,10 @@ class DerivedPlace(Place):
         waiting = self._waiting
         if not len(waiting):
             return waiting
-        if watermark_us is None:
+        is_due = waiting.time_us < (LATEST_US + 1 if watermark_us is None else watermark_us)
+        if is_due.all():
             self._waiting = EventBatch.from_events([])
             return self._in_order(waiting)
-        is_due = waiting.time_us < watermark_us
         if not is_due.any():
             return waiting.slice(0, 0)
         due = waiting.take(np.flatnonzero(is_due))

@@ -47,7 +47,7 @@ def events_of_batch(
     chosen = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
     arrays = chosen.columns
     if keeps_data:
-        arrays[2] = arrays[2].cast(pa.string())
+        arrays[2] = arrays[2].dictionary.take(arrays[2].indices)
     else:
         arrays += [_empty(len(rows), pa.string()), _empty(len(rows), pa.binary())]
     kept = pa.RecordBatch.from_arrays(arrays, names=list(FIELDS))

@@ -316,7 +316,10 @@ class _Events:
 
     def dead_letters(self, stream: str, origin: Origin) -> Iterator[Single]:
         """Dead letters of matches that cannot become events; nothing is retracted for them."""
-        part = self.chosen(~self.is_good & ~self.is_retraction)
+        is_bad = ~self.is_good & ~self.is_retraction
+        if not is_bad.any():
+            return
+        part = self.chosen(is_bad)
         columns = zip(part.pattern.tolist(), part.ids.to_pylist(), part.sources.to_pylist(), strict=True)
         for number, match, key in columns:
             pattern = self.patterns[number]
