@@ -76,19 +76,6 @@ class AlertModel(ResultModel):
 class SuppressedAlertModel(AlertModel):
     """An alert that an earlier alert of its group suppresses."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    **EXAMPLE,
-                    "type": "alert.suppressed",
-                    "id": "0cc175b9c0f1b6a831c399e269772661",
-                    "suppressed_by": EXAMPLE["id"],
-                }
-            ]
-        }
-    )
-
     type: Literal["alert.suppressed"] = Field(  # type: ignore[assignment] # of the same member
         "alert.suppressed", description="Distinguishes it from alerts."
     )

@@ -53,6 +53,4 @@ class SchemaSwitch(WireModel):
 class EventTypeList(SchemaSwitch):
     """The types of a stream that have schemas, by name, and whether these are checked."""
 
-    model_config = ConfigDict(json_schema_extra={})  # without the example of the switch alone
-
     items: list[EventTypeModel]

@@ -33,8 +33,6 @@ class ProjectResources(WireModel):
 class ProjectModel(ProjectResources):
     """A project that was applied."""
 
-    model_config = ConfigDict(json_schema_extra={})  # without the example of the resources alone
-
     name: str
     applied_at: Time = Field(description="Time of the last change of the list.")
 

@@ -22,8 +22,8 @@ from nfa import (
 from nfa import parse_event_expression as parsed
 from nfa.conditions.projection import project
 from nfa.language.references import FUNCTIONS as NAMES
-from nfa.worked_examples import examples_in
 from streams import Event, EventBatch
+from tests.builders.worked_examples import examples_in
 from tests.references.patterns.values import DataScope, value_of
 
 EXAMPLES = [(text, value) for function in FUNCTIONS.values() for text, value in function.examples]

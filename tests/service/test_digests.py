@@ -166,7 +166,7 @@ def test_a_time_that_cannot_be_is_refused(library, every):
 
 def require_each_once(receiver, names):
     """Every alert is in one digest, and all messages of an id are equal."""
-    by_id = {}
+    by_id: dict[str, bytes] = {}
     for headers, body in receiver.received:
         assert by_id.setdefault(headers["webhook-id"], body) == body
     found = [one["id"] for body in by_id.values() for one in orjson.loads(body)["results"]]
@@ -177,7 +177,8 @@ def require_each_once(receiver, names):
 def test_nothing_is_lost_or_doubled_where_calls_fail_before_or_after_their_effect(
     stores, clock, library, receiver, monkeypatch, seed
 ):
-    chance, names = random.Random(seed), []
+    chance = random.Random(seed)
+    names: list[str] = []
     library.register(WebhookDraft(url=receiver.url, digest={"every": "2 s"}))
     for method in ("claim", "close_digest", "settle", "collected"):
         whole = getattr(stores.deliveries, method)
@@ -221,8 +222,8 @@ def test_nothing_is_lost_or_doubled_where_deliverers_are_killed(stores, server_u
         "FORESTALL_WEBHOOKS__TIMEOUT_S": "1",
         "FORESTALL_WEBHOOKS__LEASE_MARGIN_S": "1",
     }
-    command, chance, names = [sys.executable, "-m", "service.delivery.deliverer"], random.Random(3), []
-    kills = 0
+    command, chance, kills = [sys.executable, "-m", "service.delivery.deliverer"], random.Random(3), 0
+    names: list[str] = []
     process = None
     try:
         while kills < 5 or stores.deliveries.queued():

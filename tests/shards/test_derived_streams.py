@@ -198,7 +198,7 @@ def test_many_derived_events_at_once_have_the_rows_of_single_ones(into: str) -> 
 
 
 def test_an_event_that_is_late_among_ticks_is_taken_in_the_order_of_the_log():
-    steps = [
+    steps: list[Said] = [
         ("s", [event(10, "A")]),
         ("d", [event(9, "W")]),
         ("d", Tick(time_us=12 * SECOND_US, cause="events")),

@@ -295,7 +295,7 @@ class _Events:
     def _singles(self, stream: str) -> list[tuple[str, Mapping[str, Any]]]:
         """Ids and JSON objects of the rows, made one at a time; few cost less than as columns."""
         columns = (column.to_pylist() for column in (self.ids, self.types(), self.keys, self.data, self.sources))
-        found = []
+        found: list[tuple[str, Mapping[str, Any]]] = []
         for number, time_us, *texts in zip(self.pattern.tolist(), self.times_us.tolist(), *columns, strict=True):
             (identity, event_type, key, data, source), one, into = texts, self.patterns[number], self.intos[number]
             body = {

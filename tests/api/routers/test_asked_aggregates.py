@@ -119,8 +119,8 @@ def test_values_over_time_are_plotted(http, stores, clock, check_problem):
     assert "no values yet" in http.get("/v1/aggregates/failed/plot.svg").text
     data = {"user": "<ann>", "n": 101, "worst": 3, "spread": None}
     event = {"id": "d1", "stream": "logins", "into": "failed", "type": "failed", "time": "2026-01-01T00:00:01Z"}
-    event |= {"key": "ann", "data": data, "pattern": "failed", "version": 1, "source_key": "", "rekeyed": False}
-    AlertSink(stores, clock)([sink_row(kind="derived", stream="logins", id="d1", body=orjson.dumps(event))], 1)
+    more = {"key": "ann", "data": data, "pattern": "failed", "version": 1, "source_key": "", "rekeyed": False}
+    AlertSink(stores, clock)([sink_row(kind="derived", stream="logins", id="d1", body=orjson.dumps(event | more))], 1)
     answer = http.get("/v1/aggregates/failed/plot.svg")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
     assert "sandbox" in answer.headers["content-security-policy"]

@@ -45,8 +45,13 @@ def test_a_question_is_sent_and_its_groups_are_listed(call, answering):
     options = ["--by", "region", "--where", "user=ann", "--where", "level=3", "--value", "n", "--window", "20 min"]
     options.append("--explain")
     status, out, _ = call("aggregates", "ask", "failed", *options)
-    wanted = {"by": ["region"], "where": {"user": "ann", "level": 3}, "values": ["n"], "window": "20 min"}
-    wanted["explain"] = True
+    wanted = {
+        "by": ["region"],
+        "where": {"user": "ann", "level": 3},
+        "values": ["n"],
+        "window": "20 min",
+        "explain": True,
+    }
     assert (status, client.asked) == (0, [("/aggregates/failed/ask", wanted)])
     assert [line.split() for line in out.splitlines() if line.strip()][-2:] == [["north", "2"], ["south", "1"]]
 

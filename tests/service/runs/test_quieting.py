@@ -44,9 +44,13 @@ def test_matches_are_suppressed_in_the_order_of_time(suppress, name):
         run.feed(events())
         reports.append(run.report(is_open=False))
     quiet, plain = reports
-    last, passed = {}, []
-    for one in sorted(plain.matches, key=lambda one: one["detected_at"]):
-        group, second = {**one["returns"], "key": one["key"]}[name], int(one["end"][17:19]) + 60 * int(one["end"][15])
+    last: dict[object, int] = {}
+    passed = []
+    for match in sorted(plain.matches, key=lambda match: match["detected_at"]):
+        group, second = (
+            {**match["returns"], "key": match["key"]}[name],
+            int(match["end"][17:19]) + 60 * int(match["end"][15]),
+        )
         if group not in last or second - last[group] >= 7:
             last[group] = second
             passed.append((group, second))

@@ -19,7 +19,7 @@ def texts_of(svg: str) -> list[str]:
 
 
 def places_of(svg: str) -> list[tuple[float, float]]:
-    return [(float(dot.get("cx")), float(dot.get("cy"))) for dot in fromstring(svg).iter(f"{SVG}circle")]
+    return [(float(dot.attrib["cx"]), float(dot.attrib["cy"])) for dot in fromstring(svg).iter(f"{SVG}circle")]
 
 
 def panel(**series: list[tuple[int, float]]) -> Panel:
@@ -62,9 +62,9 @@ def test_any_numbers_are_inside_their_panel(series: list[list[tuple[int, float]]
     frames = [item for item in fromstring(svg).iter(f"{SVG}rect") if item.get("class") == "fw-area"]
     for x, y in places_of(svg):
         (frame,) = frames
-        left, top = float(frame.get("x")), float(frame.get("y"))
-        assert left <= x <= left + float(frame.get("width"))
-        assert top - 0.1 <= y <= top + float(frame.get("height")) + 0.1
+        left, top = float(frame.attrib["x"]), float(frame.attrib["y"])
+        assert left <= x <= left + float(frame.attrib["width"])
+        assert top - 0.1 <= y <= top + float(frame.attrib["height"]) + 0.1
 
 
 def test_every_text_is_escaped() -> None:
