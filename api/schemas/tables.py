@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import Field
 
-from api.wire import WireModel
+from api.wire import Time, WireModel
 from service import RegisteredTable, TableReport
 from streams import format_time
 
@@ -23,7 +23,7 @@ class TableSummary(WireModel):
     rows: int = Field(description="The number of rows as they were uploaded.")
     size_bytes: int = Field(description="Of the rows as they are mapped into memory.")
     digest: str = Field(description="Of the rows.")
-    registered_at: str
+    registered_at: Time
 
     @classmethod
     def from_record(cls, record: RegisteredTable) -> Self:
