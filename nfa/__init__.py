@@ -31,10 +31,10 @@ from nfa.guards.protocol import (
     Seen,
     Symbol,
 )
+from nfa.keys import has_key, require_key
 from nfa.language.description import describe_atom, describe_expression, describe_node, describe_pattern
 from nfa.language.json_form import pattern_to_json
 from nfa.language.json_reading import pattern_from_json
-from nfa.language.keys import has_key, require_key
 from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.language.steps import parse_step
 from nfa.language.strangers import all_types_of, attributes_by_types, lookups_in, unknown_types

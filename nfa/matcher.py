@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from nfa.automata.query import Query
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards.protocol import Guard
+from nfa.keys import require_key
 from nfa.lanes import snapshot
 from nfa.lanes.cases import CaseReading
 from nfa.lanes.draining import Draining, first_row_past, without_later
 from nfa.lanes.lane import KeyChoice, Lane
 from nfa.lanes.state import LaneOptions
-from nfa.language.keys import require_key
 from nfa.registered import RunningPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
 from nfa.results.open_cases import CaseQuery, OpenCases

@@ -66,7 +66,7 @@ class Function:
         return f"{self.name}({', '.join(names)}{', …' if self.is_repeated else ''})"
 
     def parameters_of(self, number: int) -> tuple[Parameter, ...] | None:
-        """The parameter of each of a number of arguments; None if the function does not take so many."""
+        """The parameter of each of a number of arguments; None if the function does not take that number."""
         most = len(self.parameters)
         if number > most and self.is_repeated:
             return self.parameters + self.parameters[-1:] * (number - most)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nfa.functions import choices, lists, lookups, numbers, texts, times
+from nfa.functions import arithmetic, choices, lists, lookups, texts, times
 from nfa.functions.function import Function
 
 FUNCTIONS: Mapping[str, Function] = {
-    one.name: one for group in (texts, numbers, times, choices, lists, lookups) for one in group.FUNCTIONS
+    one.name: one for group in (texts, arithmetic, times, choices, lists, lookups) for one in group.FUNCTIONS
 }

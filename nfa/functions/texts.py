@@ -39,7 +39,7 @@ def _fault_of_expression(pattern: Any) -> str | None:
         pc.match_substring_regex(pa.array([""]), pattern)
     except (pa.ArrowInvalid, UnicodeEncodeError) as error:
         reason = str(error).removeprefix("Invalid regular expression: ")
-        return f"it is no regular expression of RE2 ({reason}); RE2 has neither references back nor look-around"
+        return f"it is not a regular expression of RE2 ({reason}); RE2 has neither references back nor look-around"
     return None
 
 
@@ -60,7 +60,7 @@ def _fault_of_network(network: Any) -> str | None:
     try:
         ip_network(network, strict=False)
     except ValueError as error:
-        return f"it is no network ({error}); write one such as '10.0.0.0/8'"
+        return f"it is not a network ({error}); write one such as '10.0.0.0/8'"
     return None
 
 
@@ -159,7 +159,7 @@ FUNCTIONS = (
         is_repeated=True,
         result="boolean",
         column=_in_networks,
-        summary="Whether an IPv4 or IPv6 address is in one of the networks; null if the text is no address.",
+        summary="Whether an IPv4 or IPv6 address is in one of the networks; null if the text is not an address.",
         examples=(("cidr('10.1.2.3', '10.0.0.0/8', 'fd00::/8')", "TRUE"), ("cidr('here', '10.0.0.0/8')", "NULL")),
     ),
 )

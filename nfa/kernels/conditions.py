@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nfa.kernels.functions import number_of
 from nfa.kernels.likeness import resembles
-from streams.kernels.compiling import inlined, routine
+from streams.kernels.compiling import apart, inlined, routine
 
 Int: TypeAlias = int | np.int32 | np.int64
 Words: TypeAlias = NDArray[np.int64]
@@ -415,7 +415,7 @@ def combine(
         put_truth(kinds, values, top, truth)
 
 
-@inlined
+@apart
 def apply(
     function: Int, count: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:

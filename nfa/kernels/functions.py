@@ -1,8 +1,7 @@
-"""Functions of numbers in conditions between steps, equal to those of ``nfa.functions.numbers``."""
+"""Functions of numbers in conditions between steps, equal to those of ``nfa.functions.arithmetic``."""
 
 from __future__ import annotations
 
-from math import asin, copysign, cos, isfinite, log, nan, radians, sin, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -34,7 +33,7 @@ def number_of(function: Int, numbers: Floats, first: Int, count: Int) -> float:
     if function == POW:
         return power(x, y)
     if function == MOD:
-        return float(np.fmod(x, y)) if y != 0.0 else nan
+        return float(np.fmod(x, y)) if y != 0.0 else np.nan
     if function == DISTANCE:
         return distance(x, y, float(numbers[first + 2]), float(numbers[first + 3]))
     return of_one(function, x)
@@ -50,8 +49,8 @@ def of_one(function: Int, x: float) -> float:
     if function == CEIL:
         return float(np.ceil(x))
     if function == SQRT:
-        return sqrt(x) if x >= 0.0 else nan
-    return log(x) if x > 0.0 else nan
+        return float(np.sqrt(x)) if x >= 0.0 else np.nan
+    return float(np.log(x)) if x > 0.0 else np.nan
 
 
 @inlined
@@ -59,26 +58,26 @@ def rounded(x: float, digits: float) -> float:
     """The nearest number with some digits after the point; halves away from zero."""
     scale = float(10.0 ** abs(digits))
     scaled = x * scale if digits >= 0.0 else x / scale
-    if not isfinite(scaled):
+    if not np.isfinite(scaled):
         return x
     whole = float(np.trunc(scaled))
     if abs(scaled - whole) >= 0.5:
-        whole += copysign(1.0, scaled)
+        whole += float(np.copysign(1.0, scaled))
     return whole / scale if digits >= 0.0 else whole * scale
 
 
 @inlined
 def power(x: float, y: float) -> float:
-    """``x`` to the power of ``y``; NaN where that is no finite real number."""
+    """``x`` to the power of ``y``; NaN where that is not a finite real number."""
     if x == 0.0:
-        return 1.0 if y == 0.0 else 0.0 if y > 0.0 else nan
+        return 1.0 if y == 0.0 else 0.0 if y > 0.0 else np.nan
     is_odd = False
     if x < 0.0:
         if y != np.floor(y):
-            return nan
+            return np.nan
         is_odd = np.fmod(y, 2.0) != 0.0
-    if y * log(abs(x)) > MOST_EXPONENT:
-        return nan
+    if y * float(np.log(abs(x))) > MOST_EXPONENT:
+        return np.nan
     result = float(abs(x) ** y)
     return -result if is_odd else result
 
@@ -87,9 +86,9 @@ def power(x: float, y: float) -> float:
 def distance(lat: float, lon: float, other_lat: float, other_lon: float) -> float:
     """Kilometres between two places, by the haversine formula; NaN if one of them does not exist."""
     if abs(lat) > 90.0 or abs(other_lat) > 90.0 or abs(lon) > 180.0 or abs(other_lon) > 180.0:
-        return nan
-    one, other = radians(lat), radians(other_lat)
-    across = sin(radians(other_lon - lon) / 2.0)
-    along = sin((other - one) / 2.0)
-    root = sqrt(along * along + cos(one) * cos(other) * across * across)
-    return 2.0 * EARTH_KM * asin(min(1.0, root))
+        return np.nan
+    one, other = np.radians(lat), np.radians(other_lat)
+    across = np.sin(np.radians(other_lon - lon) / 2.0)
+    along = np.sin((other - one) / 2.0)
+    root = np.sqrt(along * along + np.cos(one) * np.cos(other) * across * across)
+    return float(2.0 * EARTH_KM * np.arcsin(min(1.0, root)))

@@ -85,7 +85,7 @@ def _element(tree: Branch) -> str:
     name = f"[{int(token) * (1 if tree.data == 'element' else -1)}]" if len(token) <= _MAX_DIGITS else ""
     if not is_element(name):
         raise PatternRefused(
-            "syntax", f"{_shortened(token)} is no place in a list; write for example [0] or [-1]", position_of(tree)
+            "syntax", f"{_shortened(token)} is not a place in a list; write for example [0] or [-1]", position_of(tree)
         )
     return name
 

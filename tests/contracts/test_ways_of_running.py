@@ -42,6 +42,15 @@ PATTERNS = """
 ---
 {kind: pattern, name: moved, stream: payments, text: 'PATTERN moved EVENT _ p RETURN p.v AS v INTO chosen KEY v TYPE L'}
 ---
+kind: pattern
+name: computed
+stream: orders
+text: |
+  PATTERN computed
+  EVENT SEQ(A a [upper(v) IN ('K1', 'K2')],
+            B b [lower(v) = lower(a.v) AND abs(time(b) - time(a)) / 1 s BETWEEN 1 AND 30])
+  RETURN concat(a.v, '-', b.v) AS pair, hour(time(a), 'Europe/Berlin') AS hour
+---
 {kind: pattern, name: both, stream: chosen, text: 'PATTERN both EVENT SEQ(E e, E l)'}
 """
 JOINS = """
@@ -77,6 +86,7 @@ return: {x: id(x), y: id(y)}
 kind: join
 name: selves
 inputs: [{stream: orders, as: x, window: 9 s}, {stream: orders, as: y, key: data.v, window: 9 s}]
+where: starts_with(x.customer, 'k') AND concat(x.v, 'x') != y.customer
 return: {x: id(x), y: id(y)}
 """
 WAITING = """
@@ -116,6 +126,13 @@ values: {n: count()}
 window: 30 s
 having: n * 2 > all(n)
 clear: true
+---
+kind: aggregate
+name: computed
+of: payments
+where: ends_with(v, '1') OR second(time(event)) < 30
+values: {n: sum(length(v)), latest: max(minute(time(event)))}
+window: {tumbling: 60 s}
 ---
 {kind: aggregate, name: transactions, of: orders, by: [key], values: {first: first(v)}, window: transaction}
 ---

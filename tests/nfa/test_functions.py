@@ -56,13 +56,13 @@ REFUSED = {
     "NOT upper(v)": "column 33: NOT upper(v) needs a condition",
     "length(v) LIKE 'a'": "needs a text, and length(v) is a number",
     "substr(v) = 'a'": "column 29: substr has 1 arguments here; write substr(text, start, [length])",
-    "matches(v, '(a')": "column 29: expression of matches is '(a': it is no regular expression of RE2 (missing ): (a)",
-    "matches(v, '(a)\\1')": "it is no regular expression of RE2 (invalid escape sequence: \\1)",
-    "matches(v, '(?=a)')": "it is no regular expression of RE2",
-    "matches(v, '((a{1000}){1000}){1000}')": "it is no regular expression of RE2",
+    "matches(v, '(a')": "column 29: expression of matches is '(a': it is not a regular expression of RE2 (missing )",
+    "matches(v, '(a)\\1')": "it is not a regular expression of RE2 (invalid escape sequence: \\1)",
+    "matches(v, '(?=a)')": "it is not a regular expression of RE2",
+    "matches(v, '((a{1000}){1000}){1000}')": "it is not a regular expression of RE2",
     "matches(v, w)": "column 40: expression of matches(text, expression) is a constant, and w is not; write its value",
     "matches(v, NULL)": "expression of matches is NULL: write a text",
-    "cidr(v, '10.0.0.0/99')": "network of cidr is '10.0.0.0/99': it is no network",
+    "cidr(v, '10.0.0.0/99')": "network of cidr is '10.0.0.0/99': it is not a network",
     "lowr(v) = 'a'": "lowr is not a function (did you mean lower?)",
     "contains(v, b.w)": "column 29: the arguments of contains(v, b.w) are of several events",
 }
@@ -125,7 +125,7 @@ def test_paths_into_lists(text, wanted):
 
 @pytest.mark.parametrize("text", ["items[9999999999]", "items[-9999999999]"])
 def test_places_that_no_list_has_are_refused(text):
-    with pytest.raises(PatternRefused, match="is no place in a list"):
+    with pytest.raises(PatternRefused, match="is not a place in a list"):
         parse_pattern(f"PATTERN p EVENT A a [{text} > 3]")
 
 

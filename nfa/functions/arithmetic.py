@@ -77,7 +77,7 @@ FUNCTIONS = (
         result="number",
         column=_quiet(_round),
         spans_events=True,
-        summary="The nearest number with so many `digits` after the point (0 if left out; negative: before it); halves "
+        summary="The nearest number with `digits` digits after the point (0 if left out; negative: before it); halves "
         "away from zero.",
         examples=(("round(2.5)", "3.0"), ("round(-2.345, 2)", "-2.35"), ("round(1234, -2)", "1200.0")),
     ),
@@ -123,7 +123,7 @@ FUNCTIONS = (
         result="number",
         column=_quiet(np.power),
         spans_events=True,
-        summary="`x` to the power of `y`; null where it is no finite real number.",
+        summary="`x` to the power of `y`; null where it is not a finite real number.",
         examples=(("pow(2, 10)", "1024.0"), ("pow(-8, 0.5)", "NULL")),
     ),
     Function(
