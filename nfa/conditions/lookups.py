@@ -58,6 +58,8 @@ def _parts(call: Call) -> tuple[str, str | None, Sequence[Expression]]:
 
 def _key_column(values: Values) -> pa.Array:
     """The values as keys: texts, or whole numbers; others are null."""
+    if values.arrow is not None:
+        return values.arrow
     if (values.kinds == INTEGER).all():
         return pa.array(values.integers)
     if (values.kinds == TEXT).all():

@@ -53,13 +53,14 @@ class Values:
     """One value per row, of the kind in ``kinds``: ``NULL`` to ``TEXT``.
 
     ``integers`` has integers, and booleans as 0 and 1; ``floats`` has numbers of both kinds; ``texts`` has strings, and
-    empty texts on other rows.
+    empty texts on other rows. ``arrow`` is the same column of texts in Arrow, where it is known.
     """
 
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
     floats: NDArray[np.float64]
     texts: NDArray[np.object_]
+    arrow: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -94,7 +95,7 @@ class Values:
             return cls(kinds, zeros, np.where(is_finite, floats, 0.0), texts)
         if pa.types.is_string(column.type):
             texts = column.fill_null("").to_numpy(zero_copy_only=False)
-            return cls(np.where(is_valid, TEXT, NULL).astype(np.uint8), zeros, np.zeros(size), texts)
+            return cls(np.where(is_valid, TEXT, NULL).astype(np.uint8), zeros, np.zeros(size), texts, column)
         return cls.of(column.to_pylist())
 
     @classmethod

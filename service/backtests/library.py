@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import Prune, parse_pattern
+from nfa import Prune, lookups_in, parse_pattern
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.sources import allowed_path
 from service.errors import BacktestRefused, PatternOnOtherStream, PatternTooLong, UnknownConstraints
+from service.registering.tables import past_tables, require_lookups
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import Backtest, BacktestAlerts
 from shards import SUPPRESSION, read_suppression, route_of, routed
 from streams import Clock, StreamDeclaration, key_text
+from streams.tables import Lookup
 
 Pruning: TypeAlias = Literal["on", "off", "compare"]
 
@@ -95,8 +97,13 @@ class BacktestLibrary:
             compares_pruning=draft.pruning == "compare",
             is_open=is_open,
         )
+        lookups: set[Lookup] = set()
         for tried in (*question.patterns, *question.against):
-            ends_in(question, tried).check(parse_pattern(tried.text))
+            parsed = parse_pattern(tried.text)
+            ends_in(question, tried).check(parsed)
+            lookups |= lookups_in(parsed)
+        require_lookups(self._stores, lookups)
+        question = replace(question, tables=tuple(past_tables(self._stores, lookups).to_json()))
         backtest = Backtest(
             id=f"bt_{uuid.uuid4().hex}",
             stream=draft.stream,

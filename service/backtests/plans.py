@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from constraints import ConstraintSet, to_document, within_cap
-from nfa import Prune, build_query, parse_pattern
+from nfa import Prune, build_query, lookups_in, parse_pattern
 from service.backtests.questions import Question, TriedPattern
-from shards import PatternKind, RoundPlan, Variant, likeness
+from shards import PatternKind, RoundPlan, Variant, likeness, records_of
 from streams import ConstraintsOn, ControlRecord, OperatorOn, StreamDeclaration, StreamOn
+from streams.tables import TableFiles, Tables, require_lookup
 
 TESTED, AGAINST, UNPRUNED, UNGUARDED = "pattern", "against", "no-prune", "no-constraints"
 
@@ -41,11 +42,15 @@ def plan_of(question: Question) -> RoundPlan:
 
 def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], prune: Prune | None) -> Variant:
     stream = question.declaration.name
-    records: list[tuple[str, ControlRecord]] = [(stream, StreamOn(question.declaration))]
+    tables = Tables.from_json(question.tables, TableFiles())
+    records: list[tuple[str, ControlRecord]] = [("", record) for record in records_of(tables)]
+    records.append((stream, StreamOn(question.declaration)))
     if question.constraint_set is not None:
         document = to_document(_used(question.constraint_set, patterns, prune))
         records.append((stream, ConstraintsOn(name=stream, version=_VERSION, document=document)))
     for pattern in patterns:
+        for lookup in lookups_in(parse_pattern(pattern.text)):
+            require_lookup(tables.forms, *lookup)
         record = pattern.to_record()
         definition = record.definition(stream)
         if (feed := PatternKind().feed(definition)) is not None:

@@ -63,6 +63,8 @@ class Question:
         compares_pruning: Whether to compare with matching without pruning.
         compares_constraints: Whether to compare with matching without any constraints.
         is_open: Whether traces continue after the history.
+        tables: The versions of the tables that patterns look up, each with the time from which it holds, in the form
+            of ``Tables.to_json``.
     """
 
     declaration: StreamDeclaration
@@ -73,6 +75,7 @@ class Question:
     compares_pruning: bool = False
     compares_constraints: bool = False
     is_open: bool = False
+    tables: tuple[Mapping[str, Any], ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """The question as plain JSON."""
@@ -85,6 +88,7 @@ class Question:
             "compares_pruning": self.compares_pruning,
             "compares_constraints": self.compares_constraints,
             "is_open": self.is_open,
+            "tables": list(self.tables),
         }
 
     @classmethod
@@ -100,6 +104,7 @@ class Question:
             compares_pruning=document["compares_pruning"],
             compares_constraints=document["compares_constraints"],
             is_open=document["is_open"],
+            tables=tuple(document.get("tables", ())),
         )
 
 

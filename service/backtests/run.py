@@ -59,6 +59,8 @@ class BacktestRun:
 
     def _result(self, backtest: Backtest, scratch: Path) -> BacktestResult:
         question = Question.from_document(backtest.question)
+        for table in question.tables:
+            self.stores.tables.files.path(table["digest"])
         history = self._history(backtest, question.declaration, scratch)
         use = SparkUse(
             master=self.settings.spark_master, data_folder=self.settings.data_dir, settings=self.settings.spark.conf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +180,16 @@ def tables_for(stores: Stores, lookups: Collection[Lookup]) -> Tables:
     for name in sorted({lookup.table for lookup in lookups}):
         record = stores.tables.get(name)
         tables = tables.with_version(record.table, stores.tables.changes(record))
+    return tables
+
+
+def past_tables(stores: Stores, lookups: Collection[Lookup]) -> Tables:
+    """All versions of the tables of some lookups, each from the time on when it was registered."""
+    tables = Tables(stores.tables.files)
+    for name in sorted({lookup.table for lookup in lookups}):
+        for record in stores.tables.versions(name):
+            version = replace(record.table, since_us=record.registered_us)
+            tables = tables.with_version(version, stores.tables.changes(record))
     return tables
 
 

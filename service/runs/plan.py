@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nfa import build_query
+from nfa import build_query, lookups_in
 from shards import RoutedPattern, Variant, records_of
 from streams import (
     USUAL_BUDGET,
@@ -21,7 +21,7 @@ from streams import (
     StreamOn,
     WorkBudget,
 )
-from streams.tables import Tables
+from streams.tables import Tables, require_lookup
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and a run without constraints does not need it
@@ -85,6 +85,8 @@ class RunPlan:
             used, _ = within_cap(constraint_set, guarded)
             yield ConstraintsOn(name=stream, version=1, document=to_document(used))
         for one, is_guarded in patterns:
+            for lookup in lookups_in(one.pattern):
+                require_lookup(self.tables.forms, *lookup)
             yield PatternOn(
                 name=one.pattern.name,
                 version=1,
