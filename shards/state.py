@@ -90,7 +90,7 @@ class ShardState:
 
     ``position`` is that of the last entry that was applied. ``places`` are by stream and route; every declared stream
     has a place with the empty route, for its correlation key. ``stops`` are the operators that are stopped before their
-    pause is reached.
+    pause is reached. ``tables`` are those that lookups read.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class ShardState:
         self._policy: Policy = OldestFirst()
         self._metering = UNMETERED
         self._render: Renderer = own_results
-        self._tables = Tables()
+        self.tables = Tables()
 
     def render(self, renderer: Renderer) -> None:
         """Set the function that makes results of outputs; not part of the saved state."""
@@ -133,14 +133,9 @@ class ShardState:
         """Set the policy that chooses among places; it changes no result, and is not part of the saved state."""
         self._policy = policy
 
-    @property
-    def tables(self) -> Tables:
-        """The tables that lookups read."""
-        return self._tables
-
     def read_tables(self, tables: Tables) -> None:
         """Let lookups read these tables from here on."""
-        self._tables = tables
+        self.tables = tables
         for place in self._places.values():
             place.read_tables(tables)
 
@@ -320,7 +315,7 @@ class ShardState:
         """
         body = self.dump()
         for shard in range(self._shard, new_shards, shards):
-            part, is_first = ShardState.load(body, self._kinds, self._tables.files), shard == self._shard
+            part, is_first = ShardState.load(body, self._kinds, self.tables.files), shard == self._shard
 
             def is_kept(hashes: NDArray[np.uint64], home: int = shard) -> NDArray[np.bool_]:
                 is_stranger = shard_of(hashes, shards) != self._shard  # the own key of an event that has no usable one
@@ -331,7 +326,7 @@ class ShardState:
                 place.keep(is_kept, has_counts=is_first)
             at, stops = (self._position, part._stops) if is_first else (_BEGINNING, None)
             made = ShardState(shard, position=at, places=part._places, kinds=self._kinds, feeds=part.feeds, stops=stops)
-            made.read_tables(self._tables)
+            made.read_tables(self.tables)
             yield made
 
     def dump(self) -> bytes:
@@ -340,7 +335,7 @@ class ShardState:
         head = {"shard": self._shard, "position": self._position, "places": [place_head for place_head, _ in saved]}
         head |= {"stops": self._stops.to_json()} if self._stops else {}
         head |= {"feeds": self.feeds.to_json()} if self.feeds.of else {}
-        head |= {"tables": self._tables.to_json()} if self._tables.versions else {}
+        head |= {"tables": self.tables.to_json()} if self.tables.versions else {}
         sections = {f"{number}/{name}": body for number, (_, own) in enumerate(saved) for name, body in own.items()}
         return pack(head, sections)
 
@@ -462,7 +457,7 @@ class ShardState:
         match record:
             case StreamOn() | Tick() | LatenessChange():
                 for place in self._places_of(entry.stream):
-                    yield from _taken(place, record, entry)
+                    yield from place.take(record, entry)
             case TraceEnd(key=key, time_us=time_us):
                 yield from main.end_trace(entry, key, time_us)
             case Punctuation() as promise:
@@ -501,7 +496,7 @@ class ShardState:
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
             case TableOn() | TableOff() | TableRow():
-                self.read_tables(tables_after(self._tables, record))
+                self.read_tables(tables_after(self.tables, record))
 
     def _declare(self, declaration: StreamDeclaration, entry: Entry) -> None:
         """Create the place of a new stream, or check that a known stream accepts the declaration."""
@@ -574,7 +569,7 @@ class ShardState:
     def _enter(self, key: _PlaceKey, place: Place) -> None:
         self._places[key] = place
         place.metering = self._metering
-        place.read_tables(self._tables)
+        place.read_tables(self.tables)
         self._routes.setdefault(key[0], {})[key[1]] = None
 
     def _routed(self, entry: Entry) -> Place:
@@ -595,17 +590,6 @@ class ShardState:
             raise ControlRecordError(
                 f"{entry.kind} record: stream {entry.stream!r} is not declared before this place of the log"
             ) from None
-
-
-def _taken(place: Place, record: StreamOn | Tick | LatenessChange, entry: Entry) -> Iterator[Step]:
-    """Steps of one place for a record about a whole stream."""
-    match record:
-        case StreamOn(declaration):
-            return place.declare(entry, declaration)
-        case Tick(time_us=time_us):
-            return place.tick(entry, time_us)
-        case LatenessChange():
-            return place.change_lateness(entry, record)
 
 
 def _label(key: _PlaceKey) -> str:

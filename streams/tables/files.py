@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -33,7 +32,6 @@ STORED = "forestall:table:"
 
 _ROWS, _INDEX, _DRAFT = ".arrow", ".index", ".tmp"
 _DIGEST_BYTES = 20
-_NOTED_S = 86_400
 _PIECE_BYTES = 1 << 22
 _SIZE_BYTES = 4
 _CODEC = "zstd"
@@ -86,7 +84,7 @@ class TableFiles:
         path = _folder() / f"{digest}{_ROWS}"
         if not path.exists():
             self._get(digest)
-        _note(path)
+        os.utime(path)
         return path
 
     def _get(self, digest: str) -> None:
@@ -124,6 +122,7 @@ def keep_draft(draft: Path) -> tuple[str, int]:
         with replacing(path.with_suffix(_INDEX), is_durable=False) as file:
             slots.tofile(file)
         draft.replace(path)
+        note_use(path)
     return digest, repeated
 
 
@@ -133,14 +132,8 @@ def _mapped(path: Path) -> MappedTable:
     if not index.exists():
         with replacing(index, is_durable=False) as file:
             slots_of(keys_in(form, rows))[0].tofile(file)
-    _note(index)
+    os.utime(index)
     return MappedTable.of_rows(form, rows, np.memmap(index, np.uint32, "r"))
-
-
-def _note(path: Path) -> None:
-    """Mark a file as used, at most once a day: marking looks at all files of the folder."""
-    if time.time() - path.stat().st_mtime > _NOTED_S:
-        note_use(path)
 
 
 def _read(path: Path) -> tuple[TableForm, pa.RecordBatch]:
