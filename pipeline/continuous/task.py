@@ -84,9 +84,14 @@ class ShardTask:
         if not self._is_leased():
             return False
         waiting = self._waiting()
+        is_first = True
         while waiting and time.monotonic() < self._renewed + _RENEWED_S:
             shard = self._options.held.policy.choose(waiting)
-            self._advance(shard, waiting.pop(shard))
+            entries = waiting.pop(shard)
+            if not is_first and len(entries) < self._options.held.log.max_entries:  # others may have come meanwhile
+                entries = self._next([shard]).get(shard, entries)
+            self._advance(shard, entries)
+            is_first = False
         self._questions.answer(self._at)
         return True
 
@@ -127,7 +132,7 @@ class ShardTask:
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
         """The next entries of the shards that have some; waits a moment for the first."""
-        if self._held and ((found := self._next()) or self._questions.answer(self._at)):
+        if self._held and ((found := self._next(self._at)) or self._questions.answer(self._at)):
             return found
         streams: dict[Any, Any] = {log_key(shard): at for shard, at in self._at.items()} | {WAKE_KEY: self._woken}
         streams |= {questions_key(shard): after for shard, after in self._questions.afters(self._at).items()}
@@ -135,17 +140,17 @@ class ShardTask:
         for key, entries in news:
             if key.decode() == WAKE_KEY:
                 self._woken, self._renewed = entries[0][0].decode(), -_RENEWED_S
-        return self._next() if self._held and news else {}
+        return self._next(self._at) if self._held and news else {}
 
-    def _next(self) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of the shards that have some; notes questions to the shards.
+    def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
+        """The next entries of those of some held shards that have any; notes questions to the shards.
 
         Of a backlog not all shards are read at once: together they have ``max_bytes``, and the last entry. Those that
         have come least far are first.
         """
         source = self._options.held.log
-        shards = sorted(self._at, key=lambda shard: position_order(self._at[shard]))
-        asked = self._questions.afters(shards)
+        shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))
+        asked = self._questions.afters(self._at)
         given: dict[str, ScriptInput] = {
             "places": [place for shard in shards for place in (log_key(shard), stops_key(shard), questions_key(shard))],
             "most_entries": source.max_entries,
@@ -154,7 +159,7 @@ class ShardTask:
             "afters": [after for shard in shards for after in (self._at[shard], asked[shard])],
         }
         found = cast("list[tuple[int, list[Any], list[Any]]]", self._read(*self._script.bind(given)))
-        self._stops = {shard: stops for shard, (stops, _, _) in zip(shards, found, strict=True)}
+        self._stops |= {shard: stops for shard, (stops, _, _) in zip(shards, found, strict=True)}
         for shard, (_, _, questions) in zip(shards, found, strict=True):
             self._questions.take(shard, [(position, _fields(values)) for position, values in questions])
         return {

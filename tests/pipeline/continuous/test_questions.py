@@ -129,7 +129,7 @@ def test_a_shard_that_another_task_took_is_not_asked(log):
     task = log.task()
     task.step()
     log.ask(1)
-    task._next()
+    task._next(task._at)
     assert len(task._questions._waiting) == 2
     task._questions.answer({})
     task._questions.answer({0: "9-9", 1: "9-9"})

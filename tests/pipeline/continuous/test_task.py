@@ -1,0 +1,51 @@
+"""A task reads the entries of its shards."""
+
+from typing import ClassVar
+
+import pytest
+
+from pipeline.continuous.blocks import begin_at
+from pipeline.continuous.leases import begin_job
+from pipeline.continuous.task import ShardTask, TaskOptions
+from pipeline.held_shards import HeldOptions
+from pipeline.sources import EventLogOptions
+from pipeline.sources.log_reading import POSITIONS_KEY
+from streams import StreamDeclaration, StreamOn, Tick
+from tests.builders.shards import log_of
+
+pytestmark = pytest.mark.redis
+
+TICKS = [Tick(time_us=time_us, cause="events") for time_us in (1, 2)]
+ENTRIES = log_of([StreamOn(StreamDeclaration(name="orders")), *TICKS])[0]
+
+
+class InOrder:
+    """Chooses shard 0, then 1; as it chooses, entries arrive."""
+
+    name: ClassVar[str] = "in-order"
+
+    def __init__(self, arrive):
+        self.arrive = arrive
+
+    def choose(self, waiting):
+        self.arrive()
+        return min(waiting)
+
+
+@pytest.mark.parametrize(("max_entries", "taken"), [(64, [1, 2]), (1, [1, 1])])
+def test_a_shard_takes_what_arrived_since_the_round_began(server, max_entries, taken):
+    options = EventLogOptions(redis_url=server.url, shards=2, max_entries=max_entries, results=POSITIONS_KEY)
+    begin_at(server.client, {0: "0-0", 1: "0-0"})
+    begin_job(server.client, "job")
+    arriving = iter([{}, {}, dict.fromkeys(range(2), ENTRIES[2:])])
+    held = HeldOptions(log=options, handover=None, policy=InOrder(lambda: server.append(next(arriving, {}))))
+    task = ShardTask(TaskOptions(held=held, job="job", wait_ms=1))
+    positions = [entry.position for entry in ENTRIES]
+    server.append(dict.fromkeys(range(2), ENTRIES[:1]))
+    while list(task._at.values()) != positions[:1] * 2:
+        task.step()
+    server.append(dict.fromkeys(range(2), ENTRIES[1:2]))
+    while task._at[0] == positions[0]:
+        task.step()
+    assert [positions.index(task._at[shard]) for shard in range(2)] == taken
+    task.end()
