@@ -9,6 +9,9 @@ The modules, in the order of their use: ``document`` reads the document (``windo
 parts of it). ``rows`` has the events as an aggregate takes them in. ``accumulators`` has one value over events that
 come and go, ``contents`` a window with its values, ``groups`` a group with its windows, its time and its past values.
 ``running`` is an aggregate that runs; ``steps`` decides which changes are emitted, and ``emitting`` makes their events.
+``sliding`` runs one whose events are ``columns``: a sliding window with counts, sums, means and extremes, whose
+condition reads the present values of its group. Its tables (``window_tables``) and ``known_groups`` belong to a kernel;
+anything else, events that may be retracted, and values that the kernel cannot compute exactly are rows.
 ``explaining`` describes an aggregate in words. ``asking`` answers questions over the same rows.
 """
 
@@ -26,17 +29,21 @@ from aggregates.asking import (
     merged,
     read_question,
 )
+from aggregates.columns import EventColumns, ScalarColumn, group_hash
 from aggregates.document import AggregateBody, read_aggregate
 from aggregates.emitting import CLEARED, Emission, events_of
 from aggregates.errors import AggregateError, AggregateRefused, AggregateStateError
+from aggregates.exercises import AGGREGATE_EXERCISE
 from aggregates.explaining import explain
 from aggregates.rows import EventRows, Row, Scalar, group_text
 from aggregates.running import AggregateRun
+from aggregates.sliding import Bound, SlidingRun, begun_run, is_columnar
 from aggregates.steps import Holds
 from aggregates.values import AggregateValue
 from aggregates.windows import Window
 
 __all__ = [
+    "AGGREGATE_EXERCISE",
     "CLEARED",
     "KEY",
     "QUESTIONS_EXERCISE",
@@ -48,7 +55,9 @@ __all__ = [
     "AggregateValue",
     "Answer",
     "AskedValue",
+    "Bound",
     "Emission",
+    "EventColumns",
     "EventRows",
     "HeldWindow",
     "Holds",
@@ -57,12 +66,17 @@ __all__ = [
     "QuestionRefused",
     "Row",
     "Scalar",
+    "ScalarColumn",
+    "SlidingRun",
     "Window",
+    "begun_run",
     "columns_of",
     "events_of",
     "explain",
+    "group_hash",
     "group_text",
     "held_window",
+    "is_columnar",
     "merged",
     "read_aggregate",
     "read_question",

@@ -59,6 +59,11 @@ class AggregateBody:
         return not self.by or bool(self.having and self.having.overall)
 
     @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments of the values, each once."""
+        return tuple(dict.fromkeys(one.argument for one in self.values if one.argument))
+
+    @property
     def emits_each(self) -> bool:
         """Whether the values are emitted after each event of a group."""
         return self.having is None and not self.window.ends

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aggregates.contents import WindowContents, loaded_contents
-from aggregates.rows import Row, Scalar, group_text
+from aggregates.rows import Row, Scalar, group_text, normal_group
 from aggregates.values import AggregateValue
 from aggregates.windows import Window
 from streams import NEVER_US
@@ -50,7 +50,7 @@ class Group:
     @classmethod
     def of(cls, row: Row, text: str) -> Group:
         """A new group of an event."""
-        return cls(row.group, text, row.key, row.key_hash)
+        return cls(normal_group(row.group), text, row.key, row.key_hash)
 
     @property
     def only(self) -> WindowContents | None:

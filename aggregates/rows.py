@@ -58,7 +58,12 @@ class EventRows:
 
 def group_text(group: Sequence[Scalar]) -> str:
     """The canonical text of a group, by which groups are equal and ordered; 1 and 1.0 are the same number."""
-    return orjson.dumps([_normal(one) for one in group]).decode()
+    return orjson.dumps(normal_group(group)).decode()
+
+
+def normal_group(group: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """The values of a group as derived events show them, whichever of its events came first."""
+    return tuple(_normal(one) for one in group)
 
 
 def _normal(value: Scalar) -> Scalar:

@@ -26,7 +26,7 @@ from aggregates.rows import EventRows, Row, Scalar, group_text
 from aggregates.steps import Holds, Step, StepKind, emitted
 from streams import NEVER_US
 
-_FORMAT = 1
+ROWS_FORMAT = 1
 _ONLY = (ONLY,)
 _MOST_TEXTS = 100_000
 
@@ -51,6 +51,7 @@ class AggregateRun:
         self._places = {one.name: place for place, one in enumerate(body.values)}
         self._nothing = Contents(body.values).values()
         self._late = 0
+        self._is_revocable = False  # whether events may have to be found by their ids
         self._texts: dict[tuple[Scalar, ...], str] = {}
 
     def _clear(self) -> None:
@@ -128,11 +129,12 @@ class AggregateRun:
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state: small values, and sections by name."""
         head = {
-            "format": _FORMAT,
+            "format": ROWS_FORMAT,
             "now_us": self._now_us,
             "number": self._number,
             "late": self._late,
             "suspended": self.is_suspended,
+            "revocable": self._is_revocable,
         }
         return head, {"groups": orjson.dumps([one.dump() for one in self._groups.values()])}
 
@@ -142,11 +144,11 @@ class AggregateRun:
         Raises:
             AggregateStateError: It is of a format that this release does not know.
         """
-        if head.get("format") != _FORMAT:
+        if head.get("format") != ROWS_FORMAT:
             raise AggregateStateError(f"the state of an aggregate has the unknown format {head.get('format')!r}")
         self._clear()
         self._now_us, self._number, self._late = head["now_us"], head["number"], head["late"]
-        self.is_suspended = head["suspended"]
+        self.is_suspended, self._is_revocable = head["suspended"], head.get("revocable", True)
         self._restore(Group.load(one, self.body.values) for one in orjson.loads(sections["groups"]))
 
     def _restore(self, groups: Iterable[Group]) -> None:
@@ -198,6 +200,7 @@ class AggregateRun:
             group.clock_us = now_us
         starts = self._starts(group, row.time_us, now_us)
         self._number += 1
+        self._is_revocable |= row.is_revocable
         event = Held(row.time_us, self._number, row.id, row.arguments, row.event)
         for start in starts:
             self._add(group, start, event, is_revocable=row.is_revocable)

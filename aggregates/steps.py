@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from aggregates.document import AggregateBody
 from aggregates.emitting import Change, Emission
 from aggregates.groups import Group
 from aggregates.rows import Scalar
 from streams import format_time
 
-Holds: TypeAlias = Callable[[Mapping[str, Sequence[Scalar]], int], Sequence[bool]]
-"""Whether the condition is true, for each of some rows of named columns."""
+Holds: TypeAlias = Callable[[Mapping[str, Any], int], NDArray[np.bool_]]
+"""Whether the condition is true, for each of some rows of named columns: plain values, or a ``ScalarColumn``."""
 
 StepKind: TypeAlias = Literal["changed", "each", "window", "ended"]
 """A window changed; the values are emitted in any case; a fixed window, or another one, ended."""
@@ -50,11 +53,11 @@ class Step(NamedTuple):
 
 def emitted(steps: Sequence[Step], body: AggregateBody, holds: Holds | None) -> Iterator[Emission]:
     """The derived events of some changes, which are in the order of their making."""
-    truths: Sequence[bool] = [True] * len(steps) if holds is None else holds(_columns(steps, body), len(steps))
+    truths = [True] * len(steps) if holds is None else holds(_columns(steps, body), len(steps)).tolist()
     for step, is_true in zip(steps, truths, strict=True):
         change = _change_of(step, body, is_true=is_true and not step.is_empty)
         if change is not None:
-            yield _emission(step, change, body)
+            yield emission(step, change, body)
 
 
 def _change_of(step: Step, body: AggregateBody, *, is_true: bool) -> Change | None:
@@ -70,7 +73,8 @@ def _change_of(step: Step, body: AggregateBody, *, is_true: bool) -> Change | No
     return "met" if group.is_true else "cleared"
 
 
-def _emission(step: Step, change: Change, body: AggregateBody) -> Emission:
+def emission(step: Step, change: Change, body: AggregateBody) -> Emission:
+    """The derived event of a change."""
     group, names = step.group, [one.name for one in body.values]
     data: dict[str, Any] = dict(zip(body.by, group.values, strict=True))
     data.update(zip(names, step.values, strict=True))
@@ -96,4 +100,4 @@ def _columns(steps: Sequence[Step], body: AggregateBody) -> dict[str, Sequence[S
     """What a condition may read of some changes, by name."""
     names = [*body.by, *(one.name for one in body.values), *(() if body.having is None else body.having.names)]
     rows = ((*step.group.values, *step.values, *step.more) for step in steps)
-    return dict(zip(names, zip(*rows, strict=True), strict=True))
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

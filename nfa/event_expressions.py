@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nfa.conditions.lookups import lookup_of, lookups_of
 from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, leaves_of, sources_of
@@ -67,18 +69,38 @@ class EventExpression:
         """The value for each event of a batch of ``size`` events, as plain JSON; null is None."""
         return self._values(columns, size).to_list()
 
-    def holds(self, columns: BatchColumns, size: int) -> Sequence[bool]:
+    def holds(self, columns: BatchColumns, size: int) -> NDArray[np.bool_]:
         """Whether the value is true, and neither false nor null, for each event of a batch."""
-        found: list[bool] = self._values(columns, size).is_true.tolist()
-        return found
+        return self._values(columns, size).is_true
 
-    def holds_of(self, columns: Mapping[str, Sequence[Any]], size: int) -> Sequence[bool]:
-        """Whether the value is true for each of ``size`` rows of plain JSON values, by name in place of events."""
+    def holds_of(self, columns: Mapping[str, Any], size: int) -> NDArray[np.bool_]:
+        """Whether the value is true for each of ``size`` rows, by name in place of events.
+
+        A column has plain JSON values, or is a tuple of kinds, integers and floats, as those of ``Values``.
+        """
         read: dict[Leaf, Values] = {
-            leaf: Values.of(columns[".".join(leaf)]) for leaf in sources_of(self._expression) if isinstance(leaf, tuple)
+            leaf: Values.of_columns(columns[".".join(leaf)])
+            for leaf in sources_of(self._expression)
+            if isinstance(leaf, tuple)
         }
-        found: list[bool] = evaluate(self._expression, read, size).is_true.tolist()
-        return found
+        return evaluate(self._expression, read, size).is_true
+
+    @property
+    def bounds(self) -> Iterator[tuple[str, float, float]]:
+        """Attributes, and the range of numbers outside which the value is not true."""
+        whole = self._expression
+        for one in whole.operands if isinstance(whole, Both) else (whole,):
+            match one:
+                case Comparison(
+                    operator=found, left=Attribute(path=(_, *path)), right=Literal(value=int() | float() as number)
+                ):
+                    lowest = float(number) if found in ("=", ">", ">=") else -inf
+                    yield ".".join(path), lowest, float(number) if found in ("=", "<", "<=") else inf
+
+    def numbers(self, columns: BatchColumns, size: int) -> tuple[NDArray[Any], ...]:
+        """Kinds, integers and floats of the values for a batch of ``size`` events, as those of ``Values``."""
+        found = self._values(columns, size)
+        return found.kinds, found.integers, found.floats
 
     def _values(self, columns: BatchColumns, size: int) -> Values:
         read = columns.read(np.arange(size, dtype=np.intp), set(leaves_of(self._expression)))

@@ -39,6 +39,7 @@ CALCULATE: Mapping[ArithmeticOperator, Callable[[Any, Any], Any]] = {
 
 _INT64 = range(-(2**63), 2**63)
 _FEW_ROWS = 256
+_NO_TEXT = np.array("", np.object_)
 _PLAIN: Sequence[Callable[[int, float, str], Any]] = (  # by kind
     lambda integer, number, text: None,
     lambda integer, number, text: integer != 0,
@@ -69,6 +70,11 @@ class Values:
     def of(cls, items: Iterable[Any]) -> Values:
         values = list(items)
         return _of_one_type(values) or cls._of_any(values)
+
+    @classmethod
+    def of_columns(cls, items: Any) -> Values:
+        """Like ``of``; a tuple has kinds, integers and floats already, and no texts."""
+        return cls(*items, _no_texts(len(items[0]))) if isinstance(items, tuple) else cls.of(items)
 
     @classmethod
     def _of_any(cls, items: Sequence[Any]) -> Values:
@@ -137,7 +143,7 @@ class Values:
         """A column of truth values; null overrides true."""
         kinds = np.where(is_null, NULL, BOOLEAN).astype(np.uint8)
         integers = (is_true & ~is_null).astype(np.int64)
-        return cls(kinds, integers, np.zeros(len(kinds)), np.full(len(kinds), "", np.object_))
+        return cls(kinds, integers, np.zeros(len(kinds)), _no_texts(len(kinds)))
 
     def take(self, rows: NDArray[np.intp]) -> Values:
         return Values(self.kinds[rows], self.integers[rows], self.floats[rows], self.texts[rows])
@@ -173,6 +179,11 @@ class Values:
 @lru_cache(maxsize=4096, typed=True)
 def _constant(item: Any) -> Values:
     return Values.of([item])
+
+
+def _no_texts(size: int) -> NDArray[np.object_]:
+    """Empty texts; the array may be read-only."""
+    return np.full(size, "", np.object_) if size <= _FEW_ROWS else np.broadcast_to(_NO_TEXT, size)
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:

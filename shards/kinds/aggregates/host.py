@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from aggregates import (
     AggregateRefused,
     AggregateRun,
     Emission,
+    EventColumns,
     EventRows,
     QuestionIndex,
+    SlidingRun,
+    begun_run,
     columns_of,
     events_of,
     held_window,
@@ -24,7 +28,7 @@ from aggregates import (
 )
 from shards.blob import sections_below
 from shards.hosts.keyed_host import Operator
-from shards.kinds.aggregates.reading import EventReader, condition_of, moved_rows
+from shards.kinds.aggregates.reading import EventReader, condition_and_bounds, moved_rows
 from shards.kinds.aggregates.result_kinds import AGGREGATE_SUSPENSION
 from shards.kinds.aggregates.sources import moved_stream
 from shards.kinds.derived_rows import derived_rows
@@ -91,19 +95,35 @@ class RunningAggregate(Operator):
         self._reader = EventReader.of(self._body)
         self._is_moved = declaration.name == moved_stream(definition.name)
         is_simultaneous = declaration.ties == "simultaneous"
-        self._run = AggregateRun(self._body, condition_of(self._body), is_simultaneous=is_simultaneous)
+        holds, bounds = condition_and_bounds(self._body)
+        self._begin = partial(begun_run, self._body, holds, bounds=bounds, is_simultaneous=is_simultaneous)
+        self._may_retract = declaration.derived and not self._is_moved
+        self._run = self._begin(are_rows=self._may_retract)
         self._index = self._new_index()
         self._now_us: int | None = None
 
     def process(self, batch: EventBatch) -> AggregateResults:
         """Take events in."""
         was_suspended = self._run.is_suspended
-        rows = moved_rows(batch) if self._is_moved else self._reader.rows(batch, self.declaration)
-        self._see(rows.newest_us)
-        found = self._run.process(rows)
-        is_suspended = self._run.is_suspended and not was_suspended
-        self._hold(rows)
-        return self._results(found, is_suspended=is_suspended)
+        needs_rows = self._is_moved or self._index is not None or isinstance(self._run, AggregateRun)
+        rows = self._rows(batch) if needs_rows else None
+        self._see(int(batch.time_us.max()))
+        found = self._taken(batch, rows)
+        if rows is not None:
+            self._hold(rows)
+        return self._results(found, is_suspended=self._run.is_suspended and not was_suspended)
+
+    def _taken(self, batch: EventBatch, rows: EventRows | None) -> list[Emission]:
+        """What a batch leads to; from the first event on that does not fit into columns, events are rows."""
+        if isinstance(self._run, SlidingRun):
+            events = self._reader.columns(batch) if rows is None else EventColumns.of(self._body, rows)
+            if events is not None and self._run.fits(events):
+                return self._run.process(events)
+            self._run = self._run.as_rows()
+        return self._run.process(rows or self._rows(batch))
+
+    def _rows(self, batch: EventBatch) -> EventRows:
+        return moved_rows(batch) if self._is_moved else self._reader.rows(batch, self.declaration)
 
     def advance_time(self, watermark_us: int) -> AggregateResults:
         """Let events leave windows, and windows end."""
@@ -145,7 +165,9 @@ class RunningAggregate(Operator):
 
     def load(self, saved: SavedHost) -> None:
         """Restore the windows."""
-        self._run.load(saved.head["run"], saved.sections)
+        head = saved.head["run"]
+        are_rows = self._may_retract or head.get("revocable", self._is_moved)
+        self._run = self._begin((head, saved.sections), are_rows=are_rows)
         self._now_us = saved.head["seen_us"]
         if self._index is not None:
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))

@@ -53,7 +53,7 @@ class AggregateKind(DocumentKind):
     holds: ClassVar[str] = "windows"
     is_asked: ClassVar[bool] = True
     is_plotted: ClassVar[bool] = True
-    exercise: ClassVar[str] = "aggregates.asking.exercises:asked"
+    exercise: ClassVar[str] = "aggregates.exercises:aggregated"
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         """Read the document of an aggregate.

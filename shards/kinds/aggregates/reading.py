@@ -7,14 +7,25 @@ patterns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
-from aggregates import AggregateBody, EventRows, Holds, Row, Scalar, group_text
+from aggregates import (
+    AggregateBody,
+    Bound,
+    EventColumns,
+    EventRows,
+    Holds,
+    Row,
+    Scalar,
+    ScalarColumn,
+    group_hash,
+    group_text,
+)
 from nfa import EventExpression, PatternRefused, columns_of_events, parse_event_expression
 from shards.errors import OperatorRefused
 from streams import (
@@ -33,6 +44,7 @@ from streams.tables import Lookup
 RETRACTED = ".retracted"
 _ALL = "all"
 _MOVED, _REVOCABLE = "event", "revocable"  # types of re-keyed events
+_MOST_HASHES = 1_000_000
 _PLACED = 16  # characters in front of the id of a re-keyed event
 
 
@@ -49,6 +61,7 @@ class EventReader:
     _by: tuple[EventExpression, ...]
     _arguments: tuple[EventExpression | None, ...]
     _asked: tuple[EventExpression, ...]
+    _hashes: dict[Sequence[Scalar], int] = field(default_factory=dict)  # of groups of texts
 
     @classmethod
     def of(cls, body: AggregateBody) -> EventReader:
@@ -75,10 +88,49 @@ class EventReader:
         """The events of a batch, and the ends of transactions."""
         return EventRows([row for _, row in self.numbered_rows(batch, declaration)], int(batch.time_us.max()))
 
+    def columns(self, batch: EventBatch) -> EventColumns:
+        """The events of a batch that count, none of which is or may be retracted."""
+        size, columns = len(batch), columns_of_events(batch)
+        counts = ~batch.is_ended
+        if self._where is not None:
+            counts &= self._where.holds(columns, size)
+        rows = np.flatnonzero(counts)
+        arguments = {
+            value.argument: ScalarColumn(*one.numbers(columns, size)).at(rows)
+            for value, one in zip(self.body.values, self._arguments, strict=True)
+            if one is not None
+        }
+        ids, keys = (batch.columns.column(name).take(pa.array(rows)) for name in ("id", "key"))
+        hashes, by = batch.key_hashes[rows], [keys]
+        if self.body.by != ("key",):
+            by = [[found[row] for row in rows.tolist()] for found in (one.column(columns, size) for one in self._by)]
+            hashes = np.array([self._hash(group) for group in _transposed(by, len(rows))], np.uint64)
+        return EventColumns(
+            times_us=batch.time_us[rows],
+            hashes=hashes,
+            by=by,
+            keys=keys,
+            key_hashes=batch.key_hashes[rows],
+            ids=ids,
+            arguments=[arguments[one] for one in self.body.arguments],
+            newest_us=int(batch.time_us.max()),
+        )
+
+    def _hash(self, group: Sequence[Scalar]) -> int:
+        """The hash of a group; only those of texts are kept, as numbers may be equal and have other hashes."""
+        known = self._hashes.get(group)
+        if known is None:
+            known = group_hash(group)
+            if all(isinstance(one, str) for one in group):
+                if len(self._hashes) >= _MOST_HASHES:
+                    self._hashes.clear()
+                self._hashes[group] = known
+        return known
+
     def numbered_rows(self, batch: EventBatch, declaration: StreamDeclaration) -> Iterator[tuple[int, Row]]:
         """The events of a batch and the ends of transactions, each with its row in the batch."""
         size, columns = len(batch), columns_of_events(batch)
-        counts: Sequence[bool] = [True] * size if self._where is None else self._where.holds(columns, size)
+        counts = [True] * size if self._where is None else self._where.holds(columns, size).tolist()
         groups = _transposed([one.column(columns, size) for one in self._by], size)
         arguments = [[True] * size if one is None else one.column(columns, size) for one in self._arguments]
         ends = [name in declaration.end_events for name in batch.type_names]
@@ -117,10 +169,19 @@ def condition_of(body: AggregateBody) -> Holds | None:
     """The condition over values; None: the aggregate has none.
 
     Raises:
+        OperatorRefused: As of ``condition_and_bounds``.
+    """
+    return condition_and_bounds(body)[0]
+
+
+def condition_and_bounds(body: AggregateBody) -> tuple[Holds | None, Sequence[Bound]]:
+    """The condition over values, and the ranges of values outside which it is not true.
+
+    Raises:
         OperatorRefused: The condition cannot be read, or names no value and no attribute in ``by``.
     """
     if body.having is None:
-        return None
+        return None, ()
     parsed = _parsed(body.having.text, "having")
     if parsed.lookups:
         raise OperatorRefused("having reads no tables; look the value up in 'where' or in a value", field="having")
@@ -132,7 +193,7 @@ def condition_of(body: AggregateBody) -> Holds | None:
             f"{', '.join(sorted(name for name in known if '(' not in name))}",
             field="having",
         )
-    return parsed.holds_of
+    return parsed.holds_of, list(parsed.bounds)
 
 
 def move_of(body: AggregateBody, declaration: StreamDeclaration) -> str:
