@@ -59,6 +59,7 @@ class Case:
         expected: Agreed numbers of matches, by number of events.
         is_main: Whether it is run in every mode of every engine.
         is_join: Whether the query is a join; our text is then the document of a join.
+        is_aggregate: Whether the query is an aggregate; our text is then its document. Siddhi's has no partition.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Case:
     expected: Mapping[int, int] = field(default_factory=dict)
     is_main: bool = False
     is_join: bool = False
+    is_aggregate: bool = False
 
     @property
     def title(self) -> str:
@@ -147,5 +149,14 @@ CASES: tuple[Case, ...] = (
         expected={20_000: 11_944, 200_000: 115_780, 1_000_000: 573_449},
         is_main=True,
         is_join=True,
+    ),
+    Case(
+        name="sliding",
+        workload="sales",
+        query="sliding",
+        events=1_000_000,
+        quick=20_000,
+        is_main=True,
+        is_aggregate=True,
     ),
 )

@@ -106,7 +106,7 @@ class Bench:
         return self._java("flink", "FlinkDriver", [*files.words, *words])
 
     def _siddhi(self, case: Case, mode: Mode, files: Files) -> Launch:
-        app = _written(files.folder / "app.siddhi", siddhi_app(case.texts("siddhi")))
+        app = _written(files.folder / "app.siddhi", siddhi_app(case.texts("siddhi"), is_whole=case.is_aggregate))
         words = ["--source", mode.source, "--app", app, "--patterns", str(len(case.patterns))]
         return self._java("siddhi", "SiddhiDriver", [*files.words, *words])
 
@@ -133,7 +133,7 @@ class Bench:
 def _library(case: Case, mode: Mode, files: Files) -> Launch:
     queries = _written(files.folder / "queries.json", json.dumps(case.texts("forestall")))
     words = [*files.words, "--source", mode.source, "--queries", queries]
-    driver = "join_driver" if case.is_join else "library_driver"
+    driver = "join_driver" if case.is_join else "aggregate_driver" if case.is_aggregate else "library_driver"
     words += ["--variant", mode.variant] if case.is_join else []
     command = (sys.executable, "-m", f"benchmarks.peers.drivers.{driver}", *words)
     return Launch(command=command, environment={"PYTHONPATH": str(ROOT)})
@@ -162,9 +162,11 @@ def _written(path: Path, text: str) -> str:
     return str(path)
 
 
-def siddhi_app(texts: Sequence[str]) -> str:
-    """A Siddhi application with a partition by key around queries, in event time."""
+def siddhi_app(texts: Sequence[str], *, is_whole: bool = False) -> str:
+    """A Siddhi application with a partition by key around queries, unless the stream stays whole, in event time."""
     stream = "define stream S (number long, type string, key string, value double, moment long);"
+    if is_whole:
+        return f"@app:playback\n{stream}\n{''.join(texts)}"
     return f"@app:playback\n{stream}\npartition with (key of S) begin\n{''.join(texts)}end;\n"
 
 

@@ -47,7 +47,7 @@ def plan(
 
 def _runs(case: Case, system: System, full: int) -> list[Run]:
     wording = case.wording(system.wording)
-    if wording.cannot or (case.is_join and system.is_command):
+    if wording.cannot or ((case.is_join or case.is_aggregate) and system.is_command):
         return []
     modes = [mode for mode in system.modes if (case.is_main or mode.is_usual) and _is_told(mode, case, wording.types)]
     return [

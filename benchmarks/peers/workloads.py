@@ -102,6 +102,15 @@ def payments() -> Iterator[Row]:
         number += 1
 
 
+def sales() -> Iterator[Row]:
+    """Sales of 100,000 shops, one event a millisecond; the values are whole numbers."""
+    rng = random.Random(13)
+    number = 0
+    while True:
+        yield Row("Sale", (START_MS + number) * 1_000, f"s{rng.randrange(100_000)}", float(rng.randrange(1_000)))
+        number += 1
+
+
 def log() -> Iterator[Row]:
     """The incident log of BPI Challenge 2013, if it is available; types are converted to words.
 
@@ -124,6 +133,7 @@ WORKLOADS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "stocks": stocks,
     "clicks": clicks,
     "payments": payments,
+    "sales": sales,
     "log": log,
 }
 
