@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from datasketches import hll_sketch, tdigest_double, tgt_hll_type
 
-from aggregates.accumulators import Average, Count, CountTrue, Deviation, Foldable, Sum, apart, plain
+from aggregates.accumulators import Foldable, accumulator_of, apart, plain
 from aggregates.rows import Scalar
 from aggregates.values import AggregateValue
 
@@ -28,24 +28,14 @@ _DIGEST_SIZE = 200
 def folded_of(value: AggregateValue) -> Foldable | None:
     """A new value over arguments that never leave; None: it is that of the first or last event."""
     match value.function:
-        case "first" | "last":
-            return None
         case "quantile":
             return FoldedQuantile(value.share.numerator, value.share.denominator)
         case "min" | "max":
             return FoldedExtreme(is_max=value.function == "max")
-        case "count":
-            return Count()
-        case "count_if":
-            return CountTrue()
-        case "sum":
-            return Sum()
-        case "avg":
-            return Average()
-        case "stddev":
-            return Deviation()
         case "distinct":
             return FoldedDistinct()
+    found = accumulator_of(value)
+    return found if isinstance(found, Foldable) else None
 
 
 class FoldedExtreme(Foldable):
