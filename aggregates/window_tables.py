@@ -75,11 +75,6 @@ class WindowTables:
         """The number of steps that are not taken."""
         return int(self.state[kernel.STEPS])
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of all tables but the steps."""
-        return sum(array.nbytes for array in (*self.ring, *self.groups)) - self.ring.floats.nbytes
-
     def fits(self, columns: Sequence[ScalarColumn]) -> bool:
         """Whether the kernel computes with some arguments exactly; not with texts in extremes, and extreme numbers."""
         for place, (kinds, integers, floats) in enumerate(columns):

@@ -8,7 +8,6 @@ than 2**31 events overflow none. Digits of floats are in units of 2**-96; the ca
 
 from __future__ import annotations
 
-from math import frexp, ldexp
 from typing import NamedTuple
 
 import numpy as np
@@ -107,12 +106,16 @@ def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: n
         is_rest |= digits[place] != 0
     middle = digits[top - 1] if top >= 1 else np.int64(0)
     low = digits[top - 2] if top >= 2 else np.int64(0)
-    zeros = 32 - frexp(float(digits[top]))[1]
+    zeros, rising = 0, digits[top]
+    for step in (16, 8, 4, 2, 1):
+        if rising < 1 << (32 - step):
+            rising <<= step
+            zeros += step
     first = ((digits[top] << zeros) | (middle >> (32 - zeros))) & _LOW
     second = ((middle << zeros) | (low >> (32 - zeros))) & _LOW
     is_rest |= ((low << zeros) & _LOW) != 0 or (second & 3) != 0
-    exponent = 32 * (top - 1) + 2 - zeros + scale
-    return ldexp(float((first << 30) | (second >> 2) | np.int64(is_rest)), int(exponent))
+    number = float((first << 30) | (second >> 2) | np.int64(is_rest))
+    return number * 2.0 ** float(32 * (top - 1) + 2 - zeros + scale)
 
 
 @inlined

@@ -102,7 +102,7 @@ def reloaded(run: Any, document: Mapping[str, Any], *, is_simultaneous: bool) ->
     return again
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(data=st.data())
 def test_columns_give_the_results_of_rows(data: st.DataObject) -> None:
     document = data.draw(documents())
@@ -167,7 +167,7 @@ def test_a_state_of_columns_is_read(saved: dict[str, Any]) -> None:
 
 
 def require_as_if_not_saved(saved: dict[str, Any]) -> None:
-    """Saved after 40 events, it emits what a run that was not saved emits for the next."""
+    """A run that is loaded after 40 events emits the same for the next as one without a break."""
     body = read_aggregate(GOLDEN_DOCUMENT)
     sections = {name: b64decode(section) for name, section in saved["sections"].items()}
     run = begun_run(body, condition_of(body), (saved["head"], sections), is_simultaneous=saved["simultaneous"])
@@ -211,6 +211,7 @@ def test_more_events_than_allowed_suspend_it() -> None:
     assert all(one.is_suspended and not one.measures()["held"] for one in (run, runs[0]))
 
 
+@pytest.mark.compiled
 def test_tables_grow_and_shrink_with_the_window() -> None:
     """Many more steps, events, groups and extremes than a first table has room for."""
     values = {"n": "count()", "low": "min(x)", "high": "max(x)"}
