@@ -41,7 +41,7 @@ from service.cli.match import (
     reading_of,
     shown_bindings,
 )
-from service.cli.model_choice import Exact, MapFile, Model, Process, Tables, model_choice
+from service.cli.model_choice import ModelChoice, with_model
 from service.cli.run import files_of, measured_stats, print_results
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
@@ -89,6 +89,7 @@ Folder = Annotated[
 
 
 @with_options(FILE_OPTIONS)
+@with_model
 def backtest(
     context: typer.Context,
     events: Past,
@@ -96,11 +97,7 @@ def backtest(
     project: Project = None,
     against: Against = None,
     constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
-    workflow: Model = None,
-    map_file: MapFile = None,
-    process: Process = None,
-    exact: Exact = False,
-    tables: Tables = False,
+    model: ModelChoice | None = None,
     prune: Pruning = None,
     no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
     compare_pruning: ComparedPruning = False,
@@ -123,7 +120,7 @@ def backtest(
 ) -> None:
     """Run patterns over past events, and compare them with others."""
     _begin(context)
-    constraint_set, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
+    constraint_set, use = followed(constraints, model)
     grouped = chosen_key(key)
     timing = event_time(lateness and read_lateness(lateness), late, idle_timeout)
     stream = replace(timing, name=_STREAM, key=grouped or "key", ties=ties.ties)

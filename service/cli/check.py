@@ -26,7 +26,7 @@ from constraints import (
 from nfa import Atom, Pattern, Query, TraceEnds, all_types_of, build_query, describe_atom, describe_node, parse_patterns
 from service.cli.columns import Classifier
 from service.cli.inputs import Times, chosen_key, read_constraint_file, read_pattern_files
-from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
+from service.cli.model_choice import ModelChoice, with_model
 from service.cli.past import PastViolations
 from service.cli.past_log import EndEvents, read_log
 from service.errors import FileUnreadable
@@ -40,14 +40,11 @@ from service.registering.inspection import (
 from service.registering.strangers import unfollowed_types
 
 
+@with_model
 def check(
     pattern: Annotated[str, typer.Argument(help="Pattern file, or the text of a pattern.")],
     constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
-    workflow: Model = None,
-    map_file: MapFile = None,
-    process: Process = None,
-    exact: Exact = False,
-    tables: Tables = False,
+    model: ModelChoice | None = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
     log: Annotated[
         Path | None,
@@ -68,8 +65,8 @@ def check(
     """Check patterns: can they match, and which events terminate them early? Exit status 1: one can never match."""
     parsed = read_constraint_file(constraints) if constraints else ParsedConstraints(ConstraintSet.of(()))
     patterns = _patterns(pattern)
-    if (choice := model_choice(workflow, map_file, process, exact=exact, tables=tables)) is not None:
-        parsed = _followed(parsed, choice)
+    if model is not None:
+        parsed = _followed(parsed, model)
     past = PastViolations.mined(parsed)
     if log is not None:
         ends = parsed.constraint_set.trace_ends.union(end or ())

@@ -35,7 +35,7 @@ from service.cli.inputs import (
     require_keys,
     standard_error,
 )
-from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
+from service.cli.model_choice import ModelChoice, with_model
 from service.cli.waiting import waiting_on
 from service.registering.strangers import strangers
 from service.runs import OLD_LISTS
@@ -99,16 +99,13 @@ IdleTimeout = Annotated[
 
 
 @with_options(FILE_OPTIONS)
+@with_model
 def match(
     context: typer.Context,
     pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json. Repeatable.")],
     events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz.")],
     constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
-    workflow: Model = None,
-    map_file: MapFile = None,
-    process: Process = None,
-    exact: Exact = False,
-    tables: Tables = False,
+    model: ModelChoice | None = None,
     prune: Pruning = None,
     no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
     key: Key = None,
@@ -133,7 +130,7 @@ def match(
     patterns, grouped = read_pattern_files(pattern), chosen_key(key)
     if not further_key:
         require_keys(patterns, grouped)
-    own, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
+    own, use = followed(constraints, model)
     prune = Prune.OFF if no_prune else prune
     timing = replace(timing, key=grouped or "key", keys=further_keys(further_key))
     timing = replace(timing, end_events=tuple(end or ()), ties=ties.ties)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,8 +31,36 @@ class ModelChoice:
     mode: FollowMode = "auto"
 
 
-def model_choice(
-    workflow: Path | None, map_file: Path | None, process: str | None, *, exact: bool, tables: bool
+_OPTIONS: Mapping[str, tuple[Any, Any]] = {
+    "workflow": (Model, None),
+    "map_file": (MapFile, None),
+    "process": (Process, None),
+    "exact": (Exact, False),
+    "tables": (Tables, False),
+}
+
+
+def with_model(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of a model in the place of its parameter ``model``, a ``ModelChoice`` or None."""
+    own = signature(command, eval_str=True)
+    options = [
+        Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind, default=usual)
+        for name, (kind, usual) in _OPTIONS.items()
+    ]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        chosen = {name: values.pop(name) for name in _OPTIONS}
+        command(**values, model=_model_choice(**chosen))
+
+    shown = [one for name, kept in own.parameters.items() for one in (options if name == "model" else [kept])]
+    vars(run)["__signature__"] = own.replace(parameters=shown)
+    run.__annotations__ = {one.name: one.annotation for one in shown}
+    return run
+
+
+def _model_choice(
+    *, workflow: Path | None, map_file: Path | None, process: str | None, exact: bool, tables: bool
 ) -> ModelChoice | None:
     """The model to follow, if one is given."""
     if exact and tables:
