@@ -22,7 +22,7 @@ from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
-from service.cli.choices import LatePolicy, SuppressBy, SuppressFor, TieOrder, read_lateness, suppress_of
+from service.cli.choices import LatePolicy, Suppress, TieOrder, read_lateness, suppress_of
 from service.cli.columns import FILE_OPTIONS, as_asked, with_options
 from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
@@ -102,8 +102,7 @@ def backtest(
     no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
     compare_pruning: ComparedPruning = False,
     compare_constraints: ComparedConstraints = False,
-    suppress_for: SuppressFor = None,
-    suppress_by: SuppressBy = None,
+    suppress: Suppress = None,
     key: Key = None,
     end: Ends = None,
     times: Order = Times.EVENT,
@@ -121,11 +120,9 @@ def backtest(
     """Run patterns over past events, and compare them with others."""
     _begin(context)
     constraint_set, use = followed(constraints, model)
-    grouped = chosen_key(key)
-    timing = event_time(lateness and read_lateness(lateness), late, idle_timeout)
+    grouped, timing = chosen_key(key), event_time(lateness and read_lateness(lateness), late, idle_timeout)
     stream = replace(timing, name=_STREAM, key=grouped or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(stream, end or [], constraint_set)
-    suppress = suppress_of(suppress_for, suppress_by)
     question = Question(
         declaration=declaration,
         patterns=_tried(pattern or [], grouped, declaration, suppress),
@@ -288,16 +285,17 @@ def _require_empty(folder: Path | None) -> None:
 
 
 def _tried(
-    paths: list[Path], key: KeyForm | None, declaration: StreamDeclaration, suppress: Mapping[str, Any] | None
+    paths: list[Path], key: KeyForm | None, declaration: StreamDeclaration, suppress: str | None
 ) -> tuple[TriedPattern, ...]:
     """The patterns of some files; each must be correlated by the key of the events."""
     patterns = read_pattern_files(paths)
     require_keys(patterns, key)
+    wanted = suppress_of(suppress)
     return tuple(
         TriedPattern(
             name=pattern.name,
             text=pattern.text or describe_pattern(pattern),
-            suppression=suppress and read_suppression(suppress, routed(pattern, declaration)),
+            suppression=wanted and read_suppression(wanted, routed(pattern, declaration)),
         )
         for pattern in patterns
     )

@@ -13,28 +13,22 @@ NONE = "none"
 AUTO_FORM = "auto[:MEMBER=NUMBER,...]"
 
 
-SuppressFor = Annotated[
+Suppress = Annotated[
     str | None,
     typer.Option(
-        metavar="DURATION",
-        help="Suppress alerts that follow another one of their group within this event time, such as '1 h'.",
-    ),
-]
-SuppressBy = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="With --suppress-for: column of RETURN, or the key, whose values form groups (default: one group). "
-        "Repeatable.",
+        metavar="'DURATION by NAME, ...'",
+        help="Suppress alerts that follow another one of their group within this event time: '1 h by customer'. "
+        "Names are columns of RETURN, or the key; without 'by' there is one group.",
     ),
 ]
 
 
-def suppress_of(lasts: str | None, by: list[str] | None) -> dict[str, Any] | None:
-    """The member ``suppress`` of a pattern from the options."""
-    if lasts is None and by:
-        raise typer.BadParameter("give --suppress-for, too", param_hint="--suppress-by")
-    return None if lasts is None else {"by": by or [], "for": lasts}
+def suppress_of(text: str | None) -> dict[str, Any] | None:
+    """The member ``suppress`` of a pattern from the option."""
+    if text is None:
+        return None
+    lasts, _, by = text.partition(" by ")
+    return {"by": [name.strip() for name in by.split(",") if name.strip()], "for": lasts}
 
 
 class OutputFormat(StrEnum):

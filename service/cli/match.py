@@ -15,8 +15,7 @@ from nfa import Overflow, Pattern, PatternRefused, Prune, TraceEnds, build_query
 from service.cli.choices import (
     AUTO_FORM,
     LatePolicy,
-    SuppressBy,
-    SuppressFor,
+    Suppress,
     TieOrder,
     read_lateness,
     suppress_of,
@@ -122,8 +121,7 @@ def match(
     end: Ends = None,
     further_key: FurtherKeys = None,
     duplicates: DuplicateIds = Repeated.DROP,
-    suppress_for: SuppressFor = None,
-    suppress_by: SuppressBy = None,
+    suppress: Suppress = None,
 ) -> None:
     """Match patterns in an event file, without Spark, Redis or HTTP."""
     timing, lists = event_time(lateness and read_lateness(lateness), late, idle_timeout), _lists(outputs)
@@ -135,8 +133,7 @@ def match(
     timing = replace(timing, key=grouped or "key", keys=further_keys(further_key))
     timing = replace(timing, end_events=tuple(end or ()), ties=ties.ties)
     constraint_set = None if own is None else _used(own, timing, prune)
-    suppress = suppress_of(suppress_for, suppress_by)
-    on_stream = [_quiet(routed(one, timing), suppress) for one in patterns]
+    on_stream = [_quiet(routed(one, timing), suppress_of(suppress)) for one in patterns]
     _check(on_stream, timing, constraint_set, is_open=is_open)
     chosen = as_asked(reading_of(grouped, times, timing, lifecycle=lifecycle), context.params)
     plan = stream_plan(timing, constraint_set, [(one, True) for one in on_stream])

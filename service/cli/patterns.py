@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
-from service.cli.choices import SuppressBy, SuppressFor, suppress_of
+from service.cli.choices import Suppress, suppress_of
 from service.cli.inputs import read_pattern_files
 from service.cli.operators import add_moves, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
@@ -81,8 +81,7 @@ def add_pattern(
     migrate: Annotated[
         bool, typer.Option("--migrate", help="Let the former version continue for its present partial matches.")
     ] = False,
-    suppress_for: SuppressFor = None,
-    suppress_by: SuppressBy = None,
+    suppress: Suppress = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -95,7 +94,7 @@ def add_pattern(
         severity=severity,
         constraints="off" if unguarded else None,
         start="migrate" if migrate else None,
-        suppress=suppress_of(suppress_for, suppress_by),
+        suppress=suppress_of(suppress),
     )
     with calling(url, api_key) as client:
         tell_operator(client.post("/patterns", body), is_json=is_json)
