@@ -64,7 +64,7 @@ def main() -> None:
         batches = order_batches(wanted.events, request=wanted.request)
         with filled_log(folder, batches, shards=wanted.shards) as log:
             session = build_session(SessionOptions(data_folder=folder, master="local[2]"))
-            warm_up(session)
+            warm_up(session.sparkContext)
             try:
                 _compare(session, log, folder, wanted)
             finally:

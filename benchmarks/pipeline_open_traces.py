@@ -186,7 +186,7 @@ def serve(wanted: Namespace) -> None:
     """Run the query and print a line per micro-batch; ends by being killed."""
     folder = Path(wanted.folder)
     session = build_session(SessionOptions(data_folder=folder, master="local[2]"))
-    warm_up(session)
+    warm_up(session.sparkContext)
     options = JobOptions(
         log=EventLogOptions(
             redis_url=wanted.url, shards=SHARDS, snapshots=str(folder / "snapshots"), max_entries=64, retain_entries=0

@@ -134,7 +134,7 @@ def main() -> None:
         with filled_log(folder, batches, shards=wanted.shards) as log:
             session = build_session(SessionOptions(data_folder=folder, master=wanted.master))
             session.conf.set("spark.sql.shuffle.partitions", "2")
-            warm_up(session)
+            warm_up(session.sparkContext)
             try:
                 _compare(session, log, folder, wanted)
             finally:

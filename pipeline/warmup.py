@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Event
 
-import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from pipeline.spark.workers import matcher_workers
 from shards import EXERCISES
@@ -40,19 +39,17 @@ def load_kernels() -> None:
         run_exercise(exercise)
 
 
-def warm_up(session: SparkSession) -> None:
-    """Let the Python workers that will match micro-batches load the kernels of the pipeline, one worker per core.
+def warm_up(context: SparkContext) -> None:
+    """Let the Python workers that will match load the kernels of the pipeline, one worker per core.
 
     On a cluster they compile the kernels first: the workers of one machine share the work, and keep the result.
-    Continuous tasks run in other workers, which load the kernels as they begin.
+    Continuous tasks of one machine do without: they load the kernels as they begin.
     """
-    tasks = session.sparkContext.defaultParallelism
-    with matcher_workers(session.sparkContext):
-        loaded = session.range(0, tasks, numPartitions=tasks).mapInArrow(_load, "id LONG")
-    loaded.collect()
+    tasks = context.defaultParallelism
+    with matcher_workers(context):
+        context.parallelize(range(tasks), tasks).mapPartitions(_load).collect()
 
 
-def _load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        load_kernels()
-        yield batch
+def _load(rows: Iterable[int]) -> Iterator[int]:
+    load_kernels()
+    yield from rows

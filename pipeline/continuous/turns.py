@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pipeline.continuous.query import ContinuousQuery, finish_blocks, start_continuous
@@ -19,7 +20,7 @@ _Phase = Callable[[str], None]
 
 
 def begin_micro_batches(
-    session: SparkSession,
+    context: SparkContext,
     options: JobOptions,
     sink: RoutingSink,
     heartbeat: Heartbeat,
@@ -32,25 +33,29 @@ def begin_micro_batches(
     """
     finish_blocks(options, sink)
     phase("loading the states of the shards")
+    session = SparkSession(context)
     load_states(session, options.held)
     phase("matching the events that wait")
     return start_query(session, options, sink, heartbeat, report)
 
 
 def begin_continuous(
-    session: SparkSession,
+    context: SparkContext,
     options: JobOptions,
     sink: RoutingSink,
     heartbeat: Heartbeat,
     report: BatchReport,
     phase: _Phase,
 ) -> ContinuousQuery:
-    """Finish an interrupted micro-batch, and start the job of continuous tasks; as ``begin_micro_batches``."""
+    """Finish an interrupted micro-batch, and start the job of continuous tasks; as ``begin_micro_batches``.
+
+    That job has no frames. Java takes seconds to make a session for those.
+    """
     if _is_interrupted(options.checkpoint):
         phase("finishing the last micro-batch")
-        start_query(session, replace(options, is_bounded=True), sink, report=report).wait()
+        start_query(SparkSession(context), replace(options, is_bounded=True), sink, report=report).wait()
     phase("loading the states of the shards")
-    return start_continuous(session.sparkContext, options, sink.index, heartbeat, report, sink.route)
+    return start_continuous(context, options, sink.index, heartbeat, report, sink.route)
 
 
 def _is_interrupted(checkpoint: Path) -> bool:

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from pipeline.errors import ClusterUnready
 from pipeline.spark.packages import pack
@@ -122,22 +122,22 @@ def starting_on(master: str) -> Iterator[None]:
         raise _given_up(master) from error
 
 
-def cores(session: SparkSession) -> int:
+def cores(context: SparkContext) -> int:
     """The number of tasks that can run at the same time on the machines so far."""
-    return session.sparkContext.defaultParallelism
+    return context.defaultParallelism
 
 
-def await_machines(session: SparkSession, options: ClusterOptions) -> int:
+def await_machines(context: SparkContext, options: ClusterOptions) -> int:
     """Wait for the machines of a cluster and check their Python packages; returns the number of cores.
 
     Does nothing for a local master. ``ClusterUnready`` has the details if no machine came, or one lacks a package.
     """
-    master = session.sparkContext.master or ""
+    master = context.master or ""
     if is_local(master):
-        return cores(session)
+        return cores(context)
     started, steady_since, came = time.monotonic(), time.monotonic(), 0
     while not came or time.monotonic() - steady_since < options.steady_s:
-        now = len(_executors(session))
+        now = len(_executors(context))
         if now != came:
             came, steady_since = now, time.monotonic()
         if not came and time.monotonic() - started > options.patience_s:
@@ -148,32 +148,32 @@ def await_machines(session: SparkSession, options: ClusterOptions) -> int:
                 master=master,
             )
         time.sleep(_POLL_S)
-    _check_python(session)
-    return cores(session)
+    _check_python(context)
+    return cores(context)
 
 
 class ExecutorWatch:
     """Watches the executors of a cluster, and the machines that have lost some."""
 
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
         self._most: Counter[str] = Counter()  # by machine, the most at the same time
 
     def look(self) -> tuple[int, list[str]]:
         """The number of executors, and the machine of each missing executor."""
-        now = Counter(_executors(self._session))
+        now = Counter(_executors(self._context))
         self._most |= now
         return now.total(), sorted((self._most - now).elements())
 
 
-def _executors(session: SparkSession) -> list[str]:
+def _executors(context: SparkContext) -> list[str]:
     """The machine of each executor."""
     try:
-        java = session.sparkContext._jsc.sc()  # Spark's Python interface has no such call
+        java = context._jsc.sc()  # Spark's Python interface has no such call
         places = str(java.getExecutorMemoryStatus().keySet().mkString(" ")).split()
         driver = str(java.conf().get("spark.driver.host"))
     except (Py4JError, OSError) as error:
-        raise _given_up(session.sparkContext.master or "") from error
+        raise _given_up(context.master or "") from error
     hosts = [place.rpartition(":")[0] for place in places]
     if driver in hosts:  # the list includes the driver
         hosts.remove(driver)
@@ -188,7 +188,7 @@ def _given_up(master: str) -> ClusterUnready:
     )
 
 
-def _check_python(session: SparkSession) -> None:
+def _check_python(context: SparkContext) -> None:
     """Check that every machine has the packages."""
     needed = {name: version(name) for name in NEEDED}
 
@@ -206,8 +206,8 @@ def _check_python(session: SparkSession) -> None:
                 found[name] = ""
         yield socket.gethostname(), sys.executable, found
 
-    tasks = _LOOKS_PER_CORE * cores(session)
-    reports = session.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
+    tasks = _LOOKS_PER_CORE * cores(context)
+    reports = context.parallelize(range(tasks), tasks).mapPartitions(look).collect()
     if faults := faults_of(reports, needed):
         raise ClusterUnready(
             "the cluster's machines lack what the driver has:\n  " + "\n  ".join(faults), faults=list(faults)

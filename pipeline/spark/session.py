@@ -151,6 +151,8 @@ def _settings(options: SessionOptions, folder: Path, java: str) -> dict[str, str
     ]
     settings = {
         "spark.driver.memory": "1g",
+        # By default jobs of frames have Python workers of their own, which have this in their environment.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -23,7 +23,7 @@ from pipeline import (
     await_machines,
     begin_continuous,
     begin_micro_batches,
-    build_session,
+    build_context,
     compiling_beside,
     end_session,
     is_local,
@@ -78,16 +78,16 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         with compiling_beside(needed, report.compiling):
             report.begin("starting Spark", STUCK_S)
             with signals_held():  # else a signal could leave Spark's Java process running
-                session = build_session(where)
-                ends.callback(end_session, session)
+                context = build_context(where)
+                ends.callback(end_session, context)
             report.begin("waiting for Spark's machines")
-            tasks = await_machines(session, where.cluster)
+            tasks = await_machines(context, where.cluster)
         if not needed:
             report.begin("compiling kernels on the machines of the cluster")
-            warm_up(session)
+            warm_up(context)
         elif not settings.is_continuous:
             report.begin("loading kernels", STUCK_S)
-            warm_up(session)
+            warm_up(context)
         report.begin("reading the layout of the log")
         layout = stores.log.layout.read()
         stores.log.layout.require_settled()
@@ -96,7 +96,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         stores.pipeline_status.begin(clock.now_us())
         begin = begin_continuous if settings.is_continuous else begin_micro_batches
         query = begin(
-            session,
+            context,
             options,
             AlertSink(stores, clock, spans),
             lambda: report.beat(clock.now_us()),
@@ -107,7 +107,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
             signal.signal(number, lambda *_: query.request_stop())
         ends.enter_context(_keeping_time(stores))
         structlog.get_logger(__name__).info("pipeline-started", shards=options.log.shards, tasks=tasks)
-        query.wait(look=_executor_reports(ExecutorWatch(session), stores, is_needed=not is_local(where.master)))
+        query.wait(look=_executor_reports(ExecutorWatch(context), stores, is_needed=not is_local(where.master)))
 
 
 def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:

@@ -71,7 +71,7 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
     where = session_options(settings)
     session = build_session(where)
     try:
-        tasks = await_machines(session, where.cluster)
+        tasks = await_machines(session.sparkContext, where.cluster)
         options: JobOptions = replace(job_options(settings, layout, stores.url, tasks), is_bounded=True)
         sink = AlertSink(stores, SystemClock())
         finish_blocks(options, sink)

@@ -52,7 +52,7 @@ def main():
     )
     session = build_session(where)
     try:
-        tasks = await_machines(session, cluster)
+        tasks = await_machines(session.sparkContext, cluster)
         log = EventLogOptions(
             redis_url=url, shards=int(shards), max_entries=2, wait_ms=20, tasks=tasks, snapshot_bytes=3_000
         )

@@ -119,7 +119,7 @@ def test_a_failing_block_ends_compiling(monkeypatch):
 
 @pytest.mark.spark
 def test_kernels_are_compiled_into_the_shared_folder(spark):
-    warm_up(spark)
+    warm_up(spark.sparkContext)
     assert spark.conf.get("spark.executorEnv.NUMBA_CACHE_DIR") == os.environ["NUMBA_CACHE_DIR"]
     found = ("nfa.kernels.runs.rows", "joins.kernels.windowed", "aggregates.kernels.asking")
     for exercise, kernels in zip(EXERCISES, found, strict=True):
