@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import parent_process
 from types import FrameType
 
 import structlog
@@ -84,12 +85,14 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """Ask this process to end (SIGTERM) once ``parent`` is no longer its parent; watched by a daemon thread."""
+    """Ask this process to end (SIGTERM) once ``parent``, which started it, has ended; watched by a daemon thread."""
     threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
 
 
 def _watch(parent: int) -> None:
-    pause = threading.Event()
-    while os.getppid() == parent:
+    """A forked process also ends with its fork server, which alone could report its end to ``parent``."""
+    starter, pause = parent_process(), threading.Event()
+    forker = parent if starter is None else os.getppid()
+    while os.getppid() == forker and (starter is None or starter.is_alive()):
         pause.wait(_POLL_S)
     os.kill(os.getpid(), signal.SIGTERM)

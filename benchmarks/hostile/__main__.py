@@ -23,6 +23,7 @@ import httpx
 
 from benchmarks.hostile.cases import Call, calls
 from benchmarks.pipeline_chaos import children_of
+from service.processes.supervisor import CHILDREN
 from service.processes.temporary import TemporaryService, running
 
 _CASES_OF_A_STREAM = 10
@@ -160,18 +161,9 @@ def _watch_memory(service: TemporaryService, found: Found, is_over: Event) -> No
 
 
 def _api_processes(service: TemporaryService) -> list[int]:
-    """Ids of the API's process and its descendants."""
-    found = [pid for pid in children_of(os.getpid()) if "api" in _command(pid)]
-    for pid in found:  # the list grows in the loop
-        found += children_of(pid)
-    return found
-
-
-def _command(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return []
+    """Ids of the API's process and of its workers: the forked processes but for the other parts of the service."""
+    others = {service.supervisor.pid(name) for name in CHILDREN if name != "api"}
+    return [pid for server in children_of(os.getpid()) for pid in children_of(server) if pid not in others]
 
 
 def _resident_bytes(pid: int) -> int | None:

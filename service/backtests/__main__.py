@@ -7,5 +7,11 @@ import sys
 from service.backtests.worker import work
 from service.process import run_process
 
+
+def main() -> int:
+    """Run the worker; the exit status is that of ``run_process``."""
+    return run_process("backtests", work)
+
+
 if __name__ == "__main__":
-    sys.exit(run_process("backtests", work))
+    sys.exit(main())

@@ -24,36 +24,44 @@ URL = "redis://127.0.0.1:1/0"  # nobody connects to it here
 LASTING = """
 import os, threading
 from service.process import end_with_parent
-end_with_parent(int(os.environ["FORESTALL_PARENT_PID"]))
-print("started with", os.environ["FORESTALL_REDIS_URL"], os.environ["COLOUR"], flush=True)
-threading.Event().wait()
+
+def main():
+    end_with_parent(int(os.environ["FORESTALL_PARENT_PID"]))
+    print("started with", os.environ["FORESTALL_REDIS_URL"], os.environ["COLOUR"], flush=True)
+    threading.Event().wait()
 """
-FAILING = "import sys; sys.exit(3)"
+FAILING = "def main(): return 3"
 STUBBORN = """
 import signal, threading
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("ready", flush=True)
-while True:
-    threading.Event().wait(1)
+
+def main():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("ready", flush=True)
+    while True:
+        threading.Event().wait(1)
 """
 DRAINING = """
 import os, pathlib, signal, threading
-asked = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: asked.set())
-print("begun", flush=True)
-while not asked.wait(0.05):
-    pass
-place = pathlib.Path(os.environ["MEETING_PLACE"])
-(place / f"{os.getpid()}.asked").touch()
-while len(list(place.glob("*.asked"))) < 2:
-    threading.Event().wait(0.05)
-print("committed", flush=True)
+
+def main():
+    asked = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    print("begun", flush=True)
+    while not asked.wait(0.05):
+        pass
+    place = pathlib.Path(os.environ["MEETING_PLACE"])
+    (place / f"{os.getpid()}.asked").touch()
+    while len(list(place.glob("*.asked"))) < 2:
+        threading.Event().wait(0.05)
+    print("committed", flush=True)
+    return 0
 """
 PATIENCE_S = 240.0
 
 
 @pytest.fixture
-def supervisor(tmp_path):
+def supervisor(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
     for name, code in {
         "lasting": LASTING,
         "failing": FAILING,
@@ -63,7 +71,7 @@ def supervisor(tmp_path):
         (tmp_path / f"{name}.py").write_text(code)
     found = Supervisor(
         settings_for(URL, data_dir=tmp_path / "data"),
-        {"PYTHONPATH": str(tmp_path), "COLOUR": "green"},
+        {"COLOUR": "green"},
         {"first": "lasting", "second": "lasting"},
     )
     yield found
@@ -169,6 +177,7 @@ def test_stop_asks_all_at_once_and_each_ends_what_it_has_begun(supervisor, tmp_p
 
 def test_children_end_when_the_supervisor_is_killed(supervisor, tmp_path):
     code = f"""
+import sys
 from pathlib import Path
 from threading import Event
 from service import Settings
@@ -176,9 +185,10 @@ from service.cli import main
 from service.errors import DataFolderUnusable
 from service.processes.supervisor import Supervisor
 from tests.builders.service import settings_for
+sys.path.insert(0, {str(tmp_path)!r})
 supervisor = Supervisor(
     settings_for({URL!r}, data_dir=Path({str(tmp_path / "other")!r})),
-    {{"PYTHONPATH": {str(tmp_path)!r}, "COLOUR": "red"}},
+    {{"COLOUR": "red"}},
     {{"first": "lasting"}},
 )
 supervisor.start()
@@ -192,6 +202,20 @@ supervisor.run(Event())
         process.kill()
     until(lambda: not is_alive(child))
     assert not is_alive(child)
+
+
+def test_children_end_and_are_started_again_when_their_fork_server_is_killed(supervisor):
+    supervisor.start()
+    first, log = supervisor.pid("first"), supervisor.log_folder / "first.log"
+    until(lambda: log.exists() and log.read_text())
+    os.kill(int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
+    until(lambda: not is_alive(first))
+
+    def is_back():
+        supervisor.tend()
+        return supervisor.pid("first") not in (None, first)
+
+    until(is_back)
 
 
 def test_one_data_folder_serves_one_supervisor(supervisor):
@@ -252,7 +276,8 @@ def tend(rounds):
         clock[0] += 11.0
         supervisor.tend()
 
-os.environ["PYTHONPATH"], os.environ["COLOUR"] = sys.argv[2], "blue"
+os.environ["COLOUR"] = "blue"
+sys.path.insert(0, sys.argv[2])
 supervisor.start()
 pid = supervisor._server._process.pid
 with connect(supervisor.redis_url, retries=0) as client:

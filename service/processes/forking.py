@@ -1,0 +1,39 @@
+"""A process of the service, from its fork to its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from multiprocessing import forkserver
+from pathlib import Path
+
+_NAME = Path("/proc/self/comm")
+_OUTPUTS = 1, 2
+
+
+def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> None:
+    """Run the ``main`` of a module in this process, with its own environment, and with its output in a log file.
+
+    ``ps`` shows it with the name of its log, as the command line is that of the fork server.
+    """
+    with suppress(OSError):
+        _NAME.write_text(f"forestall-{log_file.stem}", encoding="ascii")
+    with log_file.open("ab") as log:
+        for stream in _OUTPUTS:
+            os.dup2(log.fileno(), stream)
+    # house: allow environment: what starts a process from its program sets it before
+    os.environ |= environment
+    _share_server()
+    sys.exit(import_module(module).main())
+
+
+def _share_server() -> None:
+    """Let this process have others forked by its own fork server, where Python would start another one."""
+    vars(forkserver._forkserver)["ensure_running"] = _nothing_to_start
+
+
+def _nothing_to_start() -> None:
+    """Do nothing: the server runs as long as this process (``end_with_parent``)."""
