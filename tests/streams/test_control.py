@@ -24,6 +24,9 @@ from streams.log.control import (
     Punctuation,
     StreamOff,
     StreamOn,
+    TableOff,
+    TableOn,
+    TableRow,
     Tick,
     TraceEnd,
     decode_control,
@@ -31,6 +34,7 @@ from streams.log.control import (
 )
 from streams.log.keys_closed import ClosedKeys, KeysClosed
 from streams.log.operators import Definition, Input
+from streams.tables import TableForm, TableVersion
 
 RECORDS = [
     StreamOn(
@@ -59,6 +63,18 @@ RECORDS = [
     Punctuation(before_us=1_767_225_600_000_000, key="o-1"),
     Ask(id="5f0c", operator="pattern", route="customer", question={"about": "traces", "limit": 20}),
     ConstraintsOn(name="orders", version=2, document={"constraints": [{"prior": ["A", "B"]}], "end": ["End"]}),
+    TableOn(
+        TableVersion(
+            name="customers",
+            version=2,
+            form=TableForm(key=("id",), columns={"id": "text", "limit": "number"}),
+            digest="3ec564f18254390db73389976b401266fc8d1fb3",
+            rows=3,
+            since_us=1_767_225_600_000_000,
+        )
+    ),
+    TableRow(name="customers", version=2, key="c1", row=("c1", 12.5)),
+    TableOff("customers"),
     KeysClosed(
         (ClosedKeys(input="o", to=-3, time_us=5, seen={"events": 4}), ClosedKeys(input="p", to=None, time_us=6))
     ),
