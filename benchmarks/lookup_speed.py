@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +68,10 @@ def batches_of(size: int, rows: int) -> Iterator[tuple[EventBatch, EventBatch]]:
                 for number, (owner, amount) in enumerate(zip(owners, amounts, strict=True))
             ]
         )
-        columns = {("customer",): pa.array(owners), ("amount",): pa.array(amounts, pa.int64())}
+        columns: dict[tuple[str, ...], Any] = {
+            ("customer",): pa.array(owners),
+            ("amount",): pa.array(amounts, pa.int64()),
+        }
         yield batch, replace(batch, attributes=columns)
 
 

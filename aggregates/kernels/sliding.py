@@ -115,7 +115,7 @@ def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: n
     second = ((middle << zeros) | (low >> (32 - zeros))) & _LOW
     is_rest |= ((low << zeros) & _LOW) != 0 or (second & 3) != 0
     number = float((first << 30) | (second >> 2) | np.int64(is_rest))
-    return number * 2.0 ** float(32 * (top - 1) + 2 - zeros + scale)
+    return float(number * 2.0 ** float(32 * (top - 1) + 2 - zeros + scale))
 
 
 @inlined

@@ -74,7 +74,10 @@ class Values:
     @classmethod
     def of_columns(cls, items: Any) -> Values:
         """Like ``of``; a tuple has kinds, integers and floats already, and no texts."""
-        return cls(*items, _no_texts(len(items[0]))) if isinstance(items, tuple) else cls.of(items)
+        if not isinstance(items, tuple):
+            return cls.of(items)
+        kinds, integers, floats = items
+        return cls(kinds, integers, floats, _no_texts(len(kinds)))
 
     @classmethod
     def _of_any(cls, items: Sequence[Any]) -> Values:

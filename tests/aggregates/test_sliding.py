@@ -85,7 +85,7 @@ def taken(run: Any, some: EventRows) -> tuple[Any, list[Emission]]:
     """The run after some events, over rows if they do not fit, and what it emitted."""
     if isinstance(run, SlidingRun):
         columns = EventColumns.of(run.body, some)
-        if run.fits(columns):
+        if columns is not None and run.fits(columns):
             return run, run.process(columns)
         run = run.as_rows()
     return run, run.process(some)
@@ -107,7 +107,7 @@ def reloaded(run: Any, document: Mapping[str, Any], *, is_simultaneous: bool) ->
 def test_columns_give_the_results_of_rows(data: st.DataObject) -> None:
     document = data.draw(documents())
     is_simultaneous = data.draw(st.booleans())
-    numbers = data.draw(st.sampled_from([NUMBERS, NUMBERS, UNFIT]))
+    numbers: Sequence[Any] = data.draw(st.sampled_from([NUMBERS, NUMBERS, UNFIT]))
     events = data.draw(rows(document, numbers=numbers, is_late=data.draw(st.booleans())))
     expected = run_of(AggregateRun, document, is_simultaneous=is_simultaneous)
     run = run_of(SlidingRun, document, is_simultaneous=is_simultaneous)

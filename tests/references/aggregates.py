@@ -142,7 +142,7 @@ class Naive:
                 before = [row for row in rows if row.time_us <= then and then - row.time_us < size]
             known[one.name] = self._values(before)[one.of] if before else None
         known.update((name, self._values(of_all)[of]) for name, of in having.overall)
-        return self.holds({name: [value] for name, value in known.items()}, 1)[0]
+        return bool(self.holds({name: [value] for name, value in known.items()}, 1)[0])
 
     def _values(self, rows: Sequence[Row]) -> dict[str, Scalar]:
         found = {}
