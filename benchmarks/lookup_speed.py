@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +67,7 @@ def batches_of(size: int, rows: int) -> Iterator[tuple[EventBatch, EventBatch]]:
                 for number, (owner, amount) in enumerate(zip(owners, amounts, strict=True))
             ]
         )
-        columns: dict[tuple[str, ...], Any] = {
+        columns: dict[tuple[str, ...], pa.Array] = {
             ("customer",): pa.array(owners),
             ("amount",): pa.array(amounts, pa.int64()),
         }

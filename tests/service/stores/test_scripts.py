@@ -329,6 +329,34 @@ def test_registry_replace_record(run, client):
     assert client.hgetall("records") == {b"a": b"2"}
 
 
+def test_registry_change_row(run, client):
+    client.hset("records", "t", "1")
+
+    def change(before, after, shard_count="2"):
+        return run(
+            "registry/change_row",
+            records="records",
+            changes="changes",
+            layout="layout",
+            shards=["log:0", "log:1"],
+            field="t",
+            before=before,
+            after=after,
+            key="k",
+            row=after,
+            kind="table-row",
+            body=after,
+            shard_count=shard_count,
+        )
+
+    assert [change("x", "2"), change("1", "2"), change("1", "2"), change("2", "3")] == [0, 1, 1, 1]
+    assert (client.hgetall("records"), client.hgetall("changes")) == ({b"t": b"3"}, {b"k": b"3"})
+    bodies = [[(one[b"stream"], one[b"body"]) for _, one in client.xrange(shard)] for shard in ("log:0", "log:1")]
+    assert bodies == [[(b"", b"2"), (b"", b"3")]] * 2
+    client.hset("layout", "shards", "4")
+    assert (change("3", "4"), client.hget("records", "t")) == (b"moved", b"3")
+
+
 def test_registry_put_webhook(run, client):
     def put(id_, name, record):
         return run("registry/put_webhook", webhooks="webhooks", names="names", id=id_, name=name, record=record)
