@@ -1,4 +1,4 @@
-"""Suppressed matches of a run of one stream: decided over all matches in the order of time and id, as ADR 73 says."""
+"""Suppressed matches of a run of one stream: decided over all matches in the order of time and id, as ADR 72 says."""
 
 from __future__ import annotations
 

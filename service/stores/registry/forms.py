@@ -64,7 +64,7 @@ def pattern_form(budget: WorkBudget) -> Form:
 def _started_parts(
     record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
 ) -> tuple[PartChange, ...]:
-    """The starts of a pattern's parts. They are never stopped, as alerts may be on their way (ADR 73)."""
+    """The starts of a pattern's parts. They are never stopped, as alerts may be on their way (ADR 72)."""
     if not isinstance(control, PatternOn):
         return ()
     return tuple(_part_change(one, OperatorOn(one.definition(record.version)), "") for one in record.parts)

@@ -1,7 +1,7 @@
 """Suppression of alerts: what a pattern says about it, the groups of its alerts, and which alerts of a group pass.
 
 The alerts of such a pattern go to an inner stream, where an operator of the kind ``suppression`` decides about them
-(ADR 73).
+(ADR 72).
 """
 
 from __future__ import annotations
