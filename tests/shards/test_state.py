@@ -549,6 +549,9 @@ def test_a_record_kind_of_the_log_is_one_that_shards_know():
         "constraints-on",
         "lateness",
         "keys-closed",
+        "table-on",
+        "table-off",
+        "table-row",
     } | patterns | operators | times
 
 
