@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import pyarrow as pa
 
 from streams.nearest import did_you_mean
+from streams.showing import shown
 from streams.tables.errors import TableColumnUnknown, TableRefused
 
 ValueType: TypeAlias = Literal["text", "integer", "number", "boolean", "time"]
@@ -24,6 +25,14 @@ VALUE_TYPES: Mapping[ValueType, pa.DataType] = {
 MOST_COLUMNS = 200
 _MOST_NAME = 200
 _KEYS = ("text", "integer")
+
+
+def names_fault(names: Sequence[str]) -> str | None:
+    """Why a table cannot have columns with these names, or None: they are too many, or one is there twice."""
+    if len(names) > MOST_COLUMNS:
+        return f"the rows have {len(names)} columns; a table has at most {MOST_COLUMNS}"
+    repeated = [name for at, name in enumerate(names) if name in names[:at]]
+    return f"the column {shown(repeated[0])} is named twice" if repeated else None
 
 
 class Lookup(NamedTuple):
@@ -51,12 +60,14 @@ class TableWish:
                     field="columns",
                 )
 
-    def form(self, names: Sequence[str], inferred: Mapping[str, ValueType]) -> TableForm:
-        """The form of a table with these columns.
+    def form(self, names: Sequence[str], infer: Callable[[str], ValueType]) -> TableForm:
+        """The form of a table with these columns; ``infer`` gives the type of one that is not declared.
 
         Raises:
-            TableRefused: A declared column is missing, or a column cannot be a key.
+            TableRefused: A declared column is missing, a column cannot be a key, or names repeat or are too many.
         """
+        if fault := names_fault(names):
+            raise TableRefused(fault)
         for name in (*self.key, *self.types):
             if name not in names:
                 raise TableRefused(
@@ -64,7 +75,7 @@ class TableWish:
                     column=name,
                 )
         columns: dict[str, ValueType] = {
-            name: self.types.get(name) or ("text" if name in self.key else inferred[name]) for name in names
+            name: self.types.get(name) or ("text" if name in self.key else infer(name)) for name in names
         }
         return TableForm(key=self.key, columns=columns)
 
@@ -77,8 +88,6 @@ class TableForm:
     columns: Mapping[str, ValueType]
 
     def __post_init__(self) -> None:
-        if len(self.columns) > MOST_COLUMNS:
-            raise TableRefused(f"the rows have {len(self.columns)} columns; a table has at most {MOST_COLUMNS}")
         for name in self.columns:
             if not name.strip() or len(name) > _MOST_NAME or not name.isprintable():
                 raise TableRefused(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streams.showing import shown
 from streams.tables.errors import TableRefused
-from streams.tables.form import VALUE_TYPES, TableForm, TableWish, ValueType
+from streams.tables.form import VALUE_TYPES, TableForm, TableWish, ValueType, names_fault
 from streams.tables.values import (
     Unfit,
     of_arrow,
@@ -64,32 +65,46 @@ def refused_at(unit: str, number: int, reason: str, column: str = "") -> TableRe
 
 def csv_portions(path: Path, wish: TableWish) -> Portions:
     """The rows of a CSV file in UTF-8; its first line names the columns, an empty field is null."""
+    names, is_alone = _header(path)
+    if is_alone:
+        form = wish.form(names, lambda _: "text")
+        yield Portion(form=form, columns=_no_rows(form), first=2)
+        return
+    yield from _csv_rows(path, wish, names)
+
+
+def _csv_rows(path: Path, wish: TableWish, names: Sequence[str]) -> Portions:
+    """The rows of a CSV file after its first line."""
     from pyarrow import csv as arrow_csv  # noqa: PLC0415 - needed for tables only
 
-    names = _header(path)
     form: TableForm | None = None
     first = 2
     try:
         reader = arrow_csv.open_csv(
             str(path),
             arrow_csv.ReadOptions(column_names=names, skip_rows=1, block_size=_BLOCK_BYTES, use_threads=False),
-            arrow_csv.ParseOptions(ignore_empty_lines=False),
+            arrow_csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True),
             arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
             ),
         )
         for batch in reader:
             if form is None:
-                form = wish.form(names, {name: type_of_texts(batch.column(name)) for name in names})
+                form = wish.form(names, _texts_in(batch))
             with _lines("line", first):
                 columns = [_placed(name, of_texts, batch.column(name), kind) for name, kind in form.columns.items()]
             yield Portion(form=form, columns=columns, first=first)
             first += len(batch)
     except pa.ArrowInvalid as error:
         raise _unreadable("CSV", error) from error
-    if form is None:
-        form = wish.form(names, dict.fromkeys(names, "text"))
-        yield Portion(form=form, columns=[pa.array([], VALUE_TYPES[kind]) for kind in form.columns.values()], first=2)
+
+
+def _texts_in(batch: pa.RecordBatch) -> Callable[[str], ValueType]:
+    return lambda name: type_of_texts(batch.column(name))
+
+
+def _no_rows(form: TableForm) -> list[pa.Array]:
+    return [pa.array([], VALUE_TYPES[kind]) for kind in form.columns.values()]
 
 
 def json_portions(path: Path, wish: TableWish) -> Portions:
@@ -122,7 +137,7 @@ def parquet_portions(path: Path, wish: TableWish) -> Portions:
                     "texts, numbers, booleans and times",
                     column=nested[0],
                 )
-            form = wish.form(list(kinds), {name: kind for name, kind in kinds.items() if kind is not None})
+            form = wish.form(file.schema_arrow.names, lambda name: kinds[name] or "text")
             first = 1
             for batch in file.iter_batches(_BATCH_ROWS):
                 with _lines("row", first):
@@ -133,8 +148,7 @@ def parquet_portions(path: Path, wish: TableWish) -> Portions:
                 yield Portion(form=form, columns=columns, first=first, unit="row")
                 first += len(batch)
             if first == 1:
-                empty = [pa.array([], VALUE_TYPES[kind]) for kind in form.columns.values()]
-                yield Portion(form=form, columns=empty, first=1, unit="row")
+                yield Portion(form=form, columns=_no_rows(form), first=1, unit="row")
     except (pa.ArrowException, OSError) as error:
         raise _unreadable("Parquet file", error) from error
 
@@ -165,18 +179,20 @@ def _placed(name: str, convert: Any, values: Any, kind: ValueType) -> pa.Array:
         raise TableRefused(f"column {name!r}: {error}", column=name) from error
 
 
-def _header(path: Path) -> list[str]:
+def _header(path: Path) -> tuple[list[str], bool]:
+    """The names of the columns, and whether no line follows them."""
     with path.open("rb") as file:
         line = file.readline(_MOST_LINE)
+        is_alone = not file.read(1)
     try:
         names = next(csv.reader([line.decode("utf-8-sig").rstrip("\r\n")], strict=True), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise refused_at("line", 1, f"the names of the columns cannot be read: {error}") from error
     if not names:
         raise refused_at("line", 1, "it names no columns")
-    if repeated := [name for at, name in enumerate(names) if name in names[:at]]:
-        raise refused_at("line", 1, f"the column {shown(repeated[0])} is named twice")
-    return names
+    if fault := names_fault(names):
+        raise refused_at("line", 1, fault)
+    return names, is_alone
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -210,7 +226,7 @@ def _object(row: int, line: bytes) -> dict[str, Any]:
 def _form_of(objects: Sequence[dict[str, Any]], wish: TableWish) -> TableForm:
     names = list(dict.fromkeys(name for one in objects for name in one))
     names += [name for name in wish.types if name not in names]
-    return wish.form(names, {name: type_of_values([one.get(name) for one in objects]) for name in names})
+    return wish.form(names, lambda name: type_of_values([one.get(name) for one in objects]))
 
 
 def _slow_columns(objects: Sequence[dict[str, Any]], form: TableForm) -> list[pa.Array]:
@@ -236,13 +252,20 @@ def _fast_columns(block: bytes, lines: int, form: TableForm) -> list[pa.Array] |
         )
         if len(found) != lines:
             return None
+        found.validate(full=True)  # Arrow reads texts as bytes
         columns = [found.column(name).combine_chunks() for name in form.columns]
+        if not all(_is_finite(column) for column in columns):
+            return None
         return [
             of_texts(column, kind) if kind == "time" else column
             for column, kind in zip(columns, form.columns.values(), strict=True)
         ]
     except (pa.ArrowInvalid, Unfit):
         return None
+
+
+def _is_finite(column: pa.Array) -> bool:
+    return not pa.types.is_floating(column.type) or pc.all(pc.is_finite(column)).as_py() is not False
 
 
 def _unreadable(what: str, error: Exception) -> TableRefused:

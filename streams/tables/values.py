@@ -104,13 +104,25 @@ def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
         values = values.dictionary_decode()
     own = type_in_arrow(values.type)
     if own == "text":
-        return of_texts(values.cast(pa.string()), kind)
+        return of_texts(_in_utf8(values.cast(pa.string())), kind)
     if kind == "time":
         return values.cast(pa.timestamp("us")).cast(pa.int64()) if own == "time" else values.cast(pa.int64())
     if own == "time" or (own != kind and (own, kind) not in (("integer", "number"), ("integer", "text"))):
         raise pa.ArrowInvalid(f"values are of the type {values.type}, the column is of the type {kind}")
     found = values.cast(VALUE_TYPES[kind], safe=not pa.types.is_decimal(values.type))
     return pc.if_else(pc.is_finite(found), found, pa.scalar(None, found.type)) if kind == "number" else found
+
+
+def _in_utf8(texts: pa.Array) -> pa.Array:
+    """The texts, which Parquet does not check; raises ``Unfit`` about bytes that are not UTF-8."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        for row, value in enumerate(texts.cast(pa.binary()).to_pylist()):
+            if value is not None and "\ufffd" in value.decode(errors="replace"):
+                raise Unfit(row, value, "text") from None
+        raise
+    return texts
 
 
 def _from_text(text: str, kind: ValueType) -> Any:
