@@ -101,8 +101,10 @@ def read_row(form: TableForm, key: str, row: Mapping[str, Any] | None) -> tuple[
     values = {**own, **(row or {})}
     columns = {name: _value(name, values.get(name), form) for name in form.columns}
     for name, part in own.items():
-        if str(columns[name][0].as_py()) != part:
-            raise TableRefused(f"the row has another {name} than its key {shown(part)}", column=name)
+        if (value := columns[name][0].as_py()) is None or str(value) != part:
+            raise TableRefused(
+                f"the row has the {name} {shown(value)}, and not that of its key {shown(part)}", column=name
+            )
     (text,) = key_texts([columns[name] for name in form.key]).to_pylist()
     return text, None if row is None else tuple(column[0].as_py() for column in columns.values())
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from streams.tables import TableRefused, TableWish, keep_table
+from streams.tables import TableForm, TableRefused, TableWish, keep_table, read_row
 
 NOT_UTF8 = pa.Array.from_buffers(pa.string(), 2, pa.array([b"y", b"\xff"]).buffers())
 FIRST_BLOCK = b"".join(orjson.dumps({"key": str(row), "n": 1.5, "s": "x" * 60}) + b"\n" for row in range(55_000))
@@ -67,3 +67,11 @@ def test_very_many_columns_are_refused_at_once(tmp_path, kind, monkeypatch):
     with pytest.raises(TableRefused, match="5001 columns; a table has at most 200"):
         read(tmp_path, contents[kind], kind)
     assert not asked
+
+
+@pytest.mark.parametrize(("kind", "key"), [("text", "None"), ("integer", "None"), ("integer", "007")])
+def test_a_row_has_the_key_of_its_address(kind, key):
+    form = TableForm(key=("id",), columns={"id": kind})
+    row = {"id": None} if key == "None" else {}
+    with pytest.raises(TableRefused, match=f"the row has the id (None|7), and not that of its key '{key}'"):
+        read_row(form, key, row)
