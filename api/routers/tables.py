@@ -54,6 +54,8 @@ def read_upload(
         named, sign, kind = pair.rpartition(":")
         if not sign:
             raise WrongShape(f"query.column: {pair!r} is not NAME:TYPE")
+        if named in types:
+            raise WrongShape(f"query.column: the column {named!r} has two types; name one")
         types[named] = kind
     path: Path = request.state.body_file
     wish = TableWish(key=tuple(key), types=types)
@@ -112,7 +114,7 @@ def get_table_rows(name: str, services: Served) -> Response:
 
 
 @router.put(
-    "/{name}/rows/{key}",
+    "/{name}/rows/{key:path}",
     summary="Change a row",
     dependencies=[Depends(require_json)],
     openapi_extra={"requestBody": _ROW},
@@ -132,7 +134,7 @@ def change_table_row(
     return TableModel.from_domain(report)
 
 
-@router.delete("/{name}/rows/{key}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove a row")
+@router.delete("/{name}/rows/{key:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove a row")
 def delete_table_row(name: str, key: str, services: Served, preconditions: Preconditions) -> None:
     """Remove one row, from its place of the log on; there need not be one."""
     services.tables.change_row(name, key, None, preconditions)

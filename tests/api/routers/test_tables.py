@@ -2,6 +2,7 @@
 
 import io
 import json
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -168,3 +169,21 @@ def test_a_dry_run_reads_the_current_table(orders):
     assert orders.post("/v1/patterns/dry-run", json={"stream": "orders", "text": TEXT}).json()["matched"] == 1
     orders.put("/v1/tables/customers/rows/c1", json={"limit": 9})
     assert orders.post("/v1/patterns/dry-run", json={"stream": "orders", "text": TEXT}).json()["matched"] == 2
+
+
+@pytest.mark.parametrize("key", ["a/b", "/", "a b", "a,b", "%2F", "é", "a?b#c"])
+def test_rows_of_all_keys_can_be_changed(orders, stores, key):
+    put(orders)
+    address = f"/v1/tables/customers/rows/{quote(key, safe='')}"
+    assert orders.put(address, json={"limit": 5}).status_code == 200
+    assert replayed(stores).rows("customers").column("id").to_pylist()[-1] == key
+    assert orders.delete(address).status_code == 204
+    assert key not in replayed(stores).rows("customers").column("id").to_pylist()
+
+
+def test_a_column_with_two_types_is_refused(orders):
+    answer = put(orders, column=["limit:text", "limit:number"])
+    assert (answer.status_code, answer.json()["detail"]) == (
+        422,
+        "query.column: the column 'limit' has two types; name one",
+    )
