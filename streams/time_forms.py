@@ -49,6 +49,7 @@ _TEXT = re.compile(
 )
 _OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 _MOST_MINUTES = 24 * 60
+_MACHINES_OWN = ("localtime", "posixrules")  # files beside the zones, other ones on each machine
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -194,6 +195,8 @@ def zone_of(name: str) -> tzinfo:
         if size < _MOST_MINUTES:
             return timezone(timedelta(minutes=-size if sign == "-" else size))
     try:
+        if name in _MACHINES_OWN:
+            raise KeyError(name)
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError) as error:
         raise DeclarationError(
