@@ -84,7 +84,10 @@ class TableLibrary:
 
     def _registered(self, version: TableVersion, condition: Condition) -> TableReport:
         users = self._users_of(version.name)
+        before = self.forms().get(version.name)
         for user, lookup in users:
+            if before and (fault := before.retyped(version.form, lookup.column)):
+                raise TableInUse(f"the {user.kind} {user.name!r} looks the table up, but {fault}", table=version.name)
             try:
                 require_lookup({version.name: version.form}, *lookup)
             except TableColumnUnknown as error:

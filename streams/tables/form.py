@@ -25,6 +25,7 @@ VALUE_TYPES: Mapping[ValueType, pa.DataType] = {
 MOST_COLUMNS = 200
 _MOST_NAME = 200
 _KEYS = ("text", "integer")
+_KIND: Mapping[str, str] = {"integer": "number", "time": "number"}  # as conditions compare them
 
 
 def names_fault(names: Sequence[str]) -> str | None:
@@ -114,6 +115,16 @@ class TableForm:
         if keys != len(self.key):
             wanted = "1 key" if len(self.key) == 1 else f"{len(self.key)} keys"
             raise TableColumnUnknown(f"the table {table!r} is looked up by {wanted}: {', '.join(self.key)}; got {keys}")
+
+    def retyped(self, later: TableForm, column: str | None) -> str | None:
+        """Why a column that is looked up has values of another kind in a later form, or None."""
+        before, after = self.columns.get(column or ""), later.columns.get(column or "")
+        if before is None or after is None or _KIND.get(before, before) == _KIND.get(after, after):
+            return None
+        return (
+            f"the type of the column {column!r} was {before} and is {after} now; declare it as {before}, and a row "
+            "that has another value is named"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""

@@ -132,10 +132,15 @@ def test_a_table_in_use_keeps_its_columns_and_is_not_deleted(orders, check_probl
     assert "the pattern p" in body["detail"]
     body = check_problem(put(orders, "id,tier\nc1,gold\n"), 409, "table-in-use")
     assert "no column 'limit'" in body["detail"]
+    body = check_problem(put(orders, "id,limit\nc1,10\nc2,unknown\n"), 409, "table-in-use")
+    assert "the type of the column 'limit' was number and is text now" in body["detail"]
+    body = check_problem(put(orders, "id,limit\nc1,10\nc2,unknown\n", column="limit:number"), 422, "table-refused")
+    assert body["detail"] == "line 3, column 'limit': 'unknown' is not a number, such as 17.5"
+    assert put(orders, "id,limit\nc1,10\n").json()["columns"]["limit"] == "integer"
     orders.delete("/v1/patterns/p")
     assert orders.delete("/v1/tables/customers").status_code == 204
     check_problem(orders.delete("/v1/tables/customers"), 404, "unknown-table")
-    assert put(orders).json()["version"] == 2
+    assert put(orders).json()["version"] == 3
 
 
 def test_single_rows_are_changed_in_the_log(orders, stores, check_problem):
