@@ -44,7 +44,7 @@ def duration_of(value: object) -> int | None:
     if found is None or unit is None:
         return None
     size_us = float(found[1]) * unit
-    return int(size_us) if size_us == int(size_us) and 1 <= size_us <= _MOST_US else 0
+    return int(size_us) if 1 <= size_us <= _MOST_US and size_us == int(size_us) else 0
 
 
 def duration_text(duration_us: int) -> str:
