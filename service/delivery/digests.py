@@ -17,7 +17,6 @@ import orjson
 from service.errors import NotFound
 from service.runtime import Stores
 from service.stores import DIGEST, CollectedResult, RegisteredWebhook
-from shards import ALERT
 from streams import format_time
 
 DIGEST_MEMBERS = frozenset("type id webhook from until counts results more next".split())
@@ -61,18 +60,24 @@ def _body(
     }
 
 
-def _listed(stores: Stores, found: Sequence[CollectedResult]) -> tuple[list[dict[str, Any]], str]:
-    """The first results that are still kept, bounded in number and size, and the cursor after their last alert."""
+def _listed(stores: Stores, found: Sequence[CollectedResult]) -> tuple[list[dict[str, Any]], int]:
+    """The first results that are still kept, bounded in number and size, and the cursor after their last alert.
+
+    Alerts are in the order of their numbers, so that all others are after the cursor.
+    """
+    alerts = stores.alerts.numbered([one.item for one in found if one.body is None])
+    ordered = sorted(alerts.values(), key=lambda alert: alert.number)
+    numbered = iter(ordered)
     listed: list[dict[str, Any]] = []
-    after, room = "0", MOST_BYTES
+    after, room = ordered[0].number - 1 if ordered else 0, MOST_BYTES
     for one in found:
-        try:
-            cursor, body = (None, one.body.encode()) if one.body is not None else stores.alerts.numbered(one.item)
-        except NotFound:  # it was trimmed meanwhile
+        if one.body is None and one.item not in alerts:  # it was trimmed meanwhile
             continue
+        alert = next(numbered) if one.body is None else None
+        body = (one.body or "").encode() if alert is None else alert.body
         room -= len(body)
         if (listed and room < 0) or len(listed) == MOST_LISTED:
             break
         listed.append(orjson.loads(body))
-        after = cursor if cursor is not None and one.kind == ALERT.delivered_as else after
+        after = after if alert is None else alert.number
     return listed, after

@@ -103,6 +103,22 @@ def test_a_long_digest_counts_the_rest_and_leads_to_it(stores, clock, library, r
     assert [one["id"] for one in stores.alerts.page(after=after).alerts] == names[MOST_LISTED:]
 
 
+def test_next_leads_to_every_alert_that_is_not_listed_whatever_their_ids(stores, clock, library, receiver):
+    library.register(WebhookDraft(url=receiver.url, digest={"every": "1 min"}))
+    names = [f"a{number:03}" for number in reversed(range(MOST_LISTED + 7))]
+    write(stores, names, clock.time_us)
+    row = sink_row(kind="correction", stream="s", id="x1", body=b'{"type":"correction","id":"x1","pattern":"high"}')
+    stores.results["correction"].append([row], 1, stores.webhooks.all(), clock.time_us, {"high": "high"})
+    deliver(stores, clock)
+    clock.forward(60)
+    deliver(stores, clock)
+    (digest,) = bodies(receiver)
+    listed = [one["id"] for one in digest["results"]]
+    assert listed == names[:MOST_LISTED]
+    after = digest["next"].removeprefix("/v1/alerts?after=")
+    assert [one["id"] for one in stores.alerts.page(after=after).alerts] == names[MOST_LISTED:]
+
+
 def test_every_attempt_has_the_same_bytes(stores, clock, library, receiver):
     library.register(WebhookDraft(url=receiver.url, digest={"every": "1 s"}))
     receiver.statuses = [500, 503]

@@ -178,11 +178,21 @@ class AlertStore:
         block, name, row = self._place(alert_id)
         return unpack_body(block, name, row)
 
-    def numbered(self, alert_id: str) -> tuple[str, bytes]:
-        """The cursor of an alert and the alert as JSON; raises ``UnknownAlert`` if it is not kept."""
-        block, name, row = self._place(alert_id)
-        alert = unpack_alerts(block, name)[row - 1]
-        return str(alert.number), alert.body
+    def numbered(self, alert_ids: Sequence[str]) -> dict[str, StoredAlert]:
+        """Those of some alerts that are kept, by id."""
+        if not alert_ids:
+            return {}
+        places = cast("list[bytes | None]", self._client.hmget(PLACES_KEY, list(alert_ids)))
+        names = list(dict.fromkeys(place.decode().partition(":")[2] for place in places if place is not None))
+        blocks = cast("list[bytes | None]", self._client.hmget(BLOCKS_KEY, names)) if names else []
+        wanted = set(alert_ids)
+        return {
+            alert.id: alert
+            for name, block in zip(names, blocks, strict=True)
+            if block is not None  # None: it was removed between the two calls
+            for alert in unpack_alerts(block, name)
+            if alert.id in wanted
+        }
 
     def _place(self, alert_id: str) -> tuple[bytes, str, int]:
         """The block of an alert with its name, and the row of the alert, from 1."""
