@@ -95,8 +95,14 @@ class Deliverer:
 
     def _claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
         """Claim due deliveries, and queue the digests that are due."""
-        closing = partial(close_digest, self._stores, now_us=now_us)
-        return self._stores.deliveries.claim(now_us, lease_us, limit, closing)
+        return self._stores.deliveries.claim(now_us, lease_us, limit, partial(self._close, now_us=now_us))
+
+    def _close(self, webhook_id: str, now_us: int) -> None:
+        """Queue a digest; one with a damaged record waits, and delays no other delivery."""
+        try:
+            close_digest(self._stores, webhook_id, now_us)
+        except RecordFormatError as error:
+            self._log.warning("digest-unreadable", webhook=webhook_id, code=error.code, error=error.message)
 
     async def _pause(
         self, stop: asyncio.Event, on_way: set[asyncio.Task[None]], *, is_idle: bool

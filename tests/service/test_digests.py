@@ -15,6 +15,7 @@ from service.delivery.deliverer import Deliverer
 from service.delivery.digests import MOST_LISTED, close_digest
 from service.errors import StoreUnavailable, WebhookRefused
 from service.settings import WebhookSettings
+from service.stores.results.alerts import BLOCKS_KEY
 from tests.builders.service import receiving, sink_row
 
 pytestmark = pytest.mark.redis
@@ -117,6 +118,18 @@ def test_next_leads_to_every_alert_that_is_not_listed_whatever_their_ids(stores,
     assert listed == names[:MOST_LISTED]
     after = digest["next"].removeprefix("/v1/alerts?after=")
     assert [one["id"] for one in stores.alerts.page(after=after).alerts] == names[MOST_LISTED:]
+
+
+def test_a_digest_with_a_damaged_alert_delays_no_other_delivery(stores, clock, library, receiver, client):
+    library.register(WebhookDraft(url=receiver.url, digest={"every": "1 s", "at_once": "high"}))
+    write(stores, ["a1"], clock.time_us)
+    (name,) = client.hkeys(BLOCKS_KEY)
+    client.hset(BLOCKS_KEY, name, b"damaged")
+    deliver(stores, clock)
+    clock.forward(1)
+    write(stores, ["h1"], clock.time_us, "high")
+    deliver(stores, clock)
+    assert [one["id"] for one in bodies(receiver)] == ["h1"]
 
 
 def test_every_attempt_has_the_same_bytes(stores, clock, library, receiver):
