@@ -207,6 +207,8 @@ def test_an_older_alert_that_comes_later_counts_as_at_the_time_of_the_newer_one(
         ({"by": ["order"]}, "A a", "has no for"),
         ([], "A a", "has no for"),
         ({"for": "1 h", "until": 3}, "A a", "has until"),
+        ({"for": "1 h", 1: 2, "until": 3}, "A a", "has 1, until"),
+        ({"for": "0 s"}, "A a", "'0 s' is not a duration of 1 us or more"),
         ({"by": "order", "for": "1 h"}, "A a", "by is a list of names"),
         ({"by": ["order"], "for": "soon"}, "A a", "'soon' is not a duration"),
         ({"by": ["shop"], "for": "1 h"}, "A a RETURN a.v AS v", "there are v, key, order. Add RETURN … AS shop"),

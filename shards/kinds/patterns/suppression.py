@@ -105,10 +105,12 @@ def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | N
     """
     if value is None:
         return None
-    if not isinstance(value, Mapping) or "for" not in value or (strangers := sorted(set(value) - {*_MEMBERS})):
-        what = (
-            f"has {', '.join(map(str, strangers))}" if isinstance(value, Mapping) and "for" in value else "has no for"
-        )
+    if (
+        not isinstance(value, Mapping)
+        or "for" not in value
+        or (strangers := sorted(map(str, set(value) - {*_MEMBERS})))
+    ):
+        what = f"has {', '.join(strangers)}" if isinstance(value, Mapping) and "for" in value else "has no for"
         raise _refused(f"it {what}; write {{by: [customer], for: 1 h}}")
     if routed.pattern.into is not None:
         raise _refused(
@@ -119,7 +121,7 @@ def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | N
     if not isinstance(by, list | tuple) or not all(isinstance(name, str) for name in by):
         raise _refused("by is a list of names")
     if not duration_of(value["for"]):
-        raise _refused(f"for: {value['for']!r} is not a duration such as '1 h' or '90 s'")
+        raise _refused(f"for: {value['for']!r} is not a duration of 1 us or more such as '1 h' or '90 s'")
     columns = {one.name: one.expression for one in routed.pattern.returns}
     if unknown := [name for name in by if name not in columns and name not in _key_names(routed)]:
         known = ", ".join(dict.fromkeys((*columns, *_key_names(routed))))
