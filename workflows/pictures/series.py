@@ -34,6 +34,7 @@ _SMALL, _LARGE = 11.0, 13.0
 _DOT = 2.5
 _MOST_DOTTED = 200  # points of a panel up to which each is marked
 _MOST_LETTERS = 24
+_LEAST_SPAN = 1e-300  # parts of smaller ones are 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +129,7 @@ def _scale(low: float, high: float) -> tuple[int, int, float]:
 
     Marks are multiples of the distance, which is 1, 2 or 5 times a power of ten.
     """
-    span = (high - low) or 1.0
+    span = high - low if high - low > _LEAST_SPAN else 1.0
     power = 10.0 ** floor(log10(span / 4))
     step = next(power * times for times in (1, 2, 5, 10) if span / (power * times) <= 4)
     return floor(low / step), ceil((high if high > low else low + 1.0) / step), step

@@ -67,6 +67,12 @@ def test_any_numbers_are_inside_their_panel(series: list[list[tuple[int, float]]
         assert top - 0.1 <= y <= top + float(frame.attrib["height"]) + 0.1
 
 
+@pytest.mark.parametrize("numbers", [[5e-324], [-5e-324], [1e-323, -1e-323], [1e-310, 0.0]])
+def test_numbers_next_to_zero_are_drawn(numbers: list[float]) -> None:
+    svg = draw_series("tiny", [panel(g=list(enumerate(numbers)))])
+    assert svg.count("<circle") == len(numbers)
+
+
 def test_every_text_is_escaped() -> None:
     svg = draw_series(NASTY, [Panel(title=NASTY, series={NASTY: [(0, 1.0)]})])
     assert "<script" not in svg
