@@ -79,8 +79,10 @@ class WindowTables:
         """Whether the kernel computes with some arguments exactly; not with texts in extremes, and extreme numbers."""
         for place, (kinds, integers, floats) in enumerate(columns):
             if place in self._summed and (some := floats[kinds == kernel.FLOAT]).size:
+                if not (np.abs(some) < _MOST_FLOAT).all():
+                    return False
                 units = some * _FINEST
-                if not ((np.abs(some) < _MOST_FLOAT) & (units == np.floor(units))).all():
+                if not (units == np.floor(units)).all():
                     return False
             if place in self._extremes:
                 some_integers = integers[kinds == kernel.INTEGER]

@@ -226,3 +226,12 @@ def test_tables_grow_and_shrink_with_the_window() -> None:
     assert found == expected
     assert len(found) == 2 * 9_000
     assert run.measures() == {"groups": 9, "held": 9, "late": 0}
+
+
+def test_a_number_that_does_not_fit_leads_to_no_warning() -> None:
+    run = run_of(SlidingRun, {"of": "x", "values": {"sum": "sum(x)"}, "window": "4 us"})
+    events = [Row(1, (), "k", key_hash("k"), "e1", (1e308,))]
+    columns = EventColumns.of(run.body, EventRows(events, 1))
+    assert columns is not None
+    with np.errstate(over="raise"):
+        assert not run.fits(columns)
