@@ -61,7 +61,7 @@ def test_very_many_columns_are_refused_at_once(tmp_path, kind, monkeypatch):
         "jsonl": b"".join(b'{"%s": "a"}\n' % name.encode() for name in names),
         "parquet": pa.table({name: np.array([1]) for name in names}),
     }
-    asked = []
+    asked: list[object] = []
     monkeypatch.setattr("streams.tables.portions.type_of_texts", asked.append)
     monkeypatch.setattr("streams.tables.portions.type_of_values", asked.append)
     with pytest.raises(TableRefused, match="5001 columns; a table has at most 200"):
