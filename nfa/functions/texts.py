@@ -51,7 +51,8 @@ def _in_networks(texts: Sequence[str], *networks: str) -> Result:
             address = ip_address(text)
         except ValueError:
             return None
-        return any(address in network for network in wanted)
+        own = getattr(address, "ipv4_mapped", None) or address  # ::ffff:10.1.2.3 is 10.1.2.3
+        return any(own in network or address in network for network in wanted)
 
     return of_each_distinct(is_in, texts)
 
@@ -160,6 +161,9 @@ FUNCTIONS = (
         result="boolean",
         column=_in_networks,
         summary="Whether an IPv4 or IPv6 address is in one of the networks; null if the text is not an address.",
-        examples=(("cidr('10.1.2.3', '10.0.0.0/8', 'fd00::/8')", "TRUE"), ("cidr('here', '10.0.0.0/8')", "NULL")),
+        examples=(
+            ("cidr('10.1.2.3', '10.0.0.0/8', 'fd00::/8')", "TRUE"),
+            ("cidr('::ffff:10.1.2.3', '10.0.0.0/8')", "TRUE"),
+        ),
     ),
 )

@@ -34,7 +34,8 @@ from shards import KINDS_BY_NAME, OperatorSuspended
 from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels
 
-_FEW = {EVENTS: "derived events", "dead_letters": "dead letters"}
+_QUIET = "suppressed_alerts"
+_FEW = {_QUIET: "suppressed alerts", EVENTS: "derived events", "dead_letters": "dead letters"}
 
 
 class RunOutput(StrEnum):
@@ -179,7 +180,7 @@ def print_results(
             words = f"disorder {one['disorder']}, closing key {one['closing_key']}, {one['late']} late events"
             typer.echo(printable(f"waiting  {name}  {alias}: {words}"))
     tell_notices(stats.get("notices", {}))
-    counted = [f"{numbers[part]} {part}" for part in LISTS]
+    counted = [f"{numbers[part]} {part}" for part in LISTS if part != _QUIET]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))
 

@@ -10,6 +10,7 @@ from shards.kinds.patterns import PatternKind, SuppressionKind
 from shards.operators import LATENESS, DeciderKind, DocumentKind, Kind
 from shards.results import ANSWER, DEAD_LETTER, DERIVED, REKEYED, STATS, ResultKind
 from streams import LatenessDecider
+from streams.compiling import LOOKUPS
 
 KINDS: tuple[Kind, ...] = (
     PatternKind(),
@@ -22,7 +23,7 @@ KINDS: tuple[Kind, ...] = (
 
 DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isinstance(kind, DocumentKind))
 
-EXERCISES: tuple[str, ...] = tuple(kind.exercise for kind in KINDS if kind.exercise)
+EXERCISES: tuple[str, ...] = (*(kind.exercise for kind in KINDS if kind.exercise), LOOKUPS)
 """The exercises that compile every kernel that a shard may need (``streams.compiling``)."""
 
 KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}

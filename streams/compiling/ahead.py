@@ -25,6 +25,9 @@ from typing import IO
 
 from streams.compiling.progress import CompileProgress
 
+LOOKUPS = "streams.compiling.exercises:lookups"
+"""The exercise for looking up keys in reference tables."""
+
 JSON_LINES = "streams.compiling.exercises:json_lines"
 """The exercise for reading JSON lines by columns."""
 

@@ -43,7 +43,7 @@ def clock(shared_clock):
 @pytest.fixture(scope="session")
 def settings(server_url):
     limits = {"max_body_bytes": 100_000, "max_batch_events": 50, "max_pattern_chars": 500}
-    limits |= {"max_model_bytes": 50_000, "max_automaton_states": 100}
+    limits |= {"max_model_bytes": 50_000, "max_automaton_states": 100, "max_table_bytes": 150_000}
     return settings_for(server_url, api_key=KEY, limits=limits, webhooks={"allow_private_targets": True})
 
 

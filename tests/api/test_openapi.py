@@ -77,7 +77,7 @@ def fuzzed_app(url, clock=None):
     return create_app(settings_for(url, auth="keys", api_key=KEY, limits=LIMITS, webhooks=webhooks), clock)
 
 
-@schemathesis.serializer("application/x-ndjson")
+@schemathesis.serializer("application/x-ndjson", "application/jsonl", "application/vnd.apache.parquet")
 def as_lines(_context, value):
     """What the description has as a text is sent as it is; what else is made up is one line."""
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else json.dumps(value).encode()

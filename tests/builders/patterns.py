@@ -92,7 +92,7 @@ def values(depth: int = 1) -> st.SearchStrategy[Expression]:
         leaves,
         st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/"]), inner, inner),
         st.builds(Negative, attributes),
-        st.lists(inner, min_size=1, max_size=2).map(lambda several: Call("coalesce", tuple(several))),
+        st.builds(lambda some, last: Call("coalesce", (*some, last)), st.lists(inner, max_size=1), attributes),
     )
 
 

@@ -64,7 +64,10 @@ def test_commas_brackets_and_odd_names(written: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("Quote [price >> 1]", "unexpected '>'; expected '(', '-', FALSE, NULL, TRUE, a name, a number or a text"),
+        (
+            "Quote [price >> 1]",
+            "unexpected '>'; expected '(', '-', CASE, FALSE, NULL, TRUE, a name, a number or a text",
+        ),
         ("Quote [count(price) > 1]", "count reads several events, but this condition is on a single event"),
         ("Quote [prev(price) > 1]", "prev reads several events"),
         ("Quote [price > 1", "the text ends; expected "),

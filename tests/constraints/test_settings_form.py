@@ -81,8 +81,8 @@ prior: [[A]]
         "settings, frequencies, A, line 7: a frequency is a number from 0 to 1; got 2",
         (
             'settings, frequencies, B [, line 8: cannot read "B [" as an event type with a condition on its '
-            "attributes: the text ends; expected '(', '-', FALSE, NOT, NULL, TRUE, a name, a number or a text in "
-            'single quotes; an event type that only looks like one is written {type: "B ["}'
+            "attributes: the text ends; expected '(', '-', CASE, FALSE, NOT, NULL, TRUE, a name, a number or a text "
+            'in single quotes; an event type that only looks like one is written {type: "B ["}'
         ),
         'settings, frequencies, B [v > 1], line 10: the frequency of "B [v > 1]" is given twice; give it once',
         "settings, max_monitor_states, line 11: max_monitor_states is a whole number from 1 to 1000000; got 0.5",

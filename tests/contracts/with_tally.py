@@ -12,8 +12,8 @@ from types import CodeType
 from house import ROOT
 
 TABLE = ROOT / "shards" / "kinds" / "table.py"
-ENTRY = "AggregateKind())\n"
-WITH_TALLY = "AggregateKind(), __import__('tests.contracts.tally', fromlist=['TallyKind']).TallyKind())\n"
+ENTRY = "    AggregateKind(),\n"
+WITH_TALLY = ENTRY + "    __import__('tests.contracts.tally', fromlist=['TallyKind']).TallyKind(),\n"
 
 
 class _Loader(SourceFileLoader):

@@ -42,7 +42,7 @@ REFUSALS = [
     ("A a [time(v) > 3]", "unknown-alias", 11, "write one of a"),
     ("A a RETURN count(v)", "unknown-alias", 18, "write one of a, a dot"),
     ("A a SELECT SKIP TO FIRST b", "unknown-alias", 5, "b is not an alias of a step; skip to one of a"),
-    ("A a [median(v) > 3]", "unknown-function", 6, "use one of abs, avg, between, ceil"),
+    ("A a [median(v) > 3]", "unknown-function", 6, "use one of abs, any, avg, between, ceil"),
     ("SEQ(A a [v > b.v], B b)", "not-yet-bound", 14, "move the condition to b or to WHERE"),
     ("AND(A a, B b [v > a.v])", "not-yet-bound", 19, "which is not bound before this step"),
     ("OR(A a, B b [v > a.v])", "not-yet-bound", 18, "move the condition to a or to WHERE"),
@@ -69,7 +69,12 @@ REFUSALS = [
     ("A+ a [coalesce(prev(sum(v)), 0) < 3]", "aggregate", 21, "inside another aggregate or prev"),
     ("SEQ(A a, B b) WHERE sum(a.v + b.v) > 3", "aggregate", 21, "a or b are mixed; name one alias"),
     ("A a WHERE sum(1) > 3", "aggregate", 11, "it names none; name one alias"),
-    ("A a WHERE sum(a.v, a.w) > 3", "aggregate", 11, "takes one expression, found 2"),
+    (
+        "A a WHERE sum(a.v, a.w) > 3",
+        "function",
+        20,
+        "names in the last argument of sum_of are of the elements",
+    ),
     ("A+ a [v > prev(a.v)]", "never-true", 11, "as in coalesce(prev(v), 0)"),
     ("A+ a [v = 1 AND prev(v) + 1 < v]", "never-true", 17, "prev is null for the first event"),
     ("A+ a [prev(v) IS NOT NULL]", "never-true", 7, "can never become true"),
@@ -134,7 +139,7 @@ def test_refusals_name_code_place_and_advice(text: str, code: str, column: int, 
 def test_every_code_is_shown() -> None:
     codes = """syntax duration duplicate-clause duplicate-alias unknown-alias unknown-function not-yet-bound group-alias
     prev bare-alias aggregate never-true not-operand not-placement gap-placement needs-quantifier quantifier
-    nullable-repeat greedy-group greedy-placement no-positive-step needs-within too-large"""
+    nullable-repeat greedy-group greedy-placement no-positive-step needs-within too-large function"""
     assert {code for _, code, _, _ in REFUSALS} == set(codes.split())
 
 

@@ -8,7 +8,7 @@ from shards import EXERCISES, KINDS, PatternKind
 from shards.kinds.aggregates.kind import AggregateKind
 from shards.kinds.joins import JoinKind
 from streams import kept_folder, make_kept_folder
-from streams.compiling import JSON_LINES, kernels_folder
+from streams.compiling import JSON_LINES, LOOKUPS, kernels_folder
 from streams.kernels.keeping import keep_needs
 
 
@@ -27,7 +27,8 @@ def keep(name):
 def test_everything_is_every_matcher_every_join_and_reading():
     assert guarded_exercise() == PatternKind.exercise
     assert (*EXERCISES, JSON_LINES) == EVERYTHING
-    assert len(EXERCISES) == sum(bool(kind.exercise) for kind in KINDS) == 3
+    assert len(EXERCISES) == sum(bool(kind.exercise) for kind in KINDS) + 1 == 4
+    assert EXERCISES[-1] == LOOKUPS
 
 
 def test_before_the_first_use_nothing_is_there():
@@ -41,6 +42,7 @@ def test_it_says_how_many_are_there_of_those_that_are_needed():
     keep_needs(PatternKind.exercise, ["one", "two"])
     keep_needs(JoinKind.exercise, [])
     keep_needs(AggregateKind.exercise, [])
+    keep_needs(LOOKUPS, [])
     keep_needs(JSON_LINES, ["three"])
     keep("one")
     keep("three")
