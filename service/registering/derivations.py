@@ -27,7 +27,7 @@ def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
 
 
 def remove_inner(stores: Stores, streams: Iterable[str]) -> None:
-    """Remove the inner streams of a deleted operator, those that are there."""
+    """Remove the inner streams of a deleted operator that exist."""
     for stream in sorted(streams):
         with suppress(UnknownStream, StreamInUse):
             stores.registry.removal.remove(stream, ANY, is_cascading=False)

@@ -29,7 +29,7 @@ _KIND: Mapping[str, str] = {"integer": "number", "time": "number"}  # as conditi
 
 
 def names_fault(names: Sequence[str]) -> str | None:
-    """Why a table cannot have columns with these names, or None: they are too many, or one is there twice."""
+    """Why a table cannot have columns with these names, or None: they are too many, or one is repeated."""
     if len(names) > MOST_COLUMNS:
         return f"the rows have {len(names)} columns; a table has at most {MOST_COLUMNS}"
     repeated = [name for at, name in enumerate(names) if name in names[:at]]
