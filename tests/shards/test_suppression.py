@@ -221,3 +221,13 @@ def test_what_cannot_be_is_refused(suppress: Any, text: str, words: str) -> None
         read_suppression(suppress, pattern)
     assert words in refusal.value.message
     assert refusal.value.details["field"] == "suppress"
+
+
+def test_an_alert_behind_the_time_that_has_passed_counts_as_of_this_time():
+    last = LastAlerts(10)
+    last.expire(100)
+    assert last.suppressor("g", 50, "late") is None
+    assert last.suppressor("g", 105, "next") == "late"
+    last.expire(110)
+    assert len(last) == 0
+    assert last.suppressor("g", 110, "then") is None
