@@ -6,6 +6,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +97,15 @@ def draws(pytestconfig: pytest.Config) -> Draws:
 def kernels(pytestconfig: pytest.Config) -> str:
     """The folder of compiled kernels for all processes that tests start, wherever the sources lie."""
     return os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Path]:
+    """A folder with programs that run commands, and Python, in forks of one process that has imported them."""
+    from tests.builders.commands import running_commands  # noqa: PLC0415 - few tests need it
+
+    with running_commands() as programs:
+        yield programs
 
 
 @pytest.fixture(scope="session")

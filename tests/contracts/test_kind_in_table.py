@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from house import ROOT
+from tests.builders.commands import running_commands
 
 HERE = Path(__file__).parent
 FINDING = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts")])}
@@ -23,16 +24,22 @@ every: 3
 """
 
 
+@pytest.fixture(scope="module")
+def commands():
+    with running_commands("tests.contracts.with_tally", path=FINDING["PYTHONPATH"]) as programs:
+        yield programs
+
+
 @pytest.fixture
-def forestall(tmp_path):
+def forestall(tmp_path, commands):
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "project.yaml").write_text(PROJECT)
     lines = [{"id": f"e{n}", "type": "A", "time": f"2026-01-01T00:00:0{n}Z", "key": "k"} for n in range(1, 8)]
     (tmp_path / "orders.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
 
     def run(*arguments, status=0):
-        command = [sys.executable, "-P", str(HERE / "with_tally.py"), *arguments]
-        done = subprocess.run(command, env=FINDING, cwd=tmp_path, capture_output=True, text=True, check=False)
+        command = [commands / "forestall", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
         return done.stdout + done.stderr
 

@@ -1,6 +1,6 @@
 """Puts the tally into the table of kinds, as if a package had it.
 
-As a program it is the command line with the tally; as a plugin of pytest (``-p``) it comes before all imports.
+It is imported before all packages: as a plugin of pytest (``-p``), or as the first module of ``running_commands``.
 """
 
 import sys
@@ -32,8 +32,3 @@ class _Finder(MetaPathFinder):
 
 assert "shards.kinds.table" not in sys.modules
 sys.meta_path.insert(0, _Finder())
-
-if __name__ == "__main__":
-    from service.cli import main
-
-    main()

@@ -55,13 +55,19 @@ def workplace(tmp_path):
     return tmp_path
 
 
-def run(command, folder):
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+@pytest.fixture
+def run(commands, workplace):
+    """Runs a command of a document; returns its status and what it prints."""
+    path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONSAFEPATH": "1", "COLUMNS": "200", "TERM": "dumb"}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-    return done.returncode, done.stdout + done.stderr
+
+    def run(*command):
+        done = subprocess.run(
+            command, cwd=workplace, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    return run
 
 
 def commands(text):
@@ -104,24 +110,24 @@ def check_commands(text):
             assert {option for option in options if option not in help_text} == set(), command
 
 
-def check_block(block, folder):
+def check_block(block, run):
     if block.language in SHELL:
         check_commands(block.text)
         script = "\n".join(line.removeprefix("$ ") for line in block.text.splitlines())
-        return run(["bash", *(["-n"] if block.reason else []), "-euo", "pipefail", "-c", script], folder)
+        return run("bash", *(["-n"] if block.reason else []), "-euo", "pipefail", "-c", script)
     assert block.language in PARSERS, f"say what the block is: {sorted([*PARSERS, *SHELL, *PROSE, 'python'])}"
     PARSERS[block.language](block.text)
     return 0, ""
 
 
-def check_python(lines, folder):
+def check_python(lines, run):
     """Python blocks in the lines of their document, so that a traceback names the line there."""
-    return run([sys.executable, "-c", "\n".join(lines)], folder) if lines else (0, "")
+    return run("python-forked", "-c", "\n".join(lines)) if lines else (0, "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_blocks_work(document, workplace):
+def test_blocks_work(document, run):
     lines: list[str] = []
     is_run = True
     for block in code_blocks(document.read_text(encoding="utf-8")):
@@ -135,13 +141,13 @@ def test_blocks_work(document, workplace):
             is_run = False
             continue
         if block.language in SHELL and not is_run:
-            status, output = check_python(lines, workplace)
+            status, output = check_python(lines, run)
             assert status == 0, f"{document.name}, Python before line {block.line}:\n{output}"
             is_run = True
-        status, output = check_block(block, workplace)
+        status, output = check_block(block, run)
         assert status == 0, f"{document.name}, block of line {block.line}:\n{output}"
     if not is_run:
-        status, output = check_python(lines, workplace)
+        status, output = check_python(lines, run)
         assert status == 0, f"{document.name}, Python:\n{output}"
 
 
@@ -158,8 +164,8 @@ def test_unknown_target_is_seen(text):
         check_commands(text)
 
 
-def test_failing_python_is_seen_with_its_line(tmp_path):
+def test_failing_python_is_seen_with_its_line(tmp_path, run):
     document = tmp_path / "page.md"
     document.write_text("# A\n\n```python\nx = 1\n```\n\nB\n\n```python\nassert x == 2\n```\n", encoding="utf-8")
     with pytest.raises(AssertionError, match=r"(?s)page\.md, Python:.*line 10.*AssertionError"):
-        test_blocks_work(document, tmp_path)
+        test_blocks_work(document, run)

@@ -33,9 +33,9 @@ def free_port():
         return str(probe.getsockname()[1])
 
 
-def environment(folder):
+def environment(folder, commands):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FORESTALL_")}
-    path = os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]])
+    path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), kept["PATH"]])
     own = {"PROJECT": str(ROOT), "HOME": str(folder), "PATH": path, "FORESTALL_API_PORT": free_port()}
     return {**kept, **own, "TERM": "dumb", "COLUMNS": "200"}
 
@@ -63,14 +63,14 @@ def is_printed(line, text):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=["tutorial.md", "projects.md"])
-def test_the_page_works_as_printed(page, tmp_path):
+def test_the_page_works_as_printed(page, tmp_path, commands):
     blocks = blocks_of(page)
     script = "\n".join([FIRST, *(f'echo "{MARK}{block.line}"\n{block.text}' for block, _ in blocks)])
     log = tmp_path.parent / "printed.txt"
     with log.open("wb") as out:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script.replace("9000", free_port())],
-            cwd=tmp_path, env=environment(tmp_path), stdout=out, stderr=out, timeout=SECONDS, check=False,
+            cwd=tmp_path, env=environment(tmp_path, commands), stdout=out, stderr=out, timeout=SECONDS, check=False,
         )  # fmt: skip
     printed = log.read_text(encoding="utf-8")
     assert done.returncode == 0, printed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,12 +43,12 @@ text: "PATTERN not_shipped EVENT fulfilled f [shipped IS NULL]"
 
 
 @pytest.fixture
-def forestall(service: TemporaryService) -> Callable[..., str]:
+def forestall(service: TemporaryService, commands: Path) -> Callable[..., str]:
     def run(*arguments: str, status: int = 0, is_remote: bool = True) -> str:
         environment = {**os.environ, "FORESTALL_API_KEY": service.api_key}
         where = ["--url", service.url] if is_remote else []
-        command = [sys.executable, "-P", "-c", "from service.cli import main; main()", *arguments, *where]
-        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        words = [commands / "forestall", *arguments, *where]
+        found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
         assert found.returncode == status, found.stderr
         return found.stdout
 

@@ -2,9 +2,7 @@
 
 import os
 import subprocess
-import sys
 import time
-from functools import partial
 from threading import Event as Flag
 
 import orjson
@@ -20,12 +18,19 @@ STREAMS = (*FILES, "paid", "refunds")
 PATIENCE_S = 120.0
 
 
-def forestall(*arguments: str, api_key: str = "") -> str:
-    environment = {**os.environ, "FORESTALL_API_KEY": api_key}
-    command = [sys.executable, "-P", "-c", "from service.cli import main; main()", *arguments]
-    done = subprocess.run(command, cwd=SHOP, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def forestall(service, commands):
+    environment = {**os.environ, "FORESTALL_API_KEY": service.api_key}
+
+    def run(*arguments):
+        words = [commands / "forestall", *arguments]
+        done = subprocess.run(
+            words, cwd=SHOP, env=environment, capture_output=True, text=True, timeout=600, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
 
 
 def identity(alert):
@@ -37,17 +42,16 @@ def identity(alert):
     return alert["pattern"], alert["key"], events, alert.get("returns") or {}
 
 
-def test_the_service_gives_the_answers_of_a_run(service):
+def test_the_service_gives_the_answers_of_a_run(service, forestall):
     named = [word for name, file in FILES.items() for word in ("--events", f"{name}={file}")]
     ran = orjson.loads(forestall("run", "rules", *named, "--output", "json"))
     expected = sorted(map(identity, ran["alerts"]), key=str)
     assert len(expected) == 10
-    call = partial(forestall, api_key=service.api_key)
-    call("apply", "rules", "--url", service.url)
+    forestall("apply", "rules", "--url", service.url)
     for name, file in FILES.items():
-        call("replay", file, "--stream", name, "--url", service.url)
+        forestall("replay", file, "--stream", name, "--url", service.url)
     for name in FILES:
-        call("streams", "punctuate", name, "--before", "2026-06-01T00:00:00Z", "--url", service.url)
+        forestall("streams", "punctuate", name, "--before", "2026-06-01T00:00:00Z", "--url", service.url)
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         alerts = (alert for stream in STREAMS for alert in service.client.pages("/alerts", stream=stream))

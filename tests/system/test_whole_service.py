@@ -6,8 +6,8 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event as Pause
@@ -102,18 +102,23 @@ def kill(service, what: str) -> None:
         os.kill(service.supervisor.pid(what), signal.SIGKILL)
 
 
-def forestall(service, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
+@pytest.fixture
+def forestall(service, commands: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     environment = {**os.environ, "FORESTALL_API_KEY": service.api_key}
-    command = [sys.executable, "-P", "-c", "from service.cli import main; main()", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=check)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        words = [commands / "forestall", *arguments]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+
+    return run
 
 
-def check_replay(service, log: Path, stream: str, pattern: Path) -> tuple[int, int]:
+def check_replay(service, forestall, log: Path, stream: str, pattern: Path) -> tuple[int, int]:
     """Replays a log and compares with ``forestall match``; returns how many events and matches there were."""
     service.client.post("/streams", {"name": stream})
     service.client.post("/patterns", {"stream": stream, "text": pattern.read_text()})
-    sent = forestall(service, "replay", str(log), "--stream", stream, "--url", service.url).stderr
-    found = forestall(service, "match", "--pattern", str(pattern), "--events", str(log), "--output", "json")
+    sent = forestall("replay", str(log), "--stream", stream, "--url", service.url).stderr
+    found = forestall("match", "--pattern", str(pattern), "--events", str(log), "--output", "json")
     expected = sorted(identity(match) for match in orjson.loads(found.stdout)["matches"])
     until(lambda: len(alerts_of(service, stream)) >= len(expected), "the alerts of the log")
     assert alerts_of(service, stream) == expected
@@ -123,7 +128,7 @@ def check_replay(service, log: Path, stream: str, pattern: Path) -> tuple[int, i
     return int(count[1]), len(expected)
 
 
-def test_a_replayed_log_gives_the_alerts_of_match_on_the_same_file(service, tmp_path: Path) -> None:
+def test_a_replayed_log_gives_the_alerts_of_match_on_the_same_file(service, forestall, tmp_path: Path) -> None:
     """Traces one after the other, as XES has them, overlapping in time, with ties."""
     time_text = '<date key="time:timestamp" value="2026-01-01T00:00:{:02}Z"/>'
     row = '<event><string key="concept:name" value="{}"/>' + time_text + "</event>"
@@ -134,7 +139,7 @@ def test_a_replayed_log_gives_the_alerts_of_match_on_the_same_file(service, tmp_
     log.write_text(f'<?xml version="1.0"?><log>{"".join(traces)}</log>')
     pattern = tmp_path / "made.pattern"
     pattern.write_text("PATTERN made EVENT SEQ(ask a, `answer it` b, close c)")
-    assert check_replay(service, log, "made", pattern) == (100, 80)
+    assert check_replay(service, forestall, log, "made", pattern) == (100, 80)
 
 
 def test_a_join_of_too_many_results_is_suspended_while_alerts_of_another_stream_come(service) -> None:
@@ -162,7 +167,7 @@ def test_a_join_of_too_many_results_is_suspended_while_alerts_of_another_stream_
     assert client.get("/pipeline")["running_since"] == since
 
 
-def test_a_real_log_gives_the_alerts_of_match_on_the_same_file(service, tmp_path: Path) -> None:
+def test_a_real_log_gives_the_alerts_of_match_on_the_same_file(service, forestall, tmp_path: Path) -> None:
     log = LOGS / "receipt.xes.gz"
     if not log.exists():
         pytest.skip(f"shared data absent: {log} (issue #2)")
@@ -172,7 +177,7 @@ def test_a_real_log_gives_the_alerts_of_match_on_the_same_file(service, tmp_path
         "AND(`T06 Determine necessity of stop advice` b, `T04 Determine confirmation of receipt` c), "
         "`T10 Determine necessity to stop indication` d [`org:group` != 'EMPTY'])"
     )
-    events, matches = check_replay(service, log, "receipt", pattern)
+    events, matches = check_replay(service, forestall, log, "receipt", pattern)
     assert events == 8_577
     assert matches > 500
 
