@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from service.cli.coercion import PlainGroup
 from service.cli.metavars import make_plain
 from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailable
 from shards import DOCUMENT_KINDS
@@ -156,6 +157,7 @@ def listing() -> typer.Typer:
 
 def _bare() -> typer.Typer:
     app = typer.Typer(
+        cls=PlainGroup,
         help="Complex event processing that knows the workflow behind the events.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

@@ -15,6 +15,8 @@ from typing import Any, get_args
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from service.cli.coercion import converted_directly
+
 _BY_TYPE = {bool: "", Path: "FILE", int: "N"}
 
 
@@ -39,7 +41,7 @@ class PlainCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Options and arguments; ``--help`` is among them only here."""
-        params = super().get_params(ctx)
+        params = converted_directly(super().get_params(ctx))
         for param in params:
             if param.name == "help":
                 param.metavar = ""
