@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.arena import grown
+from nfa.arena import distinct, grown
 from nfa.automata.guard_view import GuardView
 from nfa.guards.bit_program import as_mask, as_words, bit_layout, bit_program
 from nfa.guards.bit_traces import BitArena, RowIndex
@@ -105,7 +105,7 @@ class BitFallback:
     def versions_in_use(self) -> frozenset[int]:
         """Versions of the guards that traces under bit tables follow."""
         _, slots = self.arena.slots()
-        return frozenset(self._versions[place] for place in np.unique(self.arena.arrays.guard[slots]).tolist())
+        return frozenset(self._versions[place] for place in distinct(self.arena.arrays.guard[slots]).tolist())
 
     def takes(self, version: int) -> bool:
         return version in self._versions

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.arena import distinct
 from nfa.errors import StateFormatError
 from nfa.guards.protocol import Guard, MonitorState, Prune
 from nfa.guards.tables import GuardTables, Interned
@@ -146,7 +147,7 @@ class ShadowLedger:
 
     def versions(self) -> frozenset[int]:
         """Versions of the guards that judging the moves needs."""
-        return frozenset(self._known[number][0] for number in np.unique(self._before).tolist())
+        return frozenset(self._known[number][0] for number in distinct(self._before).tolist())
 
     def _number(self, state: Interned | None) -> int:
         if state is None:

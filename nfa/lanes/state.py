@@ -140,7 +140,7 @@ class LaneState:
 
     @property
     def guard_versions_in_use(self) -> frozenset[int]:
-        states = (self.guards.states[monitor] for monitor in np.unique(self.table.monitors()).tolist())
+        states = (self.guards.states[monitor] for monitor in distinct(self.table.monitors()).tolist())
         versions = {state[0] for state in states if state is not None}
         versions |= {version for _, (version, _) in self.entering}
         versions |= self.shadow.versions() | self.guards.bits.versions_in_use()
@@ -156,7 +156,7 @@ class LaneState:
         fresh = GuardTables({version: old.guards[version] for version in self.guard_versions_in_use})
         fresh.builds, fresh.refused, fresh.bits = old.builds, old.refused, old.bits
         numbers = np.arange(len(old.states), dtype=np.int32)
-        for number in np.unique(self.table.monitors()).tolist():
+        for number in distinct(self.table.monitors()).tolist():
             if (state := old.states[number]) is not None:
                 numbers[number] = fresh.intern(*state)
         self.table.renumber_monitors(numbers)
@@ -308,7 +308,7 @@ class LaneState:
 
         States of the tables come first, then those of traces under bit tables.
         """
-        used = [number for number in np.unique(monitors).tolist() if number >= RESERVED]
+        used = [number for number in distinct(monitors).tolist() if number >= RESERVED]
         states = {number: known for number in used if (known := self.guards.states[number]) is not None}
         dense = {number: place for place, number in enumerate(states, RESERVED)}
         lookup = np.array([dense.get(number, number) for number in range(max([*used, RESERVED - 1]) + 1)], np.int32)

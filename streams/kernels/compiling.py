@@ -11,6 +11,7 @@ again for each of its callers. ``docs/adr/0028-tables-by-reference.md`` has the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -18,7 +19,7 @@ from numba.core import codegen, compiler, compiler_machinery
 from numba.core.dispatcher import Dispatcher
 from numba.core.typed_passes import NopythonTypeInference
 
-from streams.kernels.keeping import KeptKernel
+from streams.kernels.keeping import KeptKernel, is_compiling_off
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _generation: Any = codegen  # numba has few annotations
@@ -31,25 +32,48 @@ def kernel(function: Function) -> Function:
     compiled: Any = njit(**_WITHOUT_COUNTS)(function)
     if isinstance(compiled, Dispatcher):  # NUMBA_DISABLE_JIT leaves the function unchanged
         compiled._cache = KeptKernel(function)  # type: ignore[attr-defined] # where cache=True puts numba's own
+        compiled._compilation_chain_init_hook = _without_extensions  # type: ignore[method-assign]
     return cast(Function, compiled)
 
 
 def routine(function: Function) -> Function:
     """A function that only kernels call; LLVM decides whether to inline it."""
-    compiled: Function = njit(forceinline=False, pipeline_class=_RoutineCompiler, **_OF_KERNELS_ONLY)(function)
-    return compiled
+    return _routine(function, forceinline=False, pipeline_class=_RoutineCompiler)
 
 
 def inlined(function: Function) -> Function:
     """A routine that is inlined into all its callers in machine code; the compiler types it once."""
-    compiled: Function = njit(forceinline=True, pipeline_class=_RoutineCompiler, **_OF_KERNELS_ONLY)(function)
-    return compiled
+    return _routine(function, forceinline=True, pipeline_class=_RoutineCompiler)
 
 
 def apart(function: Function) -> Function:
     """A routine that is never inlined: rare code, so that its callers stay short and in registers."""
-    compiled: Function = njit(forceinline=False, pipeline_class=_ApartCompiler, **_OF_KERNELS_ONLY)(function)
-    return compiled
+    return _routine(function, forceinline=False, pipeline_class=_ApartCompiler)
+
+
+class Routine:
+    """A function that only kernels call; numba's object for it is made when a kernel that calls it is compiled."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.py_func = function
+        self._options = options
+
+    @cached_property
+    def _dispatcher(self) -> Any:
+        return njit(**self._options, **_OF_KERNELS_ONLY)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type that numba sees where a kernel names this object."""
+        return self._dispatcher._numba_type_
+
+
+def _routine(function: Function, **options: Any) -> Function:
+    return function if is_compiling_off() else cast(Function, Routine(function, options))
+
+
+def _without_extensions() -> None:
+    """Load no extensions of numba: kernels need none, and finding them reads the metadata of all installed packages."""
 
 
 class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]

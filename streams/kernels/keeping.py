@@ -23,7 +23,6 @@ from numba import __version__ as numba_version
 from numba import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.registry import cpu_target
-from numba.core.runtime import rtsys  # type: ignore[attr-defined]
 
 from streams.kept.file_lock import FileLock
 from streams.kept.folder import kept_folder, make_kept_folder, note_use, require_trusted
@@ -59,11 +58,10 @@ class KeptKernel(FunctionCache):
         """The code for a signature; None: this process has to compile it, and holds the lock if there is one.
 
         Numba's cache first imports and registers everything that the compiler needs, which takes longer than all else.
-        Kept code only needs the runtime; the compiler registers the rest itself.
+        Kept code counts no references, so it needs none of that; the compiler registers it itself.
         """
         if not self._enabled or not self._open():
             return None
-        rtsys.initialize(target_context)
         found = self._load(sig, target_context)
         if found is None and self._lock is not None:
             self._lock.take(_PATIENCE_S)

@@ -18,6 +18,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from streams.kernels import borrowing
+from streams.kernels.compiling import Routine
 from streams.kernels.keeping import KeptKernel, entry_name
 
 
@@ -91,9 +92,10 @@ def _replaced(calls: _Calls) -> Iterator[None]:
     spaces = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     stands_for: dict[int, Any] = {id(borrowing.borrowed): _same}
     for value in (value for space in spaces for value in list(space.values())):
-        if isinstance(value, Dispatcher) and not value.py_func.__module__.startswith("numba."):
-            is_kernel = isinstance(vars(value).get("_cache"), KeptKernel)
-            stands_for.setdefault(id(value), calls.interpreted(value) if is_kernel else value.py_func)
+        if isinstance(value, Routine):
+            stands_for[id(value)] = value.py_func
+        elif isinstance(value, Dispatcher) and isinstance(vars(value).get("_cache"), KeptKernel):
+            stands_for.setdefault(id(value), calls.interpreted(value))
     places = [(space, name, value) for space in spaces for name, value in space.items() if id(value) in stands_for]
     for space, name, value in places:
         space[name] = stands_for[id(value)]
@@ -122,4 +124,4 @@ def _size(kernel: Any, seen: set[int]) -> int:
     seen.add(id(kernel))
     code, names = kernel.py_func.__code__, kernel.py_func.__globals__
     called = (names.get(name) for name in code.co_names)
-    return len(code.co_code) + sum(_size(value, seen) for value in called if isinstance(value, Dispatcher))
+    return len(code.co_code) + sum(_size(value, seen) for value in called if isinstance(value, Dispatcher | Routine))
