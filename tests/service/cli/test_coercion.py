@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
+
 from service.cli.coercion import PlainGroup
 from service.cli.metavars import make_plain
-from typer.testing import CliRunner
 
 
 class Color(Enum):
