@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
@@ -16,12 +17,12 @@ import typer
 from service.cli.coercion import PlainGroup
 from service.cli.metavars import make_plain
 from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailable
-from shards import DOCUMENT_KINDS
 from streams import ForestallError
 
-_KINDS = {kind.plural: kind for kind in DOCUMENT_KINDS}
+if TYPE_CHECKING:
+    from shards.operators import DocumentKind
 
-COMMANDS: Mapping[str, str] = MappingProxyType(
+_FIXED: Mapping[str, str] = MappingProxyType(
     {
         "serve": "Run the whole service until it is interrupted.",
         "status": (
@@ -43,7 +44,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "constraints": (
             "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
         ),
-        **{plural: f"{plural.capitalize()} of the running service." for plural in _KINDS},
         "webhooks": "Webhooks of the running service.",
         "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
         "replay": (
@@ -72,15 +72,16 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "settings": "Print every setting with its current value and source; secrets are hidden.",
     }
 )
-"""Every command with its line in the overall help; the command's own help begins with the same line."""
+"""The commands that do not depend on the kinds of operators, each with its line in the overall help."""
 
+_OF_OPERATORS = "Write patterns, in the service"
 _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Run": ("serve", "status", "pipeline", "demo", "doctor", "warm-up", "settings"),
         "Send events": ("replay", "feed"),
         "Look": ("events", "alerts", "traces", "endings", "deviations", "derived-events", "dead-letters"),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
-        "Write patterns, in the service": (*_KINDS, "constraints", "tables", "workflows", "backtests"),
+        _OF_OPERATORS: ("constraints", "tables", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),
         "Administer": ("streams", "event-types", "webhooks", "keys", "backup", "restore", "reshard"),
     }
@@ -91,14 +92,31 @@ _COMPLETING = "_FORESTALL_COMPLETE"
 _TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the one of bash, and that of the other shells
 
 
-def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line with some commands; only their modules are imported, as ``match`` must not wait for Spark."""
+@cache
+def commands() -> Mapping[str, str]:
+    """Every command with its line in the overall help; the command's own help begins with the same line."""
+    return _FIXED | {plural: f"{plural.capitalize()} of the running service." for plural in _kinds()}
+
+
+@cache
+def _kinds() -> Mapping[str, DocumentKind]:
+    """The kinds of operators by the commands for them; most calls need none, and they import Arrow."""
+    from shards import DOCUMENT_KINDS  # noqa: PLC0415
+
+    return {kind.plural: kind for kind in DOCUMENT_KINDS}
+
+
+def build_app(names: Iterable[str] | None = None) -> typer.Typer:
+    """The command line with some commands, else with all.
+
+    Only the modules of these commands are imported: ``match`` must not wait for Spark.
+    """
     app = _bare()
-    for name in names:
-        kind = _KINDS.get(name)
+    for name in commands() if names is None else names:
+        kind = None if name in _FIXED else _kinds()[name]
         if kind is not None and not kind.has_own_resource:
-            commands = import_module("service.cli.operators").operator_commands
-            found = commands(kind.name, name, is_asked=kind.is_asked, is_plotted=kind.is_plotted)
+            make = import_module("service.cli.operators").operator_commands
+            found = make(kind.name, name, is_asked=kind.is_asked, is_plotted=kind.is_plotted)
         else:
             module = name.replace("-", "_")
             found = getattr(import_module(f"service.cli.{module}"), module)
@@ -140,18 +158,20 @@ def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.
     """An application with the command that is called or completed, else with the names of all commands."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
-        return build_app(typed) if typed and typed[0] in COMMANDS else listing()
-    if arguments and arguments[0] in COMMANDS:
+        return build_app(typed) if typed and typed[0] in commands() else listing()
+    if arguments == ["--version"]:
+        return build_app(())
+    if arguments and (arguments[0] in _FIXED or arguments[0] in commands()):
         return build_app(arguments[:1])
-    return listing() if COMMANDS.keys().isdisjoint(arguments) else build_app()
+    return listing() if commands().keys().isdisjoint(arguments) else build_app()
 
 
 def listing() -> typer.Typer:
     """Every command with its summary; none is imported."""
     app = _bare()
     for panel, names in _PANELS.items():
-        for name in names:
-            app.command(name, help=COMMANDS[name], rich_help_panel=panel)(_named)
+        for name in (*_kinds(), *names) if panel == _OF_OPERATORS else names:
+            app.command(name, help=commands()[name], rich_help_panel=panel)(_named)
     return app
 
 

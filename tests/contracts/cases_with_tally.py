@@ -13,7 +13,7 @@ from api import create_app
 from pipeline.job import JobOptions
 from pipeline.sources import EventLogOptions
 from service import AlertSink, build_stores
-from service.cli.app import COMMANDS, build_app, listing
+from service.cli.app import build_app, commands, listing
 from service.doctor import EVERYTHING
 from shards import DOCUMENT_KINDS, EXERCISES, RESULT_KINDS
 from streams.compiling import run_exercise
@@ -132,7 +132,7 @@ def test_every_command_of_the_kind_runs(http, matched, command):
     assert sorted(group.commands) == sorted(order)
     for name in order:
         command("tallies", name, *filter(None, [words.get(name, "thirds")]))
-    assert "Tallies of the running service." in COMMANDS["tallies"]
+    assert "Tallies of the running service." in commands()["tallies"]
     assert "tallies" in vars(get_command(listing()))["commands"]
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperOption
 
-from service.cli.app import COMMANDS, build_app
+from service.cli.app import build_app, commands
 
 CHOICES = "|"
 
@@ -23,7 +23,7 @@ def options_of(command, name: str):
         yield from options_of(child, f"{name} {sub}")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_options_show_what_their_value_means_and_no_type_of_python(name: str) -> None:
     command = typer.main.get_command(build_app([name]))
     shown = {
@@ -35,7 +35,7 @@ def test_options_show_what_their_value_means_and_no_type_of_python(name: str) ->
     assert typed == {}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_nothing_in_a_help_text_is_taken_for_markup(name: str) -> None:
     """``[customer]`` would vanish; ``\\[customer]`` is shown."""
     command = typer.main.get_command(build_app([name]))
@@ -46,7 +46,7 @@ def test_nothing_in_a_help_text_is_taken_for_markup(name: str) -> None:
         assert Text.from_markup(option.help).plain == text, (path, option.opts[0])
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_an_option_that_takes_one_value_is_refused_if_it_is_given_twice(name: str) -> None:
     command = vars(typer.main.get_command(build_app([name])))["commands"][name]
     for _, found, option in options_of(command, name):

@@ -9,7 +9,7 @@ from typer.main import get_command
 from api import create_app
 from house import ROOT
 from service import AlertSink
-from service.cli.app import COMMANDS, build_app, listing
+from service.cli.app import build_app, commands, listing
 from service.stores import ExecutorReport
 from streams import EventBatch, key_hash, shard_of
 from tests.builders.api import serving
@@ -311,12 +311,12 @@ def test_the_help_of_all_commands_says_what_each_says_of_itself():
     group = get_command(build_app())
     assert isinstance(group, TyperGroup)
     said = {name: (command.help or "").split("\n\n")[0] for name, command in group.commands.items()}
-    assert said == dict(COMMANDS)
+    assert said == dict(commands())
 
 
 def test_every_command_is_in_its_reference():
     text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    for name in COMMANDS:
+    for name in commands():
         for sub in commands_of(name) or [""]:
             assert f"`forestall {name} {sub}".removesuffix(" derive").rstrip() in text, f"{name} {sub}"
 
@@ -409,5 +409,5 @@ def test_a_file_is_replayed_as_the_mapping_of_its_stream_says(told, tmp_path):
 def test_every_command_is_in_one_panel_of_the_overall_help():
     group = get_command(listing())
     assert isinstance(group, TyperGroup)
-    assert sorted(group.commands) == sorted(COMMANDS)
+    assert sorted(group.commands) == sorted(commands())
     assert {getattr(command, "rich_help_panel", None) for command in group.commands.values()} >= {"Run", "Administer"}
