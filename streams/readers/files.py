@@ -14,13 +14,20 @@ from streams.readers.jsonl import read_jsonl
 from streams.readers.line_columns import read_line_columns
 from streams.readers.opening import open_events
 from streams.readers.options import Progress, ReaderOptions
-from streams.readers.xes import read_xes
+
+
+def _read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
+    """The events of an XES file; its reader is imported on demand, as most files are not XML."""
+    from streams.readers.xes import read_xes  # noqa: PLC0415
+
+    return read_xes(stream, path, options)
+
 
 _READERS: Mapping[str, Callable[[io.BufferedReader, Path, ReaderOptions], list[Event]]] = {
     ".jsonl": read_jsonl,
     ".ndjson": read_jsonl,
     ".csv": read_comma_separated,
-    ".xes": read_xes,
+    ".xes": _read_xes,
 }
 _LEAST_BYTES = 512 * 1024  # a few thousand lines
 _LEAST_COMPRESSED = _LEAST_BYTES // 8
