@@ -46,6 +46,7 @@ class Function:
             (``nfa.kernels.conditions`` computes it too).
         summary: One sentence for the documentation.
         examples: Expressions and their values, as texts of the language.
+        written: The name in texts, where the name is that of an aggregate, too.
     """
 
     name: str
@@ -57,13 +58,19 @@ class Function:
     spans_events: bool = False
     summary: str
     examples: tuple[tuple[str, str], ...] = ()
+    written: str = ""
+
+    @property
+    def word(self) -> str:
+        """The name in texts."""
+        return self.written or self.name
 
     @property
     def signature(self) -> str:
         """The call with the names of its parameters, as in ``substr(text, start, [length])``."""
         first = len(self.parameters) - self.optional
         names = [one.name if place < first else f"[{one.name}]" for place, one in enumerate(self.parameters)]
-        return f"{self.name}({', '.join(names)}{', …' if self.is_repeated else ''})"
+        return f"{self.word}({', '.join(names)}{', …' if self.is_repeated else ''})"
 
     def parameters_of(self, number: int) -> tuple[Parameter, ...] | None:
         """The parameter of each of a number of arguments; None if the function does not take that number."""

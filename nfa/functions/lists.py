@@ -22,11 +22,12 @@ FUNCTIONS = (
     ),
     Function(
         name="sum_of",
+        written="sum",
         parameters=(_LIST, Parameter("x", "number")),
         result="number",
         column=None,
         summary="The sum of `x` over the elements of the list, where it is not null; null if it is null for all, or "
-        "not a number for one. `sum(list, x)` is the same.",
+        "not a number for one. `sum_of(list, x)` is the same.",
         examples=(("sum(items, price * quantity)", "220.0"),),
     ),
 )

@@ -10,3 +10,8 @@ from nfa.functions.function import Function
 FUNCTIONS: Mapping[str, Function] = {
     one.name: one for group in (texts, arithmetic, times, choices, lists, lookups) for one in group.FUNCTIONS
 }
+
+
+def word_of(name: str) -> str:
+    """The name of a function or an aggregate in texts."""
+    return FUNCTIONS[name].word if name in FUNCTIONS else name

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nfa.functions.function import Function, Parameter, Result, of_each, of_each_distinct
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+MOST_JOINED = 65_536  # characters: derived events may be joined again and again
 _TEXT = Parameter("text", "text")
 _PART = Parameter("part", "text")
 
@@ -25,6 +26,11 @@ def _part_of(text: str, start: float, length: float | None = None) -> str | None
         return None
     first = int(start) - 1 if start > 0 else max(0, len(text) + int(start))
     return text[first:] if length is None else text[first : first + int(length)]
+
+
+def _joined(*parts: str) -> str | None:
+    """The texts one after the other; None if they are too long."""
+    return "".join(parts) if sum(map(len, parts)) <= MOST_JOINED else None
 
 
 def _matches(texts: Sequence[str], pattern: str) -> NDArray[np.bool_]:
@@ -117,8 +123,8 @@ FUNCTIONS = (
         parameters=(_TEXT,),
         is_repeated=True,
         result="text",
-        column=of_each(lambda *parts: "".join(parts)),
-        summary="The texts one after the other.",
+        column=of_each(_joined),
+        summary=f"The texts one after the other; null if they have more than {MOST_JOINED:,} characters.",
         examples=(("concat('DE', '-', '4711')", "'DE-4711'"), ("concat('DE', NULL)", "NULL")),
     ),
     Function(

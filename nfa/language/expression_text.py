@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nfa.functions.lookups import IN_TABLE, LOOKUP
+from nfa.functions.table import word_of
 from nfa.language.words import CONDITION_WORDS, quoted
 from nfa.syntax import (
     Arithmetic,
@@ -129,7 +130,7 @@ def _call(call: Call) -> tuple[str, int]:
         case Call(name=LOOKUP.name, arguments=(Literal() as table, Literal() as column, *keys)):
             listed = ", ".join([_table(table), *map(describe_expression, keys)])
             return f"{call.name}({listed}).{quoted(str(column.value))}", _PRIMARY
-    return f"{call.name}({', '.join(map(describe_expression, call.arguments))})", _PRIMARY
+    return f"{word_of(call.name)}({', '.join(map(describe_expression, call.arguments))})", _PRIMARY
 
 
 def _reference(attribute: Attribute) -> str:

@@ -8,7 +8,7 @@ from typing import NoReturn
 from nfa.conditions.residuals import event_of, without_alias
 from nfa.errors import PatternRefused
 from nfa.functions.function import Function, Kind
-from nfa.functions.table import FUNCTIONS
+from nfa.functions.table import FUNCTIONS, word_of
 from nfa.language.description import describe_expression
 from nfa.syntax import (
     Arithmetic,
@@ -73,10 +73,8 @@ def check_kinds(expression: Expression) -> None:
         case Call() if expression.name in FUNCTIONS:
             _check_arguments(expression, FUNCTIONS[expression.name])
             if isinstance(expression.arguments[-1], Each) and not isinstance(expression.arguments[0], Attribute):
-                _refuse(
-                    f"{expression.name} takes the path of a list first, as in {expression.name}(items, price > 100)",
-                    expression.position,
-                )
+                word = word_of(expression.name)
+                _refuse(f"{word} takes the path of a list first, as in {word}(items, price)", expression.position)
             if expression.name == "between":
                 _check_comparison(expression.arguments)
         case Comparison():
@@ -110,7 +108,7 @@ def check_events(condition: Expression, own: str | None) -> None:
 def _check_arguments(call: Call, function: Function) -> None:
     parameters = function.parameters_of(len(call.arguments))
     if parameters is None:
-        _refuse(f"{call.name} has {len(call.arguments)} arguments here; write {function.signature}", call.position)
+        _refuse(f"{word_of(call.name)} has {len(call.arguments)} arguments here; write {function.signature}", call.position)
     for parameter, argument in zip(parameters, call.arguments, strict=True):
         position, kind = _position_of(argument) or call.position, kind_of(argument)
         if parameter.fault is not None and not isinstance(argument, Literal):
@@ -129,7 +127,7 @@ def _check_arguments(call: Call, function: Function) -> None:
         if parameter.fault is not None and isinstance(argument, Literal):
             fault = f"write {_WORDS[parameter.kind]}" if argument.value is None else parameter.fault(argument.value)
             if fault is not None:
-                _refuse(f"{parameter.name} of {function.name} is {describe_expression(argument)}: {fault}", position)
+                _refuse(f"{parameter.name} of {function.word} is {describe_expression(argument)}: {fault}", position)
 
 
 def _check_comparison(sides: Sequence[Expression]) -> None:

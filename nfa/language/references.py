@@ -10,6 +10,7 @@ from typing import NoReturn, TypeAlias
 from nfa.errors import PatternRefused
 from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.functions.table import FUNCTIONS as OF_VALUES
+from nfa.functions.table import word_of
 from nfa.language.description import describe_expression
 from nfa.language.kinds import check_kinds
 from nfa.language.words import listed, quoted
@@ -216,7 +217,7 @@ def _check_elements(expression: Expression, call: Call, scope: NameScope) -> Non
             name = describe_expression(expression)
             raise PatternRefused(
                 "function",
-                f"names in the last argument of {call.name} are of the elements of the list, and {name} is of a step; "
+                f"names in the last argument of {word_of(call.name)} are of the elements of the list, and {name} is of a step; "
                 "compare the elements with constants or with each other",
                 expression.position,
             )

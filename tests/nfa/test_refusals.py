@@ -73,7 +73,7 @@ REFUSALS = [
         "A a WHERE sum(a.v, a.w) > 3",
         "function",
         20,
-        "names in the last argument of sum_of are of the elements",
+        "names in the last argument of sum are of the elements",
     ),
     ("A+ a [v > prev(a.v)]", "never-true", 11, "as in coalesce(prev(v), 0)"),
     ("A+ a [v = 1 AND prev(v) + 1 < v]", "never-true", 17, "prev is null for the first event"),
