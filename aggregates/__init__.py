@@ -36,7 +36,7 @@ from aggregates.errors import AggregateError, AggregateRefused, AggregateStateEr
 from aggregates.exercises import AGGREGATE_EXERCISE
 from aggregates.explaining import explain
 from aggregates.rows import EventRows, Row, Scalar, group_text
-from aggregates.running import AggregateRun
+from aggregates.running import ROWS_FORMAT, AggregateRun
 from aggregates.sliding import Bound, SlidingRun, begun_run, is_columnar
 from aggregates.steps import Holds
 from aggregates.values import AggregateValue
@@ -47,6 +47,7 @@ __all__ = [
     "CLEARED",
     "KEY",
     "QUESTIONS_EXERCISE",
+    "ROWS_FORMAT",
     "AggregateBody",
     "AggregateError",
     "AggregateRefused",

@@ -7,7 +7,7 @@ first item at which this is known; each event costs one look-up.
 """
 
 from joins.changing import keeps_rows
-from joins.combinations import FIGURE, Condition, Placed
+from joins.combinations import FIGURE, Condition
 from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
@@ -31,7 +31,7 @@ from joins.merging import (
     merged_types,
 )
 from joins.outputs import Broken, JoinOutput
-from joins.returns import Column, value_at
+from joins.returns import Column, Placed, value_at
 from joins.running import JoinRun
 from joins.waiting.chunks import KeyMonitor
 from joins.waiting.decider import WaitDecider, held_summary, keys_summary

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from joins.document import JoinBody, read_join
+from joins.document import JoinBody
 
 
-def keeps_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
     """Whether a new version of a join changes only members that can change while the join runs.
 
     These are windows, closings of keys, the condition, the handling of late events, limits, and the members and type of
@@ -16,7 +13,7 @@ def keeps_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     ``where`` added or removed in a join with ``outer``, the state might contain events that the new version would never
     have held, or lack events that it needs.
     """
-    return _fixed(read_join(before)) == _fixed(read_join(after))
+    return _fixed(before) == _fixed(after)
 
 
 def _fixed(body: JoinBody) -> object:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from joins.errors import JoinRefused
 from joins.limiting import ResultLimits
-from joins.returns import Column, read_columns
+from joins.returns import Column, Expressions, Member, no_expressions, read_members
 from joins.windowed import MOST_INPUTS, MOST_RESULTS
 from joins.windows import Window
 from streams import UNITS_US
@@ -94,6 +94,8 @@ class JoinBody:
     Attributes:
         emit: ``each``: an event for each combination. ``on_close``: one for each key, once it is finished.
         outer: Aliases of inputs whose absence is reported.
+        columns: What the derived events need of combinations or totals.
+        members: The members of derived events, made of the columns.
         event_type: Type of the derived events; None: the name of the join.
         memory_rows: If events are spilled to disk, the most events per shard in memory; None: all are in memory.
         most_rows: If nothing is spilled, the most events per shard that the join may hold; None: any number.
@@ -103,6 +105,7 @@ class JoinBody:
     emit: Emit
     outer: tuple[str, ...]
     columns: tuple[Column, ...]
+    members: tuple[Member, ...]
     event_type: str | None
     late: Late
     memory_rows: int | None = None
@@ -140,8 +143,11 @@ class JoinBody:
         return tuple(number for number, one in enumerate(self.inputs) if one.alias in self.outer)
 
 
-def read_join(document: Mapping[str, Any]) -> JoinBody:
-    """Read the document of a join; refused if a member is wrong, or nothing bounds the memory of an input."""
+def read_join(document: Mapping[str, Any], expressions: Expressions = no_expressions) -> JoinBody:
+    """Read the document of a join; refused if a member is wrong, or nothing bounds the memory of an input.
+
+    ``expressions`` reads the members of ``return`` that are more than a column.
+    """
     _require_known(document, _MEMBERS, "a join")
     found = document.get("inputs")
     if not isinstance(found, Sequence) or isinstance(found, str) or not 2 <= len(found) <= MOST_INPUTS:
@@ -156,11 +162,13 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
         inputs = tuple(_without_retractions(one, found[number], number) for number, one in enumerate(inputs))
     emit = cast("Emit", _choice(document, "emit", get_args(Emit)))
     rows, spills = _memory(document["memory"], waits=waits) if "memory" in document else (None, False)
+    columns, members = read_members(document.get("return"), aliases, expressions, is_on_close=emit == "on_close")
     body = JoinBody(
         inputs=inputs,
         emit=emit,
         outer=outer,
-        columns=read_columns(document.get("return"), aliases, is_on_close=emit == "on_close"),
+        columns=columns,
+        members=members,
         event_type=_optional(document, "type"),
         late=cast("Late", _choice(document, "late", get_args(Late))),
         memory_rows=rows if spills else None,

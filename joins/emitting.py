@@ -18,7 +18,7 @@ from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
 from joins.merging import RETRACTED, original_ids, originals_of
 from joins.outer import words_of
-from joins.returns import Column, value_at
+from joins.returns import Column, Placed, value_at
 from streams import (
     Event,
     EventBatch,
@@ -117,7 +117,7 @@ class DerivedEventBuilder:
     def __init__(self, body: JoinBody, name: str, version: int) -> None:
         self._aliases = [one.alias for one in body.inputs]
         self._is_of_many = bool(body.optional)
-        self._columns = body.columns
+        self._columns, self._members = body.columns, body.members
         self._head = orjson.dumps(["join", name, version])[:-1].decode()
         self.event_type = body.event_type or name
         self._type = texts_of([self.event_type])
@@ -156,7 +156,14 @@ class DerivedEventBuilder:
         """
         contents = json_contents(keys[0])
         end = f'",{json_text(behind)}]' if behind else '"]'
-        return self._made(keys, times_us, ['["', contents, end], [json_texts(some) for some in values])
+        places = np.arange(len(times_us))
+        texts = [
+            json_texts(values[one.places[0]])
+            if one.expression is None
+            else json_texts(one.expression.column([(values[place], places) for place in one.places], len(places)))
+            for one in self._members
+        ]
+        return self._made(keys, times_us, ['["', contents, end], texts)
 
     def of_retractions(self, retracted: Sequence[tuple[str, str]], behind: str, key: str, time_us: int) -> EventBatch:
         """Retractions of events (id and type), all of one key and time, caused by the retraction ``behind`` (id)."""
@@ -196,7 +203,18 @@ class DerivedEventBuilder:
                 return "null" if column.alias in events else chosen_texts(whys, found.result_whys[chosen])
             return events[column.alias].texts(column) if column.alias in events else "null"
 
-        texts = [text(column) for column in self._columns]
+        def placed(column: Column) -> Placed:
+            if column.alias in events:
+                return events[column.alias].placed(column)
+            return [None], np.zeros(len(chosen), np.intp)
+
+        own = [[self._columns[place] for place in one.places] for one in self._members]
+        texts = [
+            text(columns[0])
+            if one.expression is None
+            else json_texts(one.expression.column([placed(column) for column in columns], len(chosen)))
+            for one, columns in zip(self._members, own, strict=True)
+        ]
         return self._made((held.keys(rows), held.hashes(rows)), times_us, [*what, "]"], texts)
 
     def _made(
@@ -209,13 +227,13 @@ class DerivedEventBuilder:
         """Derived events; each id depends only on the join's name and version, the content of ``what`` and the time.
 
         Keys are strings, with their hashes; ``what`` identifies each event (its members or its key), as parts of a JSON
-        text; ``texts`` are the values of each column, as JSON.
+        text; ``texts`` are the values of each member, as JSON.
         """
         parts: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *what, ","]
         ids = text_digests(joined_texts([*parts, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)
         data: list[Texts] = []
-        for column, some in zip(self._columns, texts, strict=True):
-            data += [f"{',' if data else '{'}{json_text(column.name)}:", some]
+        for member, some in zip(self._members, texts, strict=True):
+            data += [f"{',' if data else '{'}{json_text(member.name)}:", some]
         if all(isinstance(one, str) for one in data):  # of an absent input alone
             data[0] = texts_of([str(data[0])]).take(column_of(np.zeros(len(times_us), np.int32)))
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(len(times_us), np.int32)), self._type)

@@ -7,9 +7,11 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from joins.errors import JoinRefused
 from streams import inner_value
@@ -22,12 +24,13 @@ _COLUMN = re.compile(
 )
 _NUMBERS = frozenset((int, float))
 _MIXED = False  # as a total: null for good, because a value is of another type
+_OF_COLUMNS = frozenset((None, *get_args(OfEvent)[1:], *get_args(Total)))
 _WITHOUT_PATH = ("count", "id", "type", "time", "decided_by")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One member of a derived event.
+    """A value that members of a derived event are made of; ``name`` is that of the member, or empty.
 
     Attributes:
         function: A property of one event, or a total over many.
@@ -40,13 +43,73 @@ class Column:
     path: tuple[str, ...] = ()
 
 
-def read_columns(value: object, aliases: Sequence[str], *, is_on_close: bool) -> tuple[Column, ...]:
-    """The columns of ``return``, in their order; totals are refused in a join that emits each combination."""
+Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
+"""Distinct values of a column, and for each combination the place of its value among them."""
+
+
+class Expression(Protocol):
+    """An expression over columns of a combination, or over totals of a key."""
+
+    @property
+    def reads(self) -> Sequence[Column]:
+        """The columns that it reads, without names; ``time`` of a combination is in microseconds."""
+        ...
+
+    def column(self, values: Sequence[Placed], size: int) -> list[Any]:
+        """The value for each of ``size`` combinations, as plain JSON, of the values of its columns."""
+        ...
+
+
+class Expressions(Protocol):
+    """A function that reads an expression; a text with a single column needs none."""
+
+    def __call__(self, text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
+        """The expression over inputs, or over totals; None: the language has no such expressions."""
+        ...
+
+
+def no_expressions(text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
+    """Expressions of joins that have single columns only."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a derived event: a column, or an expression over columns, by their places."""
+
+    name: str
+    places: tuple[int, ...]
+    expression: Expression | None = None
+
+
+def read_members(
+    value: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
+) -> tuple[tuple[Column, ...], tuple[Member, ...]]:
+    """The columns that ``return`` reads, and its members in their order; only joins that emit on close have totals."""
     if not isinstance(value, Mapping) or not value:
         raise JoinRefused(
             "'return' of a join is an object of columns, such as {order: o.id, parcels: count(p)}", field="return"
         )
-    return tuple(_column(str(name), text, aliases, is_on_close=is_on_close) for name, text in value.items())
+    columns: list[Column] = []
+    members = []
+    for name, text in value.items():
+        expression = _expression(text, aliases, expressions, is_on_close=is_on_close)
+        read = [_column(str(name), text, aliases, is_on_close=is_on_close)] if expression is None else expression.reads
+        members.append(Member(str(name), tuple(range(len(columns), len(columns) + len(read))), expression))
+        columns += read
+    return tuple(columns), tuple(members)
+
+
+def _expression(
+    text: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
+) -> Expression | None:
+    """The expression of a member; None: it is a single column, or no expression."""
+    if not isinstance(text, str):
+        return None
+    found = _COLUMN.fullmatch(text.strip())
+    if found is not None and bool(found["function"]) == bool(found["end"]) and found["function"] in _OF_COLUMNS:
+        return None
+    return expressions(text, aliases, takes_totals=is_on_close)
 
 
 def _column(name: str, text: object, aliases: Sequence[str], *, is_on_close: bool) -> Column:

@@ -4,7 +4,7 @@ from .automata.guard_view import GuardView
 from .automata.iterations import MAX_REASONED, is_coarse
 from .automata.query import Absence, PatternState, Query, Term
 from .automata.query_building import build_query
-from .combinations import CombinedCondition, parse_condition
+from .combinations import CombinedExpression, parse_combined
 from .comparability import KindsRead, incomparable
 from .conditions.residuals import conjuncts_of, without_alias
 from .errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.conditions.predicates import Leaf, Source, evaluate, source_of
+from nfa.conditions.lookups import lookup_of, lookups_of
+from nfa.conditions.predicates import Elements, Leaf, evaluate_with_tables
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
-from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.language.expression_building import build_expression, trees_of
 from nfa.language.parsing import parse_tree
 from nfa.language.references import NameScope, attributes_of, check_references, resolve
 from nfa.syntax import (
     AGGREGATES,
+    OF_EVENT,
     Arithmetic,
     Attribute,
     Both,
@@ -35,39 +36,71 @@ from nfa.syntax import (
     Not,
     Path,
     Position,
+    Scalar,
     calls_of,
 )
+from streams.tables import Lookup, Tables
 
 _NONE: frozenset[str] = frozenset()
 _OF_EVENT = "#"  # no alias begins with it
 _IN_FRONT = "["
 
 
-@dataclass(frozen=True, slots=True)
-class CombinedCondition:
-    """A condition over one event of each of some aliases.
+class Read(NamedTuple):
+    """A value of an alias: an attribute (``value``), its ``time``, ``type`` or ``id``, or a total over its events."""
 
-    It ``reads`` values without duplicates: the alias, and the path of an attribute, ``#time``, ``#type`` or ``#id``.
+    alias: str
+    function: str
+    path: Path
+
+
+Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
+"""Distinct values as plain JSON, and for each combination the index of its value among these."""
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedExpression:
+    """An expression over one event of each of some aliases, or over totals of their events.
+
+    It ``reads`` values without duplicates.
     """
 
-    reads: tuple[tuple[str, Source], ...]
+    _leaves: Mapping[Path | Elements, Read]
     _expression: Expression
 
-    def holds(self, values: Sequence[tuple[Sequence[Any], NDArray[np.intp]]], size: int) -> NDArray[np.bool_]:
-        """The combinations for which the condition is true, and neither false nor null.
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The values that it reads."""
+        return tuple(self._leaves.values())
 
-        ``values`` has, for each of ``reads``, distinct values as plain JSON, and for each combination the index of its
-        value among these; times are integers in microseconds. ``size`` is the number of combinations.
+    @property
+    def lookups(self) -> frozenset[Lookup]:
+        """The lookups in reference tables."""
+        return frozenset(map(lookup_of, lookups_of(self._expression)))
+
+    def holds(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
+        """The combinations for which the value is true, and neither false nor null.
+
+        ``values`` has those of ``reads``; times are integers in microseconds. ``size`` is the number of combinations.
         """
+        return self._values(values, size, tables).is_true
+
+    def column(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> list[Scalar]:
+        """The value for each combination, as plain JSON; see ``holds``."""
+        return self._values(values, size, tables).to_list()
+
+    def _values(self, values: Sequence[Placed], size: int, tables: Tables | None) -> Values:
         columns: dict[Leaf, Values] = {
-            _path_of(alias, leaf): Values.of(some).take(places)
-            for (alias, leaf), (some, places) in zip(self.reads, values, strict=True)
+            leaf: (Values.of_lists(some) if isinstance(leaf, Elements) else Values.of(some)).take(places)
+            for leaf, (some, places) in zip(self._leaves, values, strict=True)
         }
-        return evaluate(self._expression, columns, size).is_true
+        return evaluate_with_tables(self._expression, columns, size, tables)
 
 
-def parse_condition(text: str, aliases: Collection[str]) -> CombinedCondition:
-    """Read a condition in which every reference begins with an alias, as in WHERE of a pattern.
+def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = False) -> CombinedExpression:
+    """Read an expression in which every reference begins with an alias, as in WHERE of a pattern.
+
+    ``takes_totals``: aggregates of the events of an alias are values, too.
 
     Raises:
         PatternRefused: The text cannot be read or is refused; position and advice are in the message.
@@ -80,32 +113,25 @@ def parse_condition(text: str, aliases: Collection[str]) -> CombinedCondition:
         )
         expression = resolve(build_expression(tree), scope)
         check_references(expression, scope)
-        _check_calls(expression)
+        _check_calls(expression, takes_totals=takes_totals)
     except PatternRefused as error:
         raise _moved(error, text) from error
-    reads: dict[tuple[str, Source], None] = {}
-    flat = _flat(expression, reads)
-    return CombinedCondition(tuple(reads), flat)
+    leaves: dict[Path | Elements, Read] = {}
+    flat = _flat(expression, leaves)
+    return CombinedExpression(leaves, flat)
 
 
-def _check_calls(expression: Expression) -> None:
+def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
     for call in calls_of(expression):
-        if call.name in AGGREGATES:
+        if call.name in AGGREGATES and takes_totals:
+            if not isinstance(call.arguments[0], Attribute):
+                raise PatternRefused(
+                    "aggregate", f"{call.name} takes an attribute here, as in {call.name}(a.price)", call.position
+                )
+        elif call.name in AGGREGATES:
             raise PatternRefused(
                 "aggregate",
                 f"{call.name} reads several events, and a combination has one of each alias; compare its attributes",
-                call.position,
-            )
-        if call.name in LOOKUPS:
-            raise PatternRefused(
-                "function",
-                "a join reads no tables; look the value up in a pattern, and join the events that it derives",
-                call.position,
-            )
-        if isinstance(call.arguments[-1], Each):
-            raise PatternRefused(
-                "function",
-                f"{call.name} reads a list, and a combination has single values; compare elements, as in items[0]",
                 call.position,
             )
         if call.name == "key":
@@ -128,20 +154,18 @@ def _moved(error: PatternRefused, text: str) -> PatternRefused:
     return PatternRefused(error.reason, what, place)
 
 
-def _path_of(alias: str, leaf: Source) -> Path:
-    """The path under which the flattened condition reads an alias' value."""
-    return (_OF_EVENT, alias, leaf) if isinstance(leaf, str) else (alias, *leaf)
-
-
-def _flat(expression: Expression, reads: dict[tuple[str, Source], None]) -> Expression:
+def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
     """The expression over a single event that has the values of all events of a combination."""
-    again = partial(_flat, reads=reads)
-    leaf = source_of(expression)
-    if leaf is not None:
-        alias = next(attributes_of(expression)).of or ""
-        reads[alias, leaf] = None
-        return Attribute(_path_of(alias, leaf))
+    again = partial(_flat, leaves=leaves)
     match expression:
+        case Attribute():
+            return _leaf(expression, "value", leaves)
+        case Call(arguments=(Attribute() as argument,)) if expression.name in (*OF_EVENT, *AGGREGATES):
+            return _leaf(argument, expression.name, leaves)
+        case Call(arguments=(Attribute() as argument, Each())):
+            found = _leaf(argument, "value", {})
+            leaves[Elements(found.path)] = Read(argument.of or "", "value", argument.path)
+            return replace(expression, arguments=(found, expression.arguments[-1]))
         case Comparison() | Arithmetic():
             return replace(expression, left=again(expression.left), right=again(expression.right))
         case IsNull() | InList() | Like() | Not() | Negative():
@@ -150,5 +174,13 @@ def _flat(expression: Expression, reads: dict[tuple[str, Source], None]) -> Expr
             return replace(expression, operands=tuple(map(again, expression.operands)))
         case Call():
             return replace(expression, arguments=tuple(map(again, expression.arguments)))
-        case Literal() | Attribute():
+        case Literal():
             return expression
+
+
+def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:
+    """The attribute of the single event that has the value of an alias, which is noted in ``leaves``."""
+    read = Read(attribute.of or "", function, attribute.path)
+    path = (read.alias, *read.path) if function == "value" else (_OF_EVENT, read.alias, function, *read.path)
+    leaves[path] = read
+    return Attribute(path)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.conditions.lookups import lookup_of, lookups_of
-from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, leaves_of, sources_of
+from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, evaluate_with_tables, leaves_of, sources_of
 from nfa.conditions.residuals import without_alias
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
@@ -38,7 +38,7 @@ from nfa.syntax import (
     calls_of,
 )
 from streams import EventBatch
-from streams.tables import Lookup
+from streams.tables import Lookup, Tables
 
 _OWN = "event"
 _ALIASES = frozenset([_OWN])
@@ -73,8 +73,8 @@ class EventExpression:
         """Whether the value is true, and neither false nor null, for each event of a batch."""
         return self._values(columns, size).is_true
 
-    def holds_of(self, columns: Mapping[str, Any], size: int) -> NDArray[np.bool_]:
-        """Whether the value is true for each of ``size`` rows, by name in place of events.
+    def holds_of(self, columns: Mapping[str, Any], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
+        """Whether the value is true for each of ``size`` rows, by name in place of events; lookups read ``tables``.
 
         A column has plain JSON values, or is a tuple of kinds, integers and floats, as those of ``Values``.
         """
@@ -83,7 +83,7 @@ class EventExpression:
             for leaf in sources_of(self._expression)
             if isinstance(leaf, tuple)
         }
-        return evaluate(self._expression, read, size).is_true
+        return evaluate_with_tables(self._expression, read, size, tables).is_true
 
     @property
     def bounds(self) -> Iterator[tuple[str, float, float]]:

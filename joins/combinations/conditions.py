@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,9 @@ from joins.emitting import MemberEvents
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
 from joins.retracting import Retractions
-from joins.returns import Column
+from joins.returns import Column, Placed
 
 _PART = 65_536  # combinations; the values of so many are in memory at a time
-
-
-Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
-"""Distinct values of a column, and for each combination the place of its value among them."""
 
 
 class Condition(Protocol):

@@ -27,12 +27,16 @@ def lookup_of(call: Call) -> Lookup:
 
 
 def looked_up(
-    call: Call, tables: Tables | None, values: Callable[[Expression], Values], times_us: NDArray[np.int64]
+    call: Call,
+    tables: Tables | None,
+    values: Callable[[Expression], Values],
+    size: int,
+    times_us: NDArray[np.int64] | None,
 ) -> Values:
-    """The values of a lookup on rows with these times; ``values`` evaluates the keys."""
+    """The values of a lookup on ``size`` rows with these times; ``values`` evaluates the keys."""
     table, column, keys = _parts(call)
     if tables is None:
-        return Values.of_constant(None, len(times_us))
+        return Values.of_constant(None, size)
     found = tables.looked_up(table, column, [_key_column(values(key)) for key in keys], times_us)
     if pa.types.is_boolean(found.type):
         is_null = np.asarray(found.is_null())
@@ -42,7 +46,7 @@ def looked_up(
 
 def looked_up_once(call: Call, tables: Tables | None, value: Callable[[Expression], Scalar], time_us: int) -> Scalar:
     """The value of a lookup at a time; ``value`` evaluates the keys."""
-    (found,) = looked_up(call, tables, lambda key: Values.of([value(key)]), np.array([time_us])).to_list()
+    (found,) = looked_up(call, tables, lambda key: Values.of([value(key)]), 1, np.array([time_us])).to_list()
     return found
 
 

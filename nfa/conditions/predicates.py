@@ -39,6 +39,7 @@ from nfa.syntax import (
     operands_of,
 )
 from streams import EventBatch, column_of, inner_value
+from streams.tables import Tables
 
 _COALESCE = "coalesce"  # no column: saved states of earlier releases have its arguments
 ALWAYS = 0  # row of the condition that is true for every event
@@ -143,11 +144,7 @@ class BatchColumns:
             for path in from_json:
                 found[path] = Values.of(read_paths(items, path))
         for call in computed:
-            for lookup in lookups_of(call):
-                found[lookup] = looked_up(
-                    lookup, self._batch.tables, lambda key: evaluate(key, found, len(rows)), self._batch.time_us[rows]
-                )
-            found[call] = evaluate(call, found, len(rows))
+            found[call] = evaluate_with_tables(call, found, len(rows), self._batch.tables, self._batch.time_us[rows])
         return found
 
     def _read_own(self, rows: NDArray[np.intp], leaf: str) -> Values:
@@ -272,6 +269,19 @@ def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
             return _called(expression, columns, size)
         case IsNull() | Not() | Negative() | Like():
             return _changed(expression, evaluate(expression.operand, columns, size))
+
+
+def evaluate_with_tables(
+    expression: Expression,
+    columns: dict[Leaf, Values],
+    size: int,
+    tables: Tables | None,
+    times_us: NDArray[np.int64] | None = None,
+) -> Values:
+    """As ``evaluate``, with lookups in tables at some times; the values of lookups are added to the columns."""
+    for lookup in lookups_of(expression):
+        columns[lookup] = looked_up(lookup, tables, lambda key: evaluate(key, columns, size), size, times_us)
+    return evaluate(expression, columns, size)
 
 
 def _changed(expression: IsNull | Not | Negative | Like, operand: Values) -> Values:

@@ -108,7 +108,9 @@ def check_events(condition: Expression, own: str | None) -> None:
 def _check_arguments(call: Call, function: Function) -> None:
     parameters = function.parameters_of(len(call.arguments))
     if parameters is None:
-        _refuse(f"{word_of(call.name)} has {len(call.arguments)} arguments here; write {function.signature}", call.position)
+        _refuse(
+            f"{word_of(call.name)} has {len(call.arguments)} arguments here; write {function.signature}", call.position
+        )
     for parameter, argument in zip(parameters, call.arguments, strict=True):
         position, kind = _position_of(argument) or call.position, kind_of(argument)
         if parameter.fault is not None and not isinstance(argument, Literal):

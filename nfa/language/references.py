@@ -217,8 +217,8 @@ def _check_elements(expression: Expression, call: Call, scope: NameScope) -> Non
             name = describe_expression(expression)
             raise PatternRefused(
                 "function",
-                f"names in the last argument of {word_of(call.name)} are of the elements of the list, and {name} is of a step; "
-                "compare the elements with constants or with each other",
+                f"names in the last argument of {word_of(call.name)} are of the elements of the list, and {name} is of "
+                "a step; compare the elements with constants or with each other",
                 expression.position,
             )
         case Call() if expression.name not in OF_VALUES or expression.name in LOOKUPS:

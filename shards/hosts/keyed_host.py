@@ -29,6 +29,7 @@ from streams import (
     StreamDeclaration,
     key_hash,
 )
+from streams.tables import Tables
 
 State = TypeVar("State")
 
@@ -78,6 +79,9 @@ class Operator(Running):
     @abstractmethod
     def load(self, saved: SavedHost) -> None:
         """Restore what ``dump`` returned; raises an error if the state cannot be read."""
+
+    def read_tables(self, tables: Tables) -> None:
+        """Let lookups read these tables from here on."""
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
         """The answer to a question, as plain JSON; it changes no result.
@@ -164,6 +168,7 @@ class KeyedHost(Host):
     ) -> None:
         self._kind, self._declaration, self._route, self._operator = kind, declaration, route, operator
         self._operators: dict[str, Operator] = {}
+        self._tables = Tables()
         self._newest_us: int | None = None
         self._changes: tuple[Output, ...] = ()  # of versions that continue, until ``started`` returns them
         sections = {} if saved is None else saved.sections
@@ -203,6 +208,7 @@ class KeyedHost(Host):
             self._changes = (*self._changes, change)
             return
         self._operators[definition.name] = self._operator(definition, self._declaration)
+        self._operators[definition.name].read_tables(self._tables)
 
     def started(self) -> Output:
         """The outputs of operators that continue as other versions."""
@@ -224,6 +230,12 @@ class KeyedHost(Host):
             return NO_OUTPUT
         self._traces.declare(declaration)
         return NO_OUTPUT if self._newest_us is None else self._ended(self._newest_us)
+
+    def read_tables(self, tables: Tables) -> None:
+        """Let lookups of every operator read these tables from here on."""
+        self._tables = tables
+        for one in self._operators.values():
+            one.read_tables(tables)
 
     def process(self, batch: EventBatch) -> Output:
         """Let every operator process events."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
@@ -95,7 +95,8 @@ class Tables:
         Raises:
             TableMissing: Its content cannot be found.
         """
-        opened = _Open(version, self.files.open(version.digest), changes or {})
+        table = self.files.open(version.digest)
+        opened = _Open(replace(version, form=table.form), table, changes or {})  # saved states sort the columns by name
         earlier = () if version.since_us is None else self.versions.get(version.name, ())
         return self._with(version.name, (*earlier, opened))
 
@@ -126,7 +127,7 @@ class Tables:
         return self.versions[name][-1].rows()
 
     def looked_up(
-        self, name: str, column: str | None, keys: Sequence[pa.Array], times_us: NDArray[np.int64]
+        self, name: str, column: str | None, keys: Sequence[pa.Array], times_us: NDArray[np.int64] | None
     ) -> pa.Array:
         """The value of a column for each key; null for a null key, a key without row, and an unknown table or column.
 
@@ -134,13 +135,13 @@ class Tables:
             name: The table.
             column: None: whether the key has a row; null for a null key.
             keys: The columns of the key, of texts or whole numbers.
-            times_us: The time of each row; versions that hold from a time on are chosen by it.
+            times_us: The time of each row, which chooses among versions that hold from a time on; None: the last one.
         """
         versions, texts = self.versions.get(name, ()), key_texts(keys)
         if not versions:
             return pa.nulls(len(texts))
-        if len(versions) == 1:
-            return versions[0].found(column, texts)
+        if len(versions) == 1 or times_us is None:
+            return versions[-1].found(column, texts)
         begins = np.array([one.version.since_us for one in versions[1:]], np.int64)
         chosen = np.searchsorted(begins, times_us, side="right")
         parts = [one.found(column, texts) for one in versions]

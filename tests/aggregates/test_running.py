@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggregates import AggregateRun, Emission, EventRows, Row, read_aggregate
-from shards.kinds.aggregates.reading import condition_of
+from shards.kinds.aggregates.reading import condition_and_bounds
 from streams import key_hash
 from tests.references.aggregates import Naive
 
@@ -86,7 +86,7 @@ def rows(draw: st.DrawFn, document: Mapping[str, Any]) -> list[Row]:
 
 def run_of(document: Mapping[str, Any], *, is_simultaneous: bool = False) -> AggregateRun:
     body = read_aggregate(document)
-    return AggregateRun(body, condition_of(body), is_simultaneous=is_simultaneous)
+    return AggregateRun(body, condition_and_bounds(body)[0], is_simultaneous=is_simultaneous)
 
 
 def shown(run: AggregateRun, found: Sequence[Emission]) -> list[Any]:
@@ -100,7 +100,7 @@ def test_it_emits_what_every_window_computed_anew_has(data: st.DataObject) -> No
     document = data.draw(documents())
     events, is_simultaneous = data.draw(rows(document)), data.draw(st.booleans())
     run = run_of(document, is_simultaneous=is_simultaneous)
-    expected = Naive(run.body, condition_of(run.body), events, is_simultaneous).emitted()
+    expected = Naive(run.body, condition_and_bounds(run.body)[0], events, is_simultaneous).emitted()
     found: list[Emission] = []
     rest = list(events)
     while rest:
@@ -139,6 +139,6 @@ def test_at_the_end_of_the_input_every_group_is_compared_with_all_groups() -> No
         for number, (time_us, group) in enumerate([(6, "a"), (6, "b"), (6, "b"), (7, "c"), (9, "a")])
     ]
     run = run_of(document)
-    expected = Naive(run.body, condition_of(run.body), events).emitted()
+    expected = Naive(run.body, condition_and_bounds(run.body)[0], events).emitted()
     found = [*run.process(EventRows(events, 9)), *run.finish()]
     assert sorted(shown(run, found), key=lambda one: (one[0], one[2], one[1], repr(one[3]))) == expected

@@ -26,7 +26,7 @@ from aggregates import (
     is_columnar,
     read_aggregate,
 )
-from shards.kinds.aggregates.reading import condition_and_bounds, condition_of
+from shards.kinds.aggregates.reading import condition_and_bounds
 from streams import key_hash
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -170,9 +170,10 @@ def require_as_if_not_saved(saved: dict[str, Any]) -> None:
     """A run that is loaded after 40 events emits the same for the next as one without a break."""
     body = read_aggregate(GOLDEN_DOCUMENT)
     sections = {name: b64decode(section) for name, section in saved["sections"].items()}
-    run = begun_run(body, condition_of(body), (saved["head"], sections), is_simultaneous=saved["simultaneous"])
+    holds, _ = condition_and_bounds(body)
+    run = begun_run(body, holds, (saved["head"], sections), is_simultaneous=saved["simultaneous"])
     assert isinstance(run, SlidingRun)
-    expected = AggregateRun(body, condition_of(body), is_simultaneous=saved["simultaneous"])
+    expected = AggregateRun(body, holds, is_simultaneous=saved["simultaneous"])
     expected.process(golden_rows(0, 40))
     assert run.measures() == expected.measures()
     assert taken(run, golden_rows(40, 80))[1] == expected.process(golden_rows(40, 80))

@@ -53,8 +53,9 @@ def test_with_wait_every_input_is_bounded_and_keys_are_finished() -> None:
     assert (total.memory_rows, total.most_rows) == (None, 5)
     spilling = read_join({**DOCUMENT, "memory": {"rows": 5, "spill": True}})
     assert (spilling.memory_rows, spilling.most_rows) == (5, None)
-    assert keeps_rows(DOCUMENT, {**DOCUMENT, "window": "5 s"})
-    assert not keeps_rows({**DOCUMENT, "window": "5 s", "wait": "none"}, {**DOCUMENT, "window": "5 s"})
+    assert keeps_rows(BODY, read_join({**DOCUMENT, "window": "5 s"}))
+    unwaiting = read_join({**DOCUMENT, "window": "5 s", "wait": "none"})
+    assert not keeps_rows(unwaiting, read_join({**DOCUMENT, "window": "5 s"}))
 
 
 def test_an_explanation_says_what_lets_events_go() -> None:

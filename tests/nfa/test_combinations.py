@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfa import PatternRefused, parse_condition
+from nfa import PatternRefused, parse_combined
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,19 @@ from nfa import PatternRefused, parse_condition
 )
 def test_what_has_no_meaning_is_refused_at_its_place(text: str, message: str) -> None:
     with pytest.raises(PatternRefused) as refused:
-        parse_condition(text, ["o", "p"])
+        parse_combined(text, ["o", "p"])
     assert message in refused.value.message
 
 
 def test_a_condition_is_true_false_or_null_as_in_patterns() -> None:
-    condition = parse_condition("p.v = o.v AND (time(p) >= time(o) OR type(p) LIKE 'x%')", ["o", "p"])
-    assert condition.reads == (("p", ("v",)), ("o", ("v",)), ("p", "#time"), ("o", "#time"), ("p", "#type"))
+    condition = parse_combined("p.v = o.v AND (time(p) >= time(o) OR type(p) LIKE 'x%')", ["o", "p"])
+    assert condition.reads == (
+        ("p", "value", ("v",)),
+        ("o", "value", ("v",)),
+        ("p", "time", ()),
+        ("o", "time", ()),
+        ("p", "type", ()),
+    )
     left = [1, 1.0, "1", None, True, 2]
     right = [1.0, 1, 1, None, True, 2]
     columns: list[list[Any]] = [left, right, [5] * 5 + [1], [5] * 6, ["A"] * 5 + ["x1"]]
@@ -40,3 +46,15 @@ def test_a_condition_is_true_false_or_null_as_in_patterns() -> None:
     assert condition.holds([(one, turned) for one in columns], 6).tolist() == [True, True, False, False, True, True]
     assert condition.holds([(one[:1], none.repeat(0)) for one in columns], 0).tolist() == []
     assert condition.holds([(one[2:3], np.zeros(3, np.intp)) for one in columns], 3).tolist() == [False] * 3
+
+
+def test_expressions_read_lists_and_totals() -> None:
+    lists = parse_combined("sum(p.items, price) + o.v", ["o", "p"])
+    assert lists.reads == (("p", "value", ("items",)), ("o", "value", ("v",)))
+    each = np.arange(2)
+    assert lists.column([([[{"price": 3}, {"price": 4}], "none"], each), ([1, 1], each)], 2) == [8.0, None]
+    totals = parse_combined("round(sum(p.weight) / count(p), 1)", ["o", "p"], takes_totals=True)
+    assert totals.reads == (("p", "sum", ("weight",)), ("p", "count", ()))
+    assert totals.column([([10, 5], each), ([3, 0], each)], 2) == [3.3, None]
+    with pytest.raises(PatternRefused, match="sum takes an attribute here, as in sum"):
+        parse_combined("sum(p.a + p.b)", ["o", "p"], takes_totals=True)

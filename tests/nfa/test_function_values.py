@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfa import FUNCTIONS, Matcher, columns_of_events, parse_condition, parse_event_expression, parse_pattern
+from nfa import FUNCTIONS, Matcher, columns_of_events, parse_combined, parse_event_expression, parse_pattern
 from nfa.conditions.bytecode import _APPLIED
 from nfa.conditions.projection import project
 from nfa.syntax import Column
@@ -312,7 +312,7 @@ def test_surrogates_which_only_constants_can_have():
 
 
 def test_joins_read_functions_of_all_their_inputs():
-    parsed = parse_condition("distance(a.lat, a.lon, b.lat, b.lon) < 600 AND contains(a.name, b.name)", ["a", "b"])
+    parsed = parse_combined("distance(a.lat, a.lon, b.lat, b.lon) < 600 AND contains(a.name, b.name)", ["a", "b"])
     values: dict[str, list[Any]] = {"lat": [52.5, 48.1], "lon": [13.4, 11.6], "name": ["Berlin", "lin"]}
-    read = [(values[leaf[0]], np.array(["ab".index(alias)], np.intp)) for alias, leaf in parsed.reads]
+    read = [(values[one.path[0]], np.array(["ab".index(one.alias)], np.intp)) for one in parsed.reads]
     assert parsed.holds(read, 1).tolist() == [True]

@@ -73,7 +73,7 @@ def changes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
         for some in (before, after)
     ]
     assume(ends[0] == ends[1])  # else it is not known when the open traces had their last event
-    assert keeps_rows(own(before), own(after))
+    assert keeps_rows(read_join(own(before)), read_join(own(after)))
     return before, after
 
 

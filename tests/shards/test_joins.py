@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shards import DERIVED, ShardState
+from shards import DERIVED, OperatorRefused, ShardState
 from shards.inline import InlineShards
 from shards.kinds.joins import JoinKind, merged_stream
 from streams import Event, EventBatch, Input, OperatorOn, StreamDeclaration, StreamOn, Tick
@@ -198,6 +198,64 @@ def test_columns_keep_their_order_when_a_state_is_saved():
         b'{"sum":54,"payments":3,"order":7,"most":30}',
         b'{"sum":null,"payments":0,"order":8,"most":null}',
     ]
+
+
+@settings(max_examples=20, deadline=None)
+@given(events, st.sets(st.integers(0, 30)), st.sampled_from([1, 3]))
+def test_expressions_are_of_the_members_of_a_combination(made, cuts, shards):
+    returns = {"text": "concat(o.order, '-', upper(p.order))", "q": "q.n", "sum": "o.n + abs(p.n)"}
+    returns |= {"gap": "(time(p) - time(o)) / 1 us", "any": "any(o.list, value = 3)"}
+    where = "sum(o.list, value) >= 0 AND any(p.list, value > 2)"
+    all_of_them = fed(made)
+    for _, event in all_of_them:
+        event.data["list"] = [event.data["n"], "x"] if event.data["n"] % 3 == 0 else [event.data["n"]]
+    rows = pushed(started(shards, {**ALL, "return": returns, "where": where}), all_of_them, cuts)
+    by_number = {event.data["n"]: event for _, event in all_of_them}
+    wanted = []
+    for o, p, q in expected(all_of_them, {"orders": 5, "payments": 3, "parcels": 4}):
+        if o % 3 and p > 2:
+            key, gap = by_number[o].data["order"], by_number[p].time_us - by_number[o].time_us
+            wanted.append([f"{key}-{key.upper()}", q, o + p, gap, o == 3])
+    assert sorted(list(orjson.loads(data).values()) for _, data in found(rows, "all")) == sorted(wanted)
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_expressions_are_of_the_totals_of_a_key(is_saved):
+    columns = {"mean": "round(sum(p.n) / count(p), 1)", "order": "o.n", "hour": "hour(time(o), 'Europe/Berlin')"}
+    columns |= {"gap": "(time(p) - time(o)) / 1 us", "word": "CASE WHEN max(p.n) > 20 THEN 'much' ELSE o.n END"}
+    run, rows = started(1, {**TOTALS, "return": columns}), []
+    made = [
+        ("orders", Event(id="o1", type="Order", time_us=1, key="a", data={"n": 7})),
+        ("payments", Event(id="p1", type="Part", time_us=2, key="a", data={"n": 20})),
+        ("orders", Event(id="o2", type="Order", time_us=4, key="b", data={"n": 8})),
+        ("payments", Event(id="p2", type="Part", time_us=5, key="a", data={"n": 30})),
+        ("payments", Event(id="p3", type="Last", time_us=6, key="a", data={"n": 5})),
+    ]
+    for one in made:
+        rows += pushed_on(run, one)
+        if is_saved:
+            run.states = [ShardState.load(state.dump()) for state in run.states]
+    assert [data for _, data in found([*rows, *run.finish()], "totals")] == [
+        b'{"mean":18.3,"order":7,"hour":1,"gap":1.0,"word":"much"}',
+        b'{"mean":null,"order":8,"hour":1,"gap":null,"word":8}',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"return": {"x": "lower(z.n)"}}, "line 1, column 7: z is not an alias that is known here"),
+        ({"return": {"x": "o.n +"}}, r"line 1, column 6: the text ends; .* \(counted in \[o.n \+\]\)"),
+        ({"return": {"x": "median(o.n)"}}, "line 1, column 1: median is not a function"),
+        ({"return": {"x": "lower(5)"}}, "text of lower\\(text\\) is a text, and 5 is a number"),
+        ({"return": {"x": "sum(p.n + p.m)"}}, "sum takes an attribute here, as in sum\\(a.price\\)"),
+        ({"emit": "each", "return": {"x": "1 + sum(p.n)"}}, "sum reads several events, and a combination has one"),
+        ({"return": {"x": "sum(p.list, o.n)"}}, "names in the last argument of sum are of the elements"),
+    ],
+)
+def test_expressions_without_a_value_are_refused(document, message):
+    with pytest.raises(OperatorRefused, match=message):
+        KIND.read({**TOTALS, **document}, STREAMS.__getitem__)
 
 
 def pushed_on(run, one):

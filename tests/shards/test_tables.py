@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shards.inline import InlineShards
+from shards.kinds.aggregates import AggregateKind
+from shards.kinds.joins import JoinKind
 from shards.state import ShardState
-from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, TableOff, TableOn, TableRow, Tick
+from streams import EventBatch, OperatorOn, PatternOn, StreamDeclaration, StreamOn, TableOff, TableOn, TableRow, Tick
 from streams.tables import TableFiles, TableMissing, TableWish, ValueType, keep_table
 from tests.builders.shards import Step, bodies, event, log_of
 
@@ -187,3 +189,89 @@ def test_the_places_of_derived_streams_and_further_keys_read_tables(kept):
         ("reading", "x"),
         ("reading", "y"),
     ]
+
+
+def derived_of(run, name):
+    """Feeds events, and returns the data of those that an operator derives."""
+
+    def feed(stream, *events):
+        run.feed(stream, EventBatch.from_events(events))
+        rows = [orjson.loads(row.body) for block in run.settle() for row in block if row.kind == "derived"]
+        return [row["data"] for row in rows if row["into"] == name]
+
+    return feed
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_joins_read_the_tables_of_the_place_where_they_decide(kept, is_saved):
+    document = {
+        "name": "paid",
+        "inputs": [{"stream": "orders", "as": "o"}, {"stream": "payments", "as": "p"}],
+        "window": "1 h",
+        "where": "p.v > lookup(limits, o.who).most AND NOT p.who IN TABLE barred",
+        "return": {"who": "o.who", "over": "p.v - lookup(limits, o.who).most"},
+    }
+    run = InlineShards(1)
+    streams = {name: StreamDeclaration(name=name) for name in ("orders", "payments")}
+    streams |= {name: StreamDeclaration(name=name, derived=True) for name in ("paid", "paid.inputs")}
+    for declaration in streams.values():
+        run.say(declaration.name, StreamOn(declaration))
+    definition = JoinKind().read(document, streams.__getitem__)
+    assert {(one.table, one.column) for one in JoinKind().lookups(definition)} == {("limits", "most"), ("barred", None)}
+    run.say("", TableOn(kept("barred", 1, {"z": None})))
+    for one in (definition, *JoinKind().parts(definition, streams.__getitem__)):
+        run.say(one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh"))
+    feed = derived_of(run, "paid")
+
+    def paid(number, who, value):
+        if is_saved:
+            run.states = [ShardState.load(state.dump(), files=TableFiles()) for state in run.states]
+        found = feed("payments", event(number, "P", "k1", who=who, v=value))
+        for stream in ("orders", "payments"):  # passes the time of both inputs
+            found += feed(stream, event(number + 1, "A", f"{stream} only"))
+        return found
+
+    assert feed("orders", event(1, "A", "k1", who="x", v=0)) == []
+    assert paid(2, "y", 9) == []  # no table of limits yet
+    run.say("", TableOn(kept("limits", 1, {"x": 2})))
+    assert paid(4, "y", 9) == [{"who": "x", "over": 7.0}]
+    assert paid(6, "z", 9) == []
+    run.say("", TableRow(name="limits", version=1, key="x", row=("x", 5)))
+    assert paid(8, "y", 5) == []
+    assert paid(10, "y", 6) == [{"who": "x", "over": 1.0}]
+
+
+@pytest.mark.parametrize("window", [None, {"last": 5}])
+def test_having_reads_the_tables_of_the_place_where_it_is_decided(kept, window):
+    document = {
+        "name": "much",
+        "of": "orders",
+        "by": ["who"],
+        "values": {"total": "sum(v)"},
+        "window": window or "1 h",
+        "having": "total > lookup(limits, who).most",
+        "clear": True,
+    }
+    run = InlineShards(1)
+    streams = {"orders": ORDERS, "much": StreamDeclaration(name="much", derived=True)}
+    streams["much.inputs"] = StreamDeclaration(name="much.inputs", derived=True)
+    for declaration in streams.values():
+        run.say(declaration.name, StreamOn(declaration))
+    kind = AggregateKind()
+    definition = kind.read(document, streams.__getitem__)
+    assert [(one.table, one.column) for one in kind.lookups(definition)] == [("limits", "most")]
+    run.say("", TableOn(kept("limits", 1, {"x": 3})))
+    for one in (definition, *kind.parts(definition, streams.__getitem__)):
+        run.say(one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh"))
+    feed = derived_of(run, "much")
+
+    def much(number, who, value):
+        return feed("orders", event(number, "A", who=who, v=value), event(number + 1, "A", who="z", v=0))
+
+    assert much(1, "x", 2) == []
+    assert much(3, "y", 9) == []
+    assert much(5, "x", 2) == [{"who": "x", "total": 4}]
+    run.say("", TableOn(kept("limits", 2, {"x": 9})))
+    run.states = [ShardState.load(state.dump(), files=TableFiles()) for state in run.states]
+    assert much(7, "x", 1) == [{"who": "x", "total": 5}]  # no longer met
+    assert much(9, "x", 5) == [{"who": "x", "total": 10}]

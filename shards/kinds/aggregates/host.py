@@ -11,6 +11,7 @@ import numpy as np
 
 from aggregates import (
     KEY,
+    ROWS_FORMAT,
     AggregateBody,
     AggregateRefused,
     AggregateRun,
@@ -35,6 +36,7 @@ from shards.kinds.derived_rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.rows import row_id
 from streams import Definition, EventBatch, StreamDeclaration, key_hash
+from streams.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +97,17 @@ class RunningAggregate(Operator):
         self._reader = EventReader.of(self._body)
         self._is_moved = declaration.name == moved_stream(definition.name)
         is_simultaneous = declaration.ties == "simultaneous"
-        holds, bounds = condition_and_bounds(self._body)
+        self._tables = Tables()
+        holds, bounds = condition_and_bounds(self._body, lambda: self._tables)
         self._begin = partial(begun_run, self._body, holds, bounds=bounds, is_simultaneous=is_simultaneous)
         self._may_retract = declaration.derived and not self._is_moved
         self._run = self._begin(are_rows=self._may_retract)
         self._index = self._new_index()
         self._now_us: int | None = None
+
+    def read_tables(self, tables: Tables) -> None:
+        """Let ``having`` read these tables."""
+        self._tables = tables
 
     def process(self, batch: EventBatch) -> AggregateResults:
         """Take events in."""
@@ -166,8 +173,8 @@ class RunningAggregate(Operator):
     def load(self, saved: SavedHost) -> None:
         """Restore the windows."""
         head = saved.head["run"]
-        are_rows = self._may_retract or head.get("revocable", self._is_moved)
-        self._run = self._begin((head, saved.sections), are_rows=are_rows)
+        was_revocable = head.get("revocable", self._is_moved and head["format"] == ROWS_FORMAT)
+        self._run = self._begin((head, saved.sections), are_rows=self._may_retract or was_revocable)
         self._now_us = saved.head["seen_us"]
         if self._index is not None:
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))

@@ -63,7 +63,7 @@ class AggregateKind(DocumentKind):
             ForestallError: The stream is not declared.
         """
         from aggregates import read_aggregate  # noqa: PLC0415 - takes long
-        from shards.kinds.aggregates.reading import EventReader, condition_of, move_of  # noqa: PLC0415 - takes long
+        from shards.kinds.aggregates.reading import EventReader, having_of, move_of  # noqa: PLC0415 - takes long
 
         name = document["name"]
         body = {member: value for member, value in document.items() if member not in ("kind", "name")}
@@ -72,7 +72,7 @@ class AggregateKind(DocumentKind):
         except ForestallError as error:
             raise OperatorRefused(error.message, **error.details) from error
         EventReader.of(aggregate)
-        condition_of(aggregate)
+        having_of(aggregate)
         stream = declared(aggregate.of)
         if aggregate.ask and stream.derived:
             raise OperatorRefused(
@@ -89,11 +89,13 @@ class AggregateKind(DocumentKind):
         return Definition(kind=self.name, name=name, version=0, inputs=(source,), body=body)
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
-        """The lookups of an aggregate in ``where`` and its values."""
+        """The lookups of an aggregate in ``where``, ``having`` and its values."""
         from aggregates import read_aggregate  # noqa: PLC0415 - takes long
-        from shards.kinds.aggregates.reading import EventReader  # noqa: PLC0415 - takes long
+        from shards.kinds.aggregates.reading import EventReader, having_of  # noqa: PLC0415 - takes long
 
-        return EventReader.of(read_aggregate(definition.body)).lookups
+        body = read_aggregate(definition.body)
+        having = having_of(body)
+        return EventReader.of(body).lookups | (frozenset() if having is None else having.lookups)
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
         """The input of an aggregate whose events are re-keyed, which runs at the place of its stream."""

@@ -6,7 +6,7 @@ patterns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,7 @@ from streams import (
     pieces_of,
     texts_of,
 )
-from streams.tables import Lookup
+from streams.tables import Lookup, Tables
 
 RETRACTED = ".retracted"
 _ALL = "all"
@@ -165,26 +165,15 @@ class EventReader:
                 yield number, Row(time_us, (), key, hashed, "", (), ends=True)
 
 
-def condition_of(body: AggregateBody) -> Holds | None:
+def having_of(body: AggregateBody) -> EventExpression | None:
     """The condition over values; None: the aggregate has none.
-
-    Raises:
-        OperatorRefused: As of ``condition_and_bounds``.
-    """
-    return condition_and_bounds(body)[0]
-
-
-def condition_and_bounds(body: AggregateBody) -> tuple[Holds | None, Sequence[Bound]]:
-    """The condition over values, and the ranges of values outside which it is not true.
 
     Raises:
         OperatorRefused: The condition cannot be read, or names no value and no attribute in ``by``.
     """
     if body.having is None:
-        return None, ()
+        return None
     parsed = _parsed(body.having.text, "having")
-    if parsed.lookups:
-        raise OperatorRefused("having reads no tables; look the value up in 'where' or in a value", field="having")
     known = {*body.by, *(one.name for one in body.values)}
     known |= {one.name for one in body.having.earlier} | {name for name, _ in body.having.overall}
     if strangers := sorted(parsed.names - known):
@@ -193,7 +182,21 @@ def condition_and_bounds(body: AggregateBody) -> tuple[Holds | None, Sequence[Bo
             f"{', '.join(sorted(name for name in known if '(' not in name))}",
             field="having",
         )
-    return parsed.holds_of, list(parsed.bounds)
+    return parsed
+
+
+def condition_and_bounds(
+    body: AggregateBody, tables: Callable[[], Tables | None] = lambda: None
+) -> tuple[Holds | None, Sequence[Bound]]:
+    """The condition over values, whose lookups read ``tables``, and the ranges of values outside which it is not true.
+
+    Raises:
+        OperatorRefused: As of ``having_of``.
+    """
+    parsed = having_of(body)
+    if parsed is None:
+        return None, ()
+    return lambda columns, size: parsed.holds_of(columns, size, tables()), list(parsed.bounds)
 
 
 def move_of(body: AggregateBody, declaration: StreamDeclaration) -> str:

@@ -1,54 +1,99 @@
-"""Conditions between the inputs of a join, in the condition language of patterns.
+"""Conditions between the inputs of a join and expressions in ``return``, in the condition language of patterns.
 
-Joins and patterns know nothing of each other, so the function that reads conditions is handed to the join.
+Joins and patterns know nothing of each other, so the functions that read expressions are handed to the join.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from joins import Column, Condition, JoinBody, Placed
-from nfa import CombinedCondition, PatternRefused, parse_condition
+from joins import Column, JoinBody, Placed, read_join
 from shards.errors import OperatorRefused
+from streams import parse_time
+from streams.tables import Lookup, Tables
+
+ReadTables: TypeAlias = Callable[[], Tables | None]
+"""A function that returns the tables that lookups read."""
 
 
 @dataclass(frozen=True, slots=True)
-class JoinCondition:
-    """A condition of a join.
+class JoinExpression:
+    """An expression of a join.
 
     Attributes:
         reads: The columns that it reads.
     """
 
     reads: tuple[Column, ...]
-    _parsed: CombinedCondition
+    _parsed: Any  # nfa.CombinedExpression, which takes long to load
+    _tables: ReadTables
+
+    @property
+    def lookups(self) -> Collection[Lookup]:
+        """The lookups in reference tables."""
+        return cast("Collection[Lookup]", self._parsed.lookups)
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
         """See ``joins.Condition``."""
-        return self._parsed.holds(values, size)
+        return cast("NDArray[np.bool_]", self._parsed.holds(values, size, self._tables()))
+
+    def column(self, values: Sequence[Placed], size: int) -> list[Any]:
+        """See ``joins.returns.Expression``; the times of totals are texts, and are compared in microseconds."""
+        given = [
+            ([parse_time(one) if isinstance(one, str) else one for one in some], places)
+            if one.function == "time"
+            else (some, places)
+            for one, (some, places) in zip(self.reads, values, strict=True)
+        ]
+        return cast("list[Any]", self._parsed.column(given, size, self._tables()))
 
 
-def condition_of(body: JoinBody) -> Condition | None:
+def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> JoinBody:
+    """The join of a document.
+
+    Raises:
+        JoinRefused: A member is wrong, or nothing bounds the memory.
+        OperatorRefused: An expression in ``return`` cannot be read, or is refused.
+    """
+
+    def expression(text: str, aliases: Sequence[str], *, takes_totals: bool) -> JoinExpression:
+        return _parsed(text, aliases, "return", tables, takes_totals=takes_totals)
+
+    return read_join(document, expression)
+
+
+def condition_of(body: JoinBody, tables: ReadTables = lambda: None) -> JoinExpression | None:
     """The condition of a join; None: it has none.
 
     Raises:
         OperatorRefused: Its text cannot be read, or is refused.
     """
-    if body.where is None:
-        return None
+    return None if body.where is None else _parsed(body.where, [one.alias for one in body.inputs], "where", tables)
+
+
+def lookups_of(body: JoinBody) -> Iterator[Lookup]:
+    """The lookups in reference tables of a join."""
+    for one in (condition_of(body), *(member.expression for member in body.members)):
+        yield from one.lookups if isinstance(one, JoinExpression) else ()
+
+
+def _parsed(
+    text: str, aliases: Sequence[str], field: str, tables: ReadTables, *, takes_totals: bool = False
+) -> JoinExpression:
+    from nfa import PatternRefused, parse_combined  # noqa: PLC0415 - takes long
+
     try:
-        parsed = parse_condition(body.where, [one.alias for one in body.inputs])
+        parsed = parse_combined(text, aliases, takes_totals=takes_totals)
     except PatternRefused as error:
-        raise OperatorRefused(f"'where' of a join: {error.message}", field="where") from error
-    reads = tuple(
-        Column(name="", alias=alias, function=cast("Any", leaf.removeprefix("#")))
-        if isinstance(leaf, str)
-        else Column(name="", alias=alias, function="value", path=leaf)
-        for alias, leaf in parsed.reads
-    )
-    return JoinCondition(reads, parsed)
+        place = f" (counted in [{text}])" if field == "return" else ""
+        raise OperatorRefused(f"'{field}' of a join: {error.message}{place}", field=field) from error
+    reads = [
+        Column(name="", alias=alias, function=cast("Any", function), path=path)
+        for alias, function, path in parsed.reads
+    ]
+    return JoinExpression(tuple(reads), parsed, tables)

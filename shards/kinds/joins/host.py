@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from joins import Broken, JoinOutput, JoinRun, finished_range, held_summary, keeps_rows, read_join
+from joins import Broken, JoinBody, JoinOutput, JoinRun, finished_range, held_summary, keeps_rows
 from shards.errors import ShardError
 from shards.hosts.keyed_host import KeyedHost, Operator
 from shards.kinds.derived_rows import derived_rows
-from shards.kinds.joins.conditions import condition_of
+from shards.kinds.joins.conditions import body_of, condition_of
 from shards.kinds.joins.deciding import WAIT
 from shards.kinds.joins.errors import KeyFinished, ResultLimitReached, RetractionLate
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
@@ -27,6 +28,7 @@ from streams import (
     StreamDeclaration,
     format_time,
 )
+from streams.tables import Tables
 
 _REMEDY = (
     "Many events of one key, such as 'unknown', multiply: leave them out, bound the inputs by closed_by: unique, "
@@ -83,11 +85,20 @@ class RunningJoin(Operator):
     def __init__(self, definition: Definition, declaration: StreamDeclaration, spilled: SpilledFiles) -> None:
         super().__init__(definition, declaration)
         self._spilled = spilled
+        self._tables = Tables()
         self._run = self._begun()
 
     def _begun(self) -> JoinRun:
         one = self.definition
-        return JoinRun(read_join(one.body), one.name, one.version, self._spilled, condition_of)
+        conditions = partial(condition_of, tables=lambda: self._tables)
+        return JoinRun(self._body_of(one), one.name, one.version, self._spilled, conditions)
+
+    def _body_of(self, definition: Definition) -> JoinBody:
+        return body_of(definition.body, lambda: self._tables)
+
+    def read_tables(self, tables: Tables) -> None:
+        """Let the condition and the derived events read these tables."""
+        self._tables = tables
 
     def load(self, saved: SavedHost) -> None:
         """Restore the state; the join stops if rows on disk are missing and may be lost (``may_be_lost``).
@@ -112,8 +123,8 @@ class RunningJoin(Operator):
 
     def continue_as(self, definition: Definition) -> JoinResults | None:
         """Keep the rows if another version can; events leave windows that became smaller."""
-        body = read_join(definition.body)
-        if self._run.has_stopped or not keeps_rows(self.definition.body, definition.body):
+        body = self._body_of(definition)
+        if self._run.has_stopped or not keeps_rows(self._run.body, body):
             return None
         self.definition = definition
         return self._results(self._run.change(body, definition.version))

@@ -7,11 +7,11 @@ common time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
@@ -24,6 +24,10 @@ from shards.kinds.joins.sources import KEYLESS, source_of
 from shards.operators import Decided, DeciderKind, DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration, key_json
+from streams.tables import Lookup
+
+if TYPE_CHECKING:
+    from joins import JoinBody
 
 _OWN = (*"inputs window where emit outer return type late memory wait results".split(),)
 _INPUT = "join-input"
@@ -97,33 +101,36 @@ class JoinKind(DocumentKind):
             OperatorRefused: It describes no join, its memory is unbounded, or it cannot run on its streams.
             ForestallError: A stream is not declared.
         """
-        from joins import read_join  # noqa: PLC0415 - takes long
+        from shards.kinds.joins.conditions import body_of, condition_of  # noqa: PLC0415 - loads the joins
 
         body = {name: document[name] for name in _OWN if name in document}
         if strangers := sorted(document.keys() - {"kind", "name", *_OWN}):
             raise OperatorRefused(f"a join has {', '.join(strangers)}; it takes name, {', '.join(_OWN)}")
         try:
-            join = read_join(body)
+            join = body_of(body)
+        except OperatorRefused:
+            raise
         except ForestallError as error:
             raise OperatorRefused(error.message, **error.details) from error
-        if join.where is not None:
-            from shards.kinds.joins.conditions import condition_of  # noqa: PLC0415 - loads the patterns
-
-            condition_of(join)
+        condition_of(join)
         for one in join.inputs:
             declared(one.stream)
         name = document["name"]
         return Definition(kind=self.name, name=name, version=0, inputs=(Input(merged_stream(name)),), body=body)
+
+    def lookups(self, definition: Definition) -> Collection[Lookup]:
+        """The lookups of a join in ``where`` and ``return``."""
+        from shards.kinds.joins.conditions import lookups_of  # noqa: PLC0415 - loads the joins
+
+        return set(lookups_of(_body(definition.body)))
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
         """The inputs of a join, each an operator of its own that runs where its events come in.
 
         An input with a further key has a second operator on the correlation key, for events without the further key.
         """
-        from joins import read_join  # noqa: PLC0415 - takes long
-
         found = []
-        for number, one in enumerate(read_join(definition.body).inputs):
+        for number, one in enumerate(_body(definition.body).inputs):
             declaration = declared(one.stream)
             source, path = source_of(one.stream, one.key, declaration)
             by_constraints = "workflow" in one.closings
@@ -164,23 +171,23 @@ class JoinKind(DocumentKind):
         """Whether another version of a join can keep the rows of the current one."""
         from joins import keeps_rows  # noqa: PLC0415 - takes long
 
-        return keeps_rows(before, after)
+        return keeps_rows(_body(before), _body(after))
 
     def waiting(
         self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None
     ) -> Mapping[str, Mapping[str, Any]]:
         """The disorder and the finished keys of each input of a join with ``wait: auto``."""
-        from joins import read_join, waiting_inputs  # noqa: PLC0415 - takes long
+        from joins import waiting_inputs  # noqa: PLC0415 - takes long
 
-        body = read_join(definition.body)
+        body = _body(definition.body)
         found = waiting_inputs(body, counts, state) if body.waits else {}
         return {alias: asdict(one) for alias, one in found.items()}
 
     def unkeyed(self, definition: Definition, counts: Mapping[str, int]) -> Sequence[str]:
         """A sentence for each input that had events without a usable key."""
-        from joins import read_join, without_keys  # noqa: PLC0415 - takes long
+        from joins import without_keys  # noqa: PLC0415 - takes long
 
-        return without_keys(read_join(definition.body), counts)
+        return without_keys(_body(definition.body), counts)
 
     def notices(
         self,
@@ -189,24 +196,24 @@ class JoinKind(DocumentKind):
         has_constraints: Callable[[str], bool],
     ) -> Sequence[str]:
         """Sentences about members without effect, and about causes of too many results."""
-        from joins import read_join, warnings  # noqa: PLC0415 - takes long
+        from joins import warnings  # noqa: PLC0415 - takes long
         from shards.kinds.joins.notices import notices_of  # noqa: PLC0415 - loads the joins
 
-        body = read_join(definition.body)
+        body = _body(definition.body)
         return [*notices_of(body, definition.body, declared, has_constraints), *warnings(body)]
 
     def explain(self, definition: Definition) -> Sequence[str]:
         """Sentences about a join: its algorithm and why, how long events are kept, and what is emitted when."""
-        from joins import explain, read_join  # noqa: PLC0415 - takes long
+        from joins import explain  # noqa: PLC0415 - takes long
 
-        return explain(read_join(definition.body))
+        return explain(_body(definition.body))
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
         """Sentences about the expected state of each input, and the counts that these do not contain."""
-        from joins import FIGURE, figures, read_join  # noqa: PLC0415 - takes long
+        from joins import FIGURE, figures  # noqa: PLC0415 - takes long
 
         others = {name: count for name, count in counts.items() if FIGURE not in name}
-        return figures(read_join(definition.body), counts), others
+        return figures(_body(definition.body), counts), others
 
     def measured(
         self,
@@ -216,9 +223,9 @@ class JoinKind(DocumentKind):
         decisions: Sequence[Decided],
     ) -> Sequence[str]:
         """Sentences about each input of a join with ``wait: auto``: its disorder, and the decisions based on it."""
-        from joins import read_join, waiting_inputs, waiting_sentences  # noqa: PLC0415 - takes long
+        from joins import waiting_inputs, waiting_sentences  # noqa: PLC0415 - takes long
 
-        body = read_join(definition.body)
+        body = _body(definition.body)
         if not body.waits:
             return ()
         decided_us = {one["input"]: at_us for at_us, record in decisions for one in record["closed"]}
@@ -233,6 +240,12 @@ class JoinKind(DocumentKind):
         from shards.kinds.joins.host import JoinHost, RunningJoin  # noqa: PLC0415 - loads the joins
 
         return JoinHost(self.name, declaration, route, partial(RunningJoin, spilled=self.files), saved)
+
+
+def _body(document: Mapping[str, Any]) -> JoinBody:
+    from shards.kinds.joins.conditions import body_of  # noqa: PLC0415 - loads the joins
+
+    return body_of(document)
 
 
 @cache

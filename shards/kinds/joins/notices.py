@@ -43,15 +43,15 @@ def notices_of(
                 f"where: {column.alias}.{name} reads the attribute {name!r} of the event's data; the {name} of the "
                 f"event is {name}({column.alias})"
             )
-    for column in body.columns:
+    for name, column in ((one.name, body.columns[place]) for one in body.members for place in one.places):
         if len(column.path) == 1 and column.path[0] in _OF_EVENT:
-            name = column.path[0]
+            (attribute,) = column.path
             yield (
-                f"return, {column.name}: {column.alias}.{name} reads the attribute {name!r} of the event's data; the "
-                f"{name} of the event is {name}({column.alias})"
+                f"return, {name}: {column.alias}.{attribute} reads the attribute {attribute!r} of the event's data; "
+                f"the {attribute} of the event is {attribute}({column.alias})"
             )
         if "" in column.path:
-            yield f"return, {column.name}: the path {'.'.join(column.path)!r} has an empty name; no attribute has one"
+            yield f"return, {name}: the path {'.'.join(column.path)!r} has an empty name; no attribute has one"
 
 
 def _of_rekeyed(one: JoinInput, path: list[str]) -> Iterator[str]:
