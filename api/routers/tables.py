@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Query, Request, Response, status
 from pyarrow import parquet
@@ -27,6 +27,9 @@ _BODY: dict[str, Any] = {
         **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in MEDIA_TYPES if kind != "text/csv"},
     },
 }
+_Key: TypeAlias = Annotated[
+    list[str], Query(description="The key of the row. Repeatable: the parts of a key of several columns, in order.")
+]
 _ROW: dict[str, Any] = {
     "required": True,
     "content": {"application/json": {"schema": {"type": "object"}, "example": ROW_EXAMPLE}},
@@ -114,17 +117,17 @@ def get_table_rows(name: str, services: Served) -> Response:
 
 
 @router.put(
-    "/{name}/rows/{key:path}",
+    "/{name}/rows",
     summary="Change a row",
     dependencies=[Depends(require_json)],
     openapi_extra={"requestBody": _ROW},
 )
 def change_table_row(
-    name: str, key: str, body: RawBody, services: Served, preconditions: Preconditions, response: Response
+    name: str, key: _Key, body: RawBody, services: Served, preconditions: Preconditions, response: Response
 ) -> TableModel:
     """Insert or replace one row: an object with the columns as members; missing ones are null.
 
-    Lookups read it from its place of the log on. The parts of a key of several columns have commas between them.
+    Lookups read it from its place of the log on.
     """
     row = parse_json(body)
     if not isinstance(row, dict):
@@ -134,8 +137,8 @@ def change_table_row(
     return TableModel.from_domain(report)
 
 
-@router.delete("/{name}/rows/{key:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove a row")
-def delete_table_row(name: str, key: str, services: Served, preconditions: Preconditions) -> None:
+@router.delete("/{name}/rows", status_code=status.HTTP_204_NO_CONTENT, summary="Remove a row")
+def delete_table_row(name: str, key: _Key, services: Served, preconditions: Preconditions) -> None:
     """Remove one row, from its place of the log on; there need not be one."""
     services.tables.change_row(name, key, None, preconditions)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,8 +99,10 @@ class TableLibrary:
         )
         return TableReport(record=record, users=_distinct(users), is_new=is_new)
 
-    def change_row(self, name: str, key: str, row: Mapping[str, Any] | None, condition: Condition = ANY) -> TableReport:
-        """Change the row of a key, or remove it (None). The parts of a key of several columns have commas between them.
+    def change_row(
+        self, name: str, key: Sequence[str], row: Mapping[str, Any] | None, condition: Condition = ANY
+    ) -> TableReport:
+        """Change the row of a key, given by its parts in the order of its columns, or remove it (None).
 
         Raises:
             UnknownTable: No table has that name.

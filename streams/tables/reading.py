@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
@@ -85,15 +85,19 @@ def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:
     return TableVersion(name="", version=0, form=form, digest=digest, rows=len(rows))
 
 
-def read_row(form: TableForm, key: str, row: Mapping[str, Any] | None) -> tuple[str, tuple[Any, ...] | None]:
+def read_row(
+    form: TableForm, parts: Sequence[str], row: Mapping[str, Any] | None
+) -> tuple[str, tuple[Any, ...] | None]:
     """The key of a row as ``key_texts`` makes it, and its values in the order of the columns; None: it is removed.
+
+    ``parts`` are those of the key, in the order of its columns.
 
     Raises:
         TableRefused: The key has not the parts of the table's, or a value not the type of its column.
     """
-    parts = [key] if len(form.key) == 1 else key.split(",")
     if len(parts) != len(form.key) or not all(parts):
-        raise TableRefused(f"the key {shown(key)} is not one of {', '.join(form.key)}, with commas between the parts")
+        wanted = ", ".join(form.key)
+        raise TableRefused(f"the key {shown(list(parts))} has not the parts {wanted}, each once and not empty")
     own = dict(zip(form.key, parts, strict=True))
     if unknown := [name for name in row or () if name not in form.columns]:
         known = ", ".join(form.columns)

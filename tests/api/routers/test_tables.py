@@ -2,7 +2,6 @@
 
 import io
 import json
-from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -146,17 +145,17 @@ def test_a_table_in_use_keeps_its_columns_and_is_not_deleted(orders, check_probl
 def test_single_rows_are_changed_in_the_log(orders, stores, check_problem):
     put(orders)
     place = "/v1/tables/customers/rows"
-    changed = orders.put(f"{place}/c1", json={"limit": 99})
+    changed = orders.put(f"{place}?key=c1", json={"limit": 99})
     assert (changed.status_code, changed.headers["etag"]) == (200, '"customers@1.1"')
-    assert orders.put(f"{place}/c9", json={"id": "c9", "tier": "new"}).json()["changes"] == 2
-    assert orders.delete(f"{place}/c2").status_code == 204
-    body = check_problem(orders.put(f"{place}/c1", json={"limit": "much"}), 422, "table-refused")
+    assert orders.put(f"{place}?key=c9", json={"id": "c9", "tier": "new"}).json()["changes"] == 2
+    assert orders.delete(f"{place}?key=c2").status_code == 204
+    body = check_problem(orders.put(f"{place}?key=c1", json={"limit": "much"}), 422, "table-refused")
     assert body["detail"] == "column 'limit': 'much' is not a number, such as 17.5"
-    check_problem(orders.put(f"{place}/c1", json={"id": "c2"}), 422, "table-refused")
-    check_problem(orders.put(f"{place}/c1", json={"limits": 3}), 422, "table-refused")
-    check_problem(orders.put(f"{place}/c1", json=[3]), 422, "wrong-shape")
+    check_problem(orders.put(f"{place}?key=c1", json={"id": "c2"}), 422, "table-refused")
+    check_problem(orders.put(f"{place}?key=c1", json={"limits": 3}), 422, "table-refused")
+    check_problem(orders.put(f"{place}?key=c1", json=[3]), 422, "wrong-shape")
     check_problem(
-        orders.put(f"{place}/c1", json={}, headers={"If-Match": '"customers@1.0"'}), 412, "precondition-failed"
+        orders.put(f"{place}?key=c1", json={}, headers={"If-Match": '"customers@1.0"'}), 412, "precondition-failed"
     )
     found = [{"id": "c1", "limit": 99.0, "tier": None}, {"id": "c9", "limit": None, "tier": "new"}]
     assert parquet.read_table(io.BytesIO(orders.get(place).content)).to_pylist() == found
@@ -172,18 +171,29 @@ def test_a_dry_run_reads_the_current_table(orders):
     ]
     assert orders.post("/v1/events?stream=orders", json=events).status_code == 202
     assert orders.post("/v1/patterns/dry-run", json={"stream": "orders", "text": TEXT}).json()["matched"] == 1
-    orders.put("/v1/tables/customers/rows/c1", json={"limit": 9})
+    orders.put("/v1/tables/customers/rows?key=c1", json={"limit": 9})
     assert orders.post("/v1/patterns/dry-run", json={"stream": "orders", "text": TEXT}).json()["matched"] == 2
 
 
-@pytest.mark.parametrize("key", ["a/b", "/", "a b", "a,b", "%2F", "é", "a?b#c"])
+@pytest.mark.parametrize("key", ["a/b", "/", "a b", "a,b", "%2F", "é", "a?b#c", "..", "../.."])
 def test_rows_of_all_keys_can_be_changed(orders, stores, key):
     put(orders)
-    address = f"/v1/tables/customers/rows/{quote(key, safe='')}"
-    assert orders.put(address, json={"limit": 5}).status_code == 200
+    address, query = "/v1/tables/customers/rows", {"key": key}
+    assert orders.put(address, json={"limit": 5}, params=query).status_code == 200
     assert replayed(stores).rows("customers").column("id").to_pylist()[-1] == key
-    assert orders.delete(address).status_code == 204
+    assert orders.delete(address, params=query).status_code == 204
     assert key not in replayed(stores).rows("customers").column("id").to_pylist()
+
+
+def test_parts_of_a_key_may_have_commas(orders, stores, check_problem):
+    assert put(orders, "shop,id,limit\n1,a,5\n", key=["shop", "id"]).status_code == 201
+    address = "/v1/tables/customers/rows"
+    assert orders.put(address, json={"limit": 7}, params={"key": ["1", "a,b"]}).status_code == 200
+    assert orders.delete(address, params={"key": ["1", "a"]}).status_code == 204
+    assert replayed(stores).rows("customers").to_pylist() == [{"shop": "1", "id": "a,b", "limit": 7.0}]
+    body = check_problem(orders.delete(address, params={"key": ["1,a"]}), 422, "table-refused")
+    assert body["detail"] == "the key ['1,a'] has not the parts shop, id, each once and not empty"
+    assert orders.delete(address).status_code == 422
 
 
 def test_a_column_with_two_types_is_refused(orders):

@@ -74,4 +74,4 @@ def test_a_row_has_the_key_of_its_address(kind, key):
     form = TableForm(key=("id",), columns={"id": kind})
     row = {"id": None} if key == "None" else {}
     with pytest.raises(TableRefused, match=f"the row has the id (None|7), and not that of its key '{key}'"):
-        read_row(form, key, row)
+        read_row(form, [key], row)

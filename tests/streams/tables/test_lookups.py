@@ -92,7 +92,7 @@ def test_changed_rows_are_those_of_a_dictionary(folder, known, changes):
     tables, after = table(folder, list(known.items()), "csv"), dict(known)
     form = tables.forms["t"]
     for key, change in changes:
-        own, row = read_row(form, key, None if change is None else {"value": change[0]})
+        own, row = read_row(form, [key], None if change is None else {"value": change[0]})
         tables = tables.with_row("t", own, row)
         after.pop(key, None)
         after |= {} if change is None else {key: change[0]}
