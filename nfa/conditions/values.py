@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from math import isfinite
 from typing import Any
 
@@ -93,7 +93,7 @@ class Values:
         """Column form of a typed Arrow array; types other than bool, int64, float64 and string are read row by row."""
         size = len(column)
         is_valid = np.asarray(column.is_valid())
-        zeros, texts = np.zeros(size, np.int64), np.full(size, "", np.object_)
+        zeros, texts = np.zeros(size, np.int64), _no_texts(size)
         if pa.types.is_int64(column.type):
             integers = column.fill_null(0).to_numpy(zero_copy_only=False)
             return cls(np.where(is_valid, INTEGER, NULL).astype(np.uint8), integers, integers.astype(np.float64), texts)
@@ -103,8 +103,7 @@ class Values:
             kinds = np.where(is_finite, FLOAT, NULL).astype(np.uint8)
             return cls(kinds, zeros, np.where(is_finite, floats, 0.0), texts)
         if pa.types.is_string(column.type):
-            texts = column.fill_null("").to_numpy(zero_copy_only=False)
-            return cls(np.where(is_valid, TEXT, NULL).astype(np.uint8), zeros, np.zeros(size), texts, column)
+            return _ArrowTexts(np.where(is_valid, TEXT, NULL).astype(np.uint8), zeros, np.zeros(size), column)
         return cls.of(column.to_pylist())
 
     @classmethod
@@ -177,6 +176,22 @@ class Values:
     @property
     def is_null(self) -> NDArray[np.bool_]:
         return np.equal(self.kinds, NULL)
+
+
+class _ArrowTexts(Values):
+    """A column of texts of Arrow; Python's texts are made when they are read, which lookups never do."""
+
+    def __init__(
+        self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64], arrow: pa.Array
+    ) -> None:
+        for name, value in (("kinds", kinds), ("integers", integers), ("floats", floats), ("arrow", arrow)):
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def texts(self) -> NDArray[np.object_]:
+        assert self.arrow is not None
+        texts: NDArray[np.object_] = self.arrow.fill_null("").to_numpy(zero_copy_only=False)
+        return texts
 
 
 @lru_cache(maxsize=4096, typed=True)

@@ -1,7 +1,8 @@
 """Kernels of the index over a table's keys: open addressing with linear probing over the bytes of texts.
 
-A slot holds a row number plus 1; 0 is empty. The number of slots is a power of two, at least twice the number of keys.
-Keys are the bytes of one Arrow column of texts: ``borders`` has one offset more than there are keys.
+The number of slots is a power of two, at least twice the number of keys. A slot holds a row number plus 1 in its lower
+bits, as many as a slot's number has, and bits of the key's hash above them; 0 is empty. So most other keys are passed
+by without reading them. Keys are the bytes of one Arrow column of texts: ``borders`` has one offset more than keys.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from streams.kernels.compiling import inlined, kernel
 
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
-_BYTE, _FOLD, _WORD = np.uint64(8), np.uint64(32), 8
+_BYTE, _HALF, _WORD = np.uint64(8), np.uint64(32), 8
 
 
 @inlined
@@ -25,7 +26,7 @@ def hashed(data: NDArray[np.uint8], first: np.int32, end: np.int32) -> np.uint64
         for at in range(first, last):
             word = (word << _BYTE) | np.uint64(data[at])
         found = (found ^ word) * _PRIME
-        found ^= found >> _FOLD
+        found ^= found >> _HALF
         first = last
     return found
 
@@ -51,15 +52,64 @@ def index_keys(data: NDArray[np.uint8], borders: NDArray[np.int32], slots: NDArr
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(borders.shape[0] - 1):
         first, end = borders[row], borders[row + 1]
-        slot = hashed(data, first, end) & mask
+        whole = hashed(data, first, end)
+        slot, mark = whole & mask, (whole >> _HALF) & ~mask
         while slots[slot] != np.uint32(0):
-            other = slots[slot] - np.uint32(1)
-            begin = borders[other]
-            if borders[other + np.uint32(1)] - begin == end - first and is_same(data, first, data, begin, end - first):
+            held = np.uint64(slots[slot])
+            other = np.int64(held & mask) - 1
+            is_alike = held & ~mask == mark and borders[other + 1] - borders[other] == end - first
+            if is_alike and is_same(data, first, data, borders[other], end - first):
                 return row
             slot = (slot + np.uint64(1)) & mask
-        slots[slot] = np.uint32(row + 1)
+        slots[slot] = np.uint32(mark | np.uint64(row + 1))
     return -1
+
+
+@inlined
+def row_of(
+    data: NDArray[np.uint8],
+    borders: NDArray[np.int32],
+    slots: NDArray[np.uint32],
+    sought: NDArray[np.uint8],
+    first: np.int32,
+    end: np.int32,
+) -> np.int64:
+    """The row of a sought key, -1 without one."""
+    mask, whole = np.uint64(slots.shape[0] - 1), hashed(sought, first, end)
+    slot, mark = whole & mask, (whole >> _HALF) & ~mask
+    while slots[slot] != np.uint32(0):
+        held = np.uint64(slots[slot])
+        row = np.int64(held & mask) - 1
+        is_alike = held & ~mask == mark and borders[row + 1] - borders[row] == end - first
+        if is_alike and is_same(sought, first, data, borders[row], end - first):
+            return row
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(-1)
+
+
+@inlined
+def verified(
+    data: NDArray[np.uint8],
+    borders: NDArray[np.int32],
+    slots: NDArray[np.uint32],
+    sought: NDArray[np.uint8],
+    places: NDArray[np.int32],
+    room: NDArray[np.uint64],
+    some: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> np.uint64:
+    """Compare the keys of some of the rows that were found, and search for those that are others; see ``find_keys``."""
+    touched = np.uint64(0)  # brings the keys into the cache
+    for at in range(some.shape[0]):
+        room[at] = np.uint64(borders[rows[some[at]]])
+    for at in range(some.shape[0]):
+        touched += np.uint64(data[room[at]])
+    for at in range(some.shape[0]):
+        number, begin = some[at], np.int32(room[at])
+        row, first, size = rows[number], places[number], places[number + 1] - places[number]
+        if borders[row + 1] - begin != size or not is_same(sought, first, data, begin, size):
+            rows[number] = row_of(data, borders, slots, sought, first, places[number + 1])
+    return touched
 
 
 @kernel
@@ -69,25 +119,35 @@ def find_keys(
     slots: NDArray[np.uint32],
     sought: NDArray[np.uint8],
     places: NDArray[np.int32],
-    homes: NDArray[np.uint64],
+    room: NDArray[np.uint64],
+    some: NDArray[np.int64],
     rows: NDArray[np.int64],
-) -> None:
+) -> np.uint64:
     """The row of each sought key, -1 without one; the sought keys are a column of texts like the table's.
 
     Each step is done for all keys before the next one, so that the processor waits for many places of a large table at
-    once. ``homes`` is room for a number per key.
+    once; steps of some of the keys are preceded by a list of them, as branches cannot be foreseen. ``room``
+    and ``some`` have a number per key; the result has no meaning.
     """
     mask = np.uint64(slots.shape[0] - 1)
     for number in range(rows.shape[0]):
-        homes[number] = hashed(sought, places[number], places[number + 1]) & mask
+        room[number] = hashed(sought, places[number], places[number + 1])
     for number in range(rows.shape[0]):
-        rows[number] = np.int64(slots[homes[number]]) - 1
+        rows[number] = np.int64(slots[room[number] & mask])
+    count = 0
     for number in range(rows.shape[0]):
-        first, size, slot, row = places[number], places[number + 1] - places[number], homes[number], rows[number]
-        while row >= 0:
-            begin = borders[row]
-            if borders[row + 1] - begin == size and is_same(sought, first, data, begin, size):
-                break
+        held = np.uint64(rows[number])
+        some[count] = number
+        count += (held != np.uint64(0)) & ((held & ~mask) != ((room[number] >> _HALF) & ~mask))
+    for number in some[:count]:
+        slot, mark, held = room[number] & mask, (room[number] >> _HALF) & ~mask, np.uint64(rows[number])
+        while held != np.uint64(0) and held & ~mask != mark:
             slot = (slot + np.uint64(1)) & mask
-            row = np.int64(slots[slot]) - 1
-        rows[number] = row
+            held = np.uint64(slots[slot])
+        rows[number] = np.int64(held)
+    count = 0
+    for number in range(rows.shape[0]):
+        rows[number] = np.int64(np.uint64(rows[number]) & mask) - 1
+        some[count] = number
+        count += rows[number] >= 0
+    return verified(data, borders, slots, sought, places, room, some[:count], rows)

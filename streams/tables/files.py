@@ -30,7 +30,7 @@ Fetch: TypeAlias = Callable[[str, BinaryIO], bool]
 STORED = "forestall:table:"
 """Prefix of a table's key in the store, before its digest; the value is a list of compressed pieces."""
 
-_ROWS, _INDEX, _DRAFT = ".arrow", ".index", ".tmp"
+_ROWS, _INDEX, _DRAFT = ".arrow", ".keys", ".tmp"
 _DIGEST_BYTES = 20
 _PIECE_BYTES = 1 << 22
 _SIZE_BYTES = 4

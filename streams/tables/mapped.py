@@ -57,8 +57,8 @@ class MappedTable:
 
         found = np.full(len(keys), -1, np.int64)
         if len(keys) and len(self.keys):
-            room = np.empty(len(keys), np.uint64)
-            find_keys(*self._keys, self.slots, *_bytes_and_borders(keys), room, found)
+            room, some = np.empty(len(keys), np.uint64), np.empty(len(keys), np.int64)
+            find_keys(*self._keys, self.slots, *_bytes_and_borders(keys), room, some, found)
             if keys.null_count:
                 found[np.asarray(keys.is_null())] = -1
         return found
