@@ -32,7 +32,8 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _default_shards() -> int:
-    return min(MAX_SHARDS, 2 * (os.cpu_count() or 1))
+    """Two for each core that Spark takes by default: every further shard of a task delays the results of the others."""
+    return min(MAX_SHARDS, max(2, os.cpu_count() or 1))
 
 
 def _default_master() -> str:

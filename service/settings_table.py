@@ -23,7 +23,7 @@ from streams import did_you_mean
 _HIDDEN = "set, not shown"
 _SECRET_NAMES = re.compile(r"secret|password|token|key", re.IGNORECASE)
 _DEPENDING = {  # defaults that depend on the machine
-    "shards": "2 per core",
+    "shards": "1 per core, at least 2",
     "spark_master": "`local[N]`, N half of the cores",
     "spark.worker_folder": "`forestall` in the folder for temporary files",
 }

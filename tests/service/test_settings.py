@@ -19,7 +19,7 @@ def test_everything_has_a_default():
     settings = load_settings()
     assert settings.redis_url is None
     assert settings.api_host == "127.0.0.1"
-    assert settings.shards == min(2 * (os.cpu_count() or 1), MAX_SHARDS)
+    assert settings.shards == min(max(2, os.cpu_count() or 1), MAX_SHARDS)
     assert not settings.webhooks.allow_private_targets
 
 
@@ -101,10 +101,10 @@ def test_rates_are_off_unless_they_are_set(monkeypatch):
         load_settings()
 
 
-@pytest.mark.parametrize("cores", [1, 256, 1_000, None])
-def test_shards_are_two_for_each_core_up_to_what_the_pipeline_takes(monkeypatch, cores):
+@pytest.mark.parametrize("cores", [1, 256, 2_000, None])
+def test_shards_are_one_for_each_core_and_at_least_two_up_to_what_the_pipeline_takes(monkeypatch, cores):
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    assert load_settings().shards == min(2 * (cores or 1), 1024)
+    assert load_settings().shards == min(max(2, cores or 1), 1024)
 
 
 @pytest.mark.parametrize(("shards", "is_taken"), [(MAX_SHARDS, True), (MAX_SHARDS + 1, False), (0, False)])
