@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame
 from pipeline.held_shards import HeldOptions, held_shards
 from pipeline.spark.workers import matcher_workers
 from shards import OutputRow, RowBlock, StoredEntry
-from streams import position_order
+from streams import column_of, position_order, texts_of
 
 OUTPUT_DDL = (
     "shard INT, position STRING, kind STRING, stream STRING, subject STRING, counter STRING, id STRING, body BINARY"
@@ -78,8 +78,16 @@ def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[S
 
 def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
     """The rows in columns of ``OUTPUT_DDL``."""
-    columns = zip([pa.nulls(0, field.type) for field in _OUTPUT], *map(_columns, blocks), strict=True)
-    return pa.RecordBatch.from_arrays([pa.concat_arrays(column) for column in columns], schema=_OUTPUT)
+    filled = [block for block in blocks if len(block)]
+    if not filled:
+        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in _OUTPUT], schema=_OUTPUT)
+    places = np.repeat(np.arange(len(filled), dtype=np.int32), [len(block) for block in filled])
+    rows = column_of(places)
+    texts = ([getattr(block, name) for block in filled] for name in ("position", "kind", "stream"))
+    about = [texts_of(one).take(rows) for one in texts]
+    shards = np.array([block.shard for block in filled], np.int32)[places]
+    own = zip(*map(_columns, filled), strict=True)
+    return pa.RecordBatch.from_arrays([column_of(shards), *about, *map(pa.concat_arrays, own)], schema=_OUTPUT)
 
 
 def portions(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -95,10 +103,7 @@ def portions(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def _columns(block: RowBlock) -> list[pa.Array]:
     found = block.found
-    same = (block.shard, block.position, found.kind.name, block.stream)
-    fields = list(_OUTPUT)[: len(same)]
-    arrays = [pa.repeat(pa.scalar(value, field.type), len(block)) for value, field in zip(same, fields, strict=True)]
-    return [*arrays, found.subjects.cast(pa.string()), found.counters.cast(pa.string()), found.ids, found.bodies]
+    return [found.subjects.cast(pa.string()), found.counters.cast(pa.string()), found.ids, found.bodies]
 
 
 def from_table(table: pa.Table) -> list[OutputRow]:

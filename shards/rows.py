@@ -144,6 +144,11 @@ class RowBlock:
     def __len__(self) -> int:
         return len(self.found.ids)
 
+    @property
+    def kind(self) -> str:
+        """Name of the kind of result."""
+        return self.found.kind.name
+
     def __iter__(self) -> Iterator[OutputRow]:
         columns = self.found.ids, self.found.bodies, self.found.subjects, self.found.counters
         for identity, body, subject, counter in zip(*(column.to_pylist() for column in columns), strict=True):

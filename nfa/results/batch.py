@@ -262,6 +262,12 @@ class LaneOutput:
     rows: NDArray[np.intp] | None = None
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is no result of any kind."""
+        tables = self.matches, self.corrections, self.timeouts
+        return not any(map(len, (*tables, self.ending_rows, self.deviation_rows, self.lost_rows)))
+
+    @property
     def has_few_matches(self) -> bool:
         """Whether values of the matches cost less than columns."""
         return len(self.matches) <= FEW_ROWS and len(self.matches.sequences) <= _FEW_EVENTS

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.conditions.predicates import attributes_of
+from nfa.conditions.projection import BoundEvent
 from nfa.registered import RunningPattern
 from nfa.results.event_store import StoredEvents
 from nfa.results.found import MatchTable
-from streams import Event, column_of
+from streams import column_of
 
 _SPARSE = 8  # a table longer than this multiple of the lookups costs as much as searching
 
@@ -106,6 +108,16 @@ class BoundColumns:
         )
 
 
+class _ReadEvent(NamedTuple):
+    """A bound event as expressions read it; its values were checked when the event came."""
+
+    id: str
+    type: str
+    time_us: int
+    key: str
+    data: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class BoundEvents:
     """Bound events by match; the fields have a value for each match."""
@@ -119,7 +131,7 @@ class BoundEvents:
     _ids: list[str]
     _rows: list[int]
     _events: StoredEvents
-    _made: list[Event] = field(
+    _made: list[_ReadEvent] = field(
         default_factory=list
     )  # by row, made with the first one: most are bound by several matches
 
@@ -151,19 +163,19 @@ class BoundEvents:
             found.setdefault(names[alias], []).append(name)
         return {alias: tuple(ids) for alias, ids in found.items()}
 
-    def events(self, number: int) -> Mapping[str, list[Event]]:
+    def events(self, number: int) -> Mapping[str, list[BoundEvent]]:
         """A match's events by alias, with their attributes."""
         names = self.patterns[number].automaton.aliases
-        found: dict[str, list[Event]] = {}
+        found: dict[str, list[BoundEvent]] = {}
         for place in range(self._borders[number], self._borders[number + 1]):
             found.setdefault(names[self._aliases[place]], []).append(self._event(self._rows[place]))
         return found
 
-    def _event(self, row: int) -> Event:
+    def _event(self, row: int) -> _ReadEvent:
         if not self._made:
             columns = [column.to_pylist() for column in self._events.columns.columns]
             self._made.extend(
-                Event(id=name, type=kind, time_us=time_us, key=key, data=attributes_of(data) if data else {})
+                _ReadEvent(name, kind, time_us, key, attributes_of(data) if data else {})
                 for name, key, kind, data, time_us in zip(*columns, self._events.times_us.tolist(), strict=True)
             )
         return self._made[row]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -74,7 +74,7 @@ def texts_of(texts: Sequence[str]) -> pa.Array:
 
 def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
     """An Arrow column of byte strings, of a type with 32-bit offsets; at 2 GiB ``ArrowCapacityError`` is raised."""
-    offsets = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
+    offsets = np.fromiter(accumulate(map(len, pieces), initial=0), np.int64, len(pieces) + 1)
     if offsets[-1] > _MOST_BYTES:
         raise pa.ArrowCapacityError(f"a column of {offsets[-1]} bytes")
     room = b"".join(pieces)

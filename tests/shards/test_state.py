@@ -133,7 +133,7 @@ def test_partial_matches_beyond_the_limit_become_a_dead_letter(monkeypatch):
         pattern="pair", version=1, key="k", event_id="e1", event_type="A", time_us=1_000_000, dropped=2, runs=3
     )
     monkeypatch.setattr("nfa.MatchOutput.overflows", lambda _: [loss, loss])
-    letters = bodies(rows_of(STREAM, PAIR, [event(1, "A")]), "dead-letter")
+    letters = bodies(rows_of(STREAM, PAIR, [event(1, "A"), event(2, "U", x=5)]), "dead-letter")
     assert [letter["code"] for letter in letters] == ["match-limit", "run-limit"]
     assert len({letter["id"] for letter in letters}) == 2
     assert letters[0]["reason"].startswith("4 matches of the pattern 'pair'")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -266,8 +267,7 @@ class _Events:
     def types(self) -> pa.Array:
         """The type of each event."""
         usual = [into.event_type or one.name for one, into in zip(self.patterns, self.intos, strict=True)]
-        places = column_of(self.pattern + len(usual) * self.is_retraction)
-        return texts_of([*usual, *(f"{name}{RETRACTED}" for name in usual)]).take(places)
+        return _type_names(tuple(usual)).take(column_of(self.pattern + len(usual) * self.is_retraction))
 
     def rows(self, stream: str) -> Iterator[FoundRows]:
         """A row for each of them."""
@@ -416,6 +416,12 @@ def _keys(
         None if names[number] is None else key_of(value.get(names[number]))
         for number, value in zip(pattern.tolist(), values, strict=True)
     ]
+
+
+@lru_cache(maxsize=256)
+def _type_names(usual: tuple[str, ...]) -> pa.Array:
+    """Types of events, then those of their retractions."""
+    return texts_of([*usual, *(f"{name}{RETRACTED}" for name in usual)])
 
 
 def _joined(parts: Sequence[pa.Array]) -> pa.Array:

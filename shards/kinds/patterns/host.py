@@ -17,7 +17,7 @@ from shards.kinds.patterns.derived_events import DerivedEvents, QuietAlerts
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
 from shards.kinds.patterns.suppression import Suppression
-from shards.operators import Host, KeyChoice, Origin, Result, SavedHost, Traces
+from shards.operators import NO_OUTPUT, Host, KeyChoice, Origin, Output, Result, SavedHost, Traces
 from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, WorkBudget
 from streams.tables import Tables
 
@@ -25,7 +25,6 @@ _MATCHER = "matcher"
 _SUPPRESSIONS = "suppressions"
 _NO_EVENTS = EventBatch.from_events([])
 _NO_KEYS = np.zeros(0, np.uint64)
-_NOTHING = MatchOutput(())
 _NOTHING_MEASURED: Mapping[str, int] = MappingProxyType(dict.fromkeys((one.name for one in fields(MatcherStats)), 0))
 
 
@@ -185,14 +184,14 @@ class PatternHost(Host):
         self._opened().remove_pattern(name)
         self._suppressions.pop(name, None)
 
-    def declare(self, declaration: StreamDeclaration) -> PatternOutput:
+    def declare(self, declaration: StreamDeclaration) -> Output:
         """Adopt changed end events and a changed idle timeout, for open traces too.
 
         Traces of a further key have neither.
         """
         self._declaration = declaration
         if self._route or self._matcher is None:
-            return self._output(_NOTHING)
+            return NO_OUTPUT
         newest = self._versions.get(max(self._versions, default=0))
         self._set_end_events(None if newest is None else newest.rules)
         return self._output(self._opened().set_idle_timeout(declaration.idle_timeout_us))
@@ -232,27 +231,27 @@ class PatternHost(Host):
         """Let RETURN read these tables from here on."""
         self._tables = tables
 
-    def process(self, batch: EventBatch) -> PatternOutput:
+    def process(self, batch: EventBatch) -> Output:
         """Match events."""
         newest_us = self.newest_us
         return self._output(self._opened().process(batch), batch, newest_us)
 
-    def advance_time(self, watermark_us: int) -> PatternOutput:
+    def advance_time(self, watermark_us: int) -> Output:
         """Decide the matches that wait for the watermark."""
         if self._matcher is None:
             self._newest_us = watermark_us if self._newest_us is None else max(self._newest_us, watermark_us)
-            return self._output(_NOTHING)
+            return NO_OUTPUT
         return self._output(self._opened().pass_time(watermark_us))
 
-    def end_trace(self, key: str, time_us: int | None) -> PatternOutput:
+    def end_trace(self, key: str, time_us: int | None) -> Output:
         """End the trace of a key."""
         if self._matcher is None:
-            return self._output(_NOTHING)
+            return NO_OUTPUT
         return self._output(self._opened().end_traces([key], time_us))
 
-    def finish(self) -> PatternOutput:
+    def finish(self) -> Output:
         """End every trace."""
-        return self._output(_NOTHING if self._matcher is None else self._opened().finish())
+        return NO_OUTPUT if self._matcher is None else self._output(self._opened().finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other keys."""
@@ -316,11 +315,12 @@ class PatternHost(Host):
         matcher, quiet = Matcher.load(saved.sections[_MATCHER], monitors), saved.head.get(_SUPPRESSIONS, {})
         return cls(declaration, route, matcher, versions, suppressions=quiet)
 
-    def _output(
-        self, found: MatchOutput, batch: EventBatch = _NO_EVENTS, newest_us: int | None = None
-    ) -> PatternOutput:
-        if self._tables.versions:
-            found = MatchOutput(tuple(replace(lane, tables=self._tables) for lane in found.lanes))
+    def _output(self, found: MatchOutput, batch: EventBatch = _NO_EVENTS, newest_us: int | None = None) -> Output:
+        lanes = [lane for lane in found.lanes if not lane.is_empty]
+        if not lanes:
+            return NO_OUTPUT
+        tables = self._tables if self._tables.versions else None
+        found = MatchOutput(tuple(lanes if tables is None else (replace(lane, tables=tables) for lane in lanes)))
         results_of = PatternResults(
             stream=self._declaration.name,
             patterns=found.versions,
