@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -164,9 +163,7 @@ def asking_router(kind: DocumentKind) -> APIRouter:
         lists the positions of the log as of which the answer is exact. `time` is the end of the window: how far the
         time of the stream had come. Asking changes no result.
         """
-        questions = services.operator_questions
-        asked = await asyncio.to_thread(questions.checked, kind, name, question.document)
-        return OperatorAnswerModel.from_domain(await questions.ask(asked))
+        return OperatorAnswerModel.from_domain(await services.operator_questions.ask(kind, name, question.document))
 
     return router
 

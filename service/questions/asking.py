@@ -2,15 +2,16 @@
 
 Continuous tasks answer between two steps; with micro-batches a question is a record of the log, which each shard
 answers at that position. Either way the answer knows everything that was acknowledged before the question. The caller
-waits on the event loop, and holds no thread.
+waits on the event loop, and holds no thread: one thread sends all questions that came while it sent the ones before.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from service.observing.readiness import missing_parts
 from service.questions.errors import AnswersLate, PipelineAway, QuestionRefused, TooManyQuestions
@@ -18,6 +19,33 @@ from service.questions.inbox import Inbox
 from service.runtime import Stores
 from service.settings import Settings
 from streams import Ask, Clock
+
+Readings: TypeAlias = MutableMapping[Any, Any]
+"""What was read for the questions that are sent together, so that it is read once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardQuestion:
+    """A question to the operators of a kind at the correlation key of a stream.
+
+    Attributes:
+        question: Its words, which the kind reads.
+        key: Only the shard of this key is asked; None: every shard.
+    """
+
+    stream: str
+    operator: str
+    question: Mapping[str, Any]
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsent:
+    """A question that waits to be sent, and then the number of shards that answer it."""
+
+    id: str
+    read: Callable[[Readings], ShardQuestion]
+    shards: asyncio.Future[int]
 
 
 class Questions:
@@ -29,23 +57,26 @@ class Questions:
         self._clock = clock
         self._inbox = Inbox(stores.questions)
         self._asking = 0
+        self._unsent: list[_Unsent] = []
+        self._sending: asyncio.Task[None] | None = None
 
     def end(self) -> None:
         """End the thread that reads answers; no question is being asked any more."""
         self._inbox.end()
 
-    async def ask(
-        self, stream: str, operator: str, question: Mapping[str, Any], *, key: str | None = None
-    ) -> Sequence[Mapping[str, Any]]:
-        """Ask the operators of a kind at the correlation key of a stream, or only in the shard of the key ``key``.
+    async def ask(self, read: Callable[[Readings], ShardQuestion]) -> Sequence[Mapping[str, Any]]:
+        """Ask the shards the question that ``read`` makes in a thread.
 
-        The kind reads the question. Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if this
-        process already asks the maximum number of questions, the pipeline does not run, or a shard cannot answer;
-        ``AnswersLate`` if not all shards have answered in time.
+        Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if this process already asks the maximum
+        number of questions, the pipeline does not run, or a shard cannot answer; ``AnswersLate`` if not all shards have
+        answered in time.
         """
         with self._seat(), self._inbox.awaited() as awaited:
-            asked = Ask(id=awaited.question, operator=operator, question=question)
-            shards = await asyncio.to_thread(self._send, stream, asked, key)
+            unsent = _Unsent(awaited.question, read, asyncio.get_running_loop().create_future())
+            self._unsent.append(unsent)
+            if self._sending is None:
+                self._sending = asyncio.create_task(self._send())
+            shards = await unsent.shards
             wait_s = self._settings.limits.question_wait_s
             try:
                 async with asyncio.timeout(wait_s):
@@ -73,14 +104,42 @@ class Questions:
         finally:
             self._asking -= 1
 
-    def _send(self, stream: str, asked: Ask, key: str | None) -> int:
-        missing = missing_parts(self._stores, self._settings, self._clock)
-        if missing:
+    async def _send(self) -> None:
+        """Send questions until none waits."""
+        while self._unsent:
+            batch, self._unsent = self._unsent, []
+            for one, outcome in zip(batch, await asyncio.to_thread(self._sent, batch), strict=True):
+                if one.shards.done():  # its caller is gone
+                    continue
+                if isinstance(outcome, Exception):
+                    one.shards.set_exception(outcome)
+                else:
+                    one.shards.set_result(outcome)
+        self._sending = None
+
+    def _sent(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
+        """Send questions; of each, the number of shards that answer, or why it was not sent."""
+        readings: Readings = {}
+        outcomes: list[int | Exception] = []
+        for one in batch:
+            try:
+                asked = one.read(readings)
+                self._require_pipeline(readings)
+                sent = Ask(id=one.id, operator=asked.operator, question=asked.question)
+                wait_s = self._settings.limits.question_wait_s
+                outcomes.append(self._stores.announcements.ask(asked.stream, sent, wait_s, asked.key))
+            except Exception as error:  # house: allow broad-except: raised where the question is asked
+                outcomes.append(error)
+        return outcomes
+
+    def _require_pipeline(self, readings: Readings) -> None:
+        if "missing" not in readings:
+            readings["missing"] = missing_parts(self._stores, self._settings, self._clock)
+        if missing := readings["missing"]:
             raise PipelineAway(
                 f"only the pipeline knows the state of transactions, and it does not run: {missing[0]}; GET /v1/ready "
                 "says when it does, and GET /v1/traces/{stream}/{key} reads one transaction from the log"
             )
-        return self._stores.announcements.ask(stream, asked, self._settings.limits.question_wait_s, key)
 
 
 def _answers(found: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nfa import parse_pattern
-from service.questions.asking import Questions
+from service.questions.asking import Questions, ShardQuestion
 from service.questions.errors import CaseFilterRefused
 from service.runtime import Stores
 from shards import route_of
@@ -93,7 +93,8 @@ class OpenCaseLibrary:
 
     async def list(self, wanted: CaseFilter, question: Mapping[str, Any]) -> OpenCaseReport:
         """The transactions that a filter selects; ``checked`` makes the question from the filter."""
-        found = await self._questions.ask(wanted.stream, "pattern", question, key=wanted.key)
+        asked = ShardQuestion(stream=wanted.stream, operator="pattern", question=question, key=wanted.key)
+        found = await self._questions.ask(lambda _: asked)
         answers = [one["answer"] for one in found]
         traces = sorted(
             (trace for answer in answers for trace in answer["traces"]), key=lambda one: (one["first_us"], one["key"])

@@ -6,27 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from service.questions.asking import Questions
+from service.questions.asking import Questions, Readings, ShardQuestion
 from service.questions.errors import OperatorAway
 from service.runtime import Stores
 from service.stores import RegisteredOperator, StreamTimes
 from shards import DocumentKind
-from streams import AutoLateness, StreamDeclaration
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorQuestion:
-    """A question that an operator can answer.
-
-    Attributes:
-        document: The question.
-        until_us: How far the time of the operator's stream had come, which not every shard knows; None: it has none.
-    """
-
-    kind: DocumentKind
-    record: RegisteredOperator
-    document: Mapping[str, Any]
-    until_us: int | None
+from streams import AutoLateness, Definition, StreamDeclaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,28 +29,38 @@ class OperatorQuestions:
         self._stores = stores
         self._questions = questions
 
-    def checked(self, kind: DocumentKind, name: str, document: Mapping[str, Any]) -> OperatorQuestion:
-        """The question that a document asks of an operator.
+    async def ask(self, kind: DocumentKind, name: str, document: Mapping[str, Any]) -> OperatorAnswer:
+        """Ask an operator in all shards.
 
         Raises:
-            OperatorRefused: The operator cannot answer it; ``field`` is the member.
+            OperatorRefused: The operator cannot answer the document; ``field`` is the member.
             OperatorAway: The operator does not run.
+            ServiceError: As ``Questions.ask``.
         """
+        definition: Definition | None = None
+
+        def read(readings: Readings) -> ShardQuestion:
+            nonlocal definition
+            if (kind.name, name) not in readings:
+                readings[kind.name, name] = self._running(kind, name)
+            record, until_us = readings[kind.name, name]
+            definition = record.definition
+            kind.check_question(definition, document)
+            question = {"name": name, "question": document, "until_us": until_us}
+            return ShardQuestion(stream=record.stream, operator=kind.name, question=question)
+
+        found = await self._questions.ask(read)
+        assert definition is not None, "a question that was sent was read"
+        members = kind.answer_of(definition, document, [one["answer"] for one in found])
+        return OperatorAnswer(positions={one["shard"]: one["position"] for one in found}, members=members)
+
+    def _running(self, kind: DocumentKind, name: str) -> tuple[RegisteredOperator, int | None]:
+        """An operator that runs, and the time that its stream has reached."""
         registry = self._stores.registry
         record = registry.operators(kind.name).get(name)
         if record.state != "active":
             raise OperatorAway(f"the {kind.name} {name!r} is {record.state}, and only an active one answers questions")
-        kind.check_question(record.definition, document)
-        until_us = reached_us(registry.stream(record.stream), self._stores.stream_times.of(record.stream))
-        return OperatorQuestion(kind=kind, record=record, document=document, until_us=until_us)
-
-    async def ask(self, asked: OperatorQuestion) -> OperatorAnswer:
-        """Ask all shards; errors as ``Questions.ask``."""
-        record, kind = asked.record, asked.kind
-        question = {"name": record.name, "question": asked.document, "until_us": asked.until_us}
-        found = await self._questions.ask(record.stream, kind.name, question)
-        members = kind.answer_of(record.definition, asked.document, [one["answer"] for one in found])
-        return OperatorAnswer(positions={one["shard"]: one["position"] for one in found}, members=members)
+        return record, reached_us(registry.stream(record.stream), self._stores.stream_times.of(record.stream))
 
 
 def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None:

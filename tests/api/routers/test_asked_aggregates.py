@@ -1,5 +1,6 @@
 """Questions to aggregates over HTTP, answered by the states of the shards."""
 
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 import orjson
@@ -75,6 +76,28 @@ def test_the_window_of_all_shards_ends_at_the_newest_time_of_the_stream(pipeline
     assert http.post("/v1/events?stream=logins", json=events).json()["rejected"] == []
     found = http.post("/v1/aggregates/failed/ask", json={"by": ["user"], "values": ["n"]}).json()
     assert (found["groups"], found["time"]) == ([{"user": "u19", "n": 1}], "2025-12-31T19:00:00Z")
+
+
+def test_questions_that_are_asked_at_once_each_get_their_own_answer(pipeline, http):
+    events = [
+        {"id": f"e{number}", "type": "Login", "time": "2025-12-31T10:00:00Z", "data": {"user": f"u{number % 7}"}}
+        for number in range(49)
+    ]
+    assert http.post("/v1/events?stream=logins", json=events).json()["rejected"] == []
+
+    def asked(number):
+        path = "/v1/aggregates/none/ask" if number % 5 == 0 else "/v1/aggregates/failed/ask"
+        member = {"by": ["height"]} if number % 3 == 0 else {"by": ["user"]}
+        answer = http.post(path, json={**member, "where": {"user": f"u{number % 7}"}, "values": ["n"]})
+        return answer.status_code, answer.json().get("groups")
+
+    def expected(number):
+        if number % 5 == 0:
+            return 404, None
+        return (422, None) if number % 3 == 0 else (200, [{"user": f"u{number % 7}", "n": 7}])
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(asked, range(90))) == [expected(number) for number in range(90)]
 
 
 def test_a_question_needs_a_key_that_may_read_and_is_no_change(http, holder, check_problem):
