@@ -19,6 +19,7 @@ from api.methods import HeadAsGet
 from api.pages import add_pages
 from api.problems import problem_responses
 from api.requests.bodies import BodyLimit
+from api.resources import ResourceRouter
 from api.routers import (
     alerts,
     analysis,
@@ -183,7 +184,9 @@ def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") 
     """Include a router such that each operation declares its scope and its problems; the order is kept."""
     operations = [route for route in router.routes if isinstance(route, APIRoute)]
     assert len(operations) == len(router.routes), "a resource has operations only"
+    resource = ResourceRouter(prefix + route.path for route in operations)
     for route in operations:
         gate = Security(authorize, scopes=[scope_of(route.methods or set(), writing)])
         part = APIRouter(routes=[route])
-        app.include_router(part, prefix=prefix, dependencies=[gate], responses=problem_responses(route))
+        resource.include_router(part, prefix=prefix, dependencies=[gate], responses=problem_responses(route))
+    app.include_router(resource)

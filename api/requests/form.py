@@ -18,6 +18,7 @@ from api.requests.bodies import parse_json, require_json
 
 _LARGEST = 2**63 - 1
 _SMALLEST = -(2**63)
+_SMALL = 16_384  # bytes that are parsed at once; a thread for them would cost more
 
 
 async def require_form(request: Request, body: bytes) -> None:
@@ -33,8 +34,10 @@ async def require_form(request: Request, body: bytes) -> None:
         return
     if body or "content-type" in request.headers or field.field_info.is_required():
         require_json(request)
-    if body:
+    if len(body) > _SMALL:
         await run_in_threadpool(parse_document, body)
+    elif body:
+        parse_document(body)
 
 
 def query_names(dependant: Dependant) -> frozenset[str]:
