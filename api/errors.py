@@ -5,18 +5,19 @@ An error without a row is a 500 and a bug.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request
-from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from api.faults import Fault, form_faults
 from api.methods import allowed_methods
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
 from nfa import KeyMismatch, PatternRefused
@@ -24,6 +25,7 @@ from service import (
     ANYBODY,
     AnswersLate,
     Conflict,
+    IdempotencyKeyReused,
     LimitExceeded,
     LogFull,
     LogResharding,
@@ -44,6 +46,8 @@ from streams.tables import TableColumnUnknown, TableMissing, TableRefused, Table
 from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow, WorkflowTooLarge
 
 MEDIA_TYPE = "application/problem+json"
+REPLAYED = MappingProxyType({"Idempotency-Replayed": "true"})
+"""The header of an answer that was given before."""
 
 _RETRY_AFTER_S = 1
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE)
@@ -91,7 +95,15 @@ class MalformedBody(ApiError, code="malformed-body"):
 
 
 class WrongShape(ApiError, code="wrong-shape"):
-    """The body is JSON, but not of the required form; every fault is named with its place."""
+    """A request is not of the required form; ``errors`` has every fault with its place."""
+
+    def __init__(self, *faults: Fault | str) -> None:
+        """A fault as text is its place, a colon and the message."""
+        listed = [fault if isinstance(fault, Fault) else Fault(*fault.split(": ", 1)) for fault in faults]
+        super().__init__(
+            "; ".join(f"{fault.where}: {fault.message}" for fault in listed),
+            errors=[{"where": fault.where, "message": fault.message} for fault in listed],
+        )
 
 
 class EventForm(ApiError, code="event-form"):
@@ -100,10 +112,6 @@ class EventForm(ApiError, code="event-form"):
 
 class NothingAccepted(ApiError, code="nothing-accepted"):
     """None of the events of a request was accepted; the details give the reason of each, like a successful answer."""
-
-
-class KeyOfAnother(ApiError, code="idempotency-key-mismatch"):
-    """An idempotency key was used before with another request."""
 
 
 class KeyInUse(ApiError, code="idempotency-key-in-use", is_retryable=True):
@@ -144,7 +152,6 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     WrongShape: HTTPStatus.UNPROCESSABLE_ENTITY,
     EventForm: HTTPStatus.BAD_REQUEST,
     NothingAccepted: HTTPStatus.UNPROCESSABLE_ENTITY,
-    KeyOfAnother: HTTPStatus.UNPROCESSABLE_ENTITY,
     KeyInUse: HTTPStatus.CONFLICT,
     TooMuchWork: HTTPStatus.UNPROCESSABLE_ENTITY,
     TooBusy: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -152,6 +159,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     # service
     NotFound: HTTPStatus.NOT_FOUND,
     Conflict: HTTPStatus.CONFLICT,
+    IdempotencyKeyReused: HTTPStatus.UNPROCESSABLE_ENTITY,
     PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
     RegistryContended: HTTPStatus.SERVICE_UNAVAILABLE,
     LimitExceeded: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -207,7 +215,7 @@ def problem(error: ForestallError) -> JSONResponse:
     if status is HTTPStatus.INTERNAL_SERVER_ERROR:
         structlog.get_logger(__name__).error("error-without-status", code=error.code, error=error.message)
         return _document(status, "internal", "the service failed; its log says why")
-    headers = {}
+    headers = dict(REPLAYED) if error.details.get("duplicate") else {}
     if status is HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if status in _LATER:
@@ -246,18 +254,12 @@ def _on_wrong_shape(_: Request, error: Exception) -> JSONResponse:
     faults = error.errors()
     if faults and faults[0]["type"] == "json_invalid":
         return problem(_malformed(str(error.body), int(faults[0]["loc"][-1]), str(faults[0]["ctx"]["error"])))
-    return problem(_wrong_shape(faults))
+    return problem(WrongShape(*form_faults(faults, error.body)))
 
 
-def wrong_shape(error: ValidationError) -> WrongShape:
+def wrong_shape(error: ValidationError, body: object) -> WrongShape:
     """The error for a body, validated by hand, that does not have its model's form."""
-    return _wrong_shape([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()])
-
-
-def _wrong_shape(faults: Sequence[Any]) -> WrongShape:
-    listed = [{"where": ".".join(map(str, fault["loc"])), "message": fault["msg"]} for fault in faults]
-    detail = "; ".join(f"{fault['where']}: {fault['message']}" for fault in listed)
-    return WrongShape(detail, errors=jsonable_encoder(listed))
+    return WrongShape(*form_faults([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()], body))
 
 
 def _malformed(text: str, place: int, reason: str) -> MalformedBody:

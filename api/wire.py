@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self, TypeAlias
 
@@ -89,13 +89,16 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _names_known_members(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Add the names of the declared members to the message about an undeclared member."""
+        """Add the names of the declared members to the message about an undeclared member; refuse other JSON types."""
         try:
-            return read(value)
+            found = read(value)
+            faults = list(_converted(value, found)) if isinstance(value, Mapping) else []
         except ValidationError as error:
             names = [field.alias or name for name, field in cls.model_fields.items()]
             faults = [_explained(fault, names) for fault in error.errors(include_url=False)]
-        raise ValidationError.from_exception_data(cls.__name__, faults)
+        if faults:
+            raise ValidationError.from_exception_data(cls.__name__, faults)
+        return found
 
 
 def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
@@ -106,6 +109,20 @@ def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
         message = f"no such member{did_you_mean(name, names)}; {known}"
     kind = PydanticCustomError(_OWN_MESSAGE, "{text}", {"text": message})
     return InitErrorDetails(type=kind, loc=place, input=fault["input"])
+
+
+def _converted(value: Mapping[str, Any], found: BaseModel) -> Iterator[InitErrorDetails]:
+    """The faults of members that were given as another JSON type, such as ``"5"`` for a number."""
+    fields = type(found).model_fields
+    for name, read in vars(found).items():
+        place = fields[name].alias or name
+        given = value.get(place, read)
+        if type(given) is type(read) or not isinstance(read, bool | int | float):
+            continue
+        if isinstance(read, bool) or isinstance(given, str | bool):
+            wanted = "true or false" if isinstance(read, bool) else "a number"
+            kind = PydanticCustomError(_OWN_MESSAGE, "Input should be {wanted}", {"wanted": wanted})
+            yield InitErrorDetails(type=kind, loc=(place,), input=given)
 
 
 def moment(time_us: int | None) -> str | None:

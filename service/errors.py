@@ -215,8 +215,8 @@ class KeyUnusable(Conflict, code="key-unusable"):
     """The API key is revoked or has expired, so it gets no new secret."""
 
 
-class IdempotencyKeyReused(Conflict, code="idempotency-key-reused"):
-    """An idempotency key was used again with another body."""
+class IdempotencyKeyReused(ServiceError, code="idempotency-key-mismatch", fault="caller"):
+    """An idempotency key was used before with another request."""
 
 
 class WebhookNameTaken(Conflict, code="webhook-name-taken"):

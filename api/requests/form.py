@@ -1,14 +1,18 @@
 """The form of a request, checked for every operation alike, before its content is interpreted.
 
-The query has only parameters that the operation declares, and the body is JSON without integers beyond 64 bits.
+The query has only parameters that the operation declares, each once unless it is repeatable; the body is JSON without
+integers beyond 64 bits, and without members that are given twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, get_args, get_origin
 
 from fastapi import Request
+from fastapi._compat import ModelField
 from fastapi.concurrency import run_in_threadpool
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -24,11 +28,12 @@ _SMALL = 16_384  # bytes that are parsed at once; a thread for them would cost m
 async def require_form(request: Request, body: bytes) -> None:
     """Refuse a request that does not have its operation's form; faults that its model finds are not checked here.
 
-    The query may have no undeclared parameter; a body must be declared as JSON, be JSON, and have no integer beyond 64
-    bits.
+    A body must be declared as JSON; a body that may be left out need not be declared.
     """
     route: APIRoute = request.scope["route"]
-    _require_known(request, query_names(route.dependant))
+    fields = list(_query_fields(route.dependant))
+    _require_known(request, frozenset(field.alias for field in fields))
+    _require_single(request, [field.alias for field in fields if not _is_repeatable(field)])
     field = route.body_field
     if field is None:  # none, or read by the operation itself, as events and files are
         return
@@ -42,24 +47,45 @@ async def require_form(request: Request, body: bytes) -> None:
 
 def query_names(dependant: Dependant) -> frozenset[str]:
     """The query parameters of an operation and its dependencies."""
-    return frozenset(_query_names(dependant))
+    return frozenset(field.alias for field in _query_fields(dependant))
 
 
 def parse_document(body: bytes) -> Any:
     """The value of a JSON body that is stored as it is.
 
-    ``WrongShape`` for an integer beyond 64 bits, which not every reader of JSON accepts.
+    ``WrongShape`` for an integer beyond 64 bits, which not every reader of JSON accepts, and for a member that is given
+    twice, of which readers take one or the other.
     """
     value = parse_json(body)
     for place in _beyond(value, "body"):
         raise WrongShape(f"{place}: an integer beyond 64 bits; write it with an exponent, or as text")
+    with suppress(RecursionError):  # a document nested so deeply is refused by its model
+        json.loads(body, object_pairs_hook=_require_single_members, parse_int=float)
     return value
 
 
-def _query_names(dependant: Dependant) -> Iterator[str]:
-    yield from (field.alias for field in dependant.query_params)
+def _query_fields(dependant: Dependant) -> Iterator[ModelField]:
+    yield from dependant.query_params
     for part in dependant.dependencies:
-        yield from _query_names(part)
+        yield from _query_fields(part)
+
+
+def _is_repeatable(field: ModelField) -> bool:
+    form = field.field_info.annotation
+    return any(get_origin(part) is list for part in (form, *get_args(form)))
+
+
+def _require_single(request: Request, names: Sequence[str]) -> None:
+    twice = [name for name in names if len(request.query_params.getlist(name)) > 1]
+    if twice:
+        raise WrongShape(*(f"query.{name}: given twice; give it once" for name in dict.fromkeys(twice)))
+
+
+def _require_single_members(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise WrongShape(f"body: the member {twice!r} is given twice in one object; give it once")
 
 
 def _require_known(request: Request, names: frozenset[str]) -> None:
@@ -67,7 +93,7 @@ def _require_known(request: Request, names: frozenset[str]) -> None:
     if not unknown:
         return
     known = f"there are {', '.join(sorted(names))}" if names else "there are none"
-    raise WrongShape("; ".join(f"query.{name}: not a parameter of this operation; {known}" for name in unknown))
+    raise WrongShape(*(f"query.{name}: not a parameter of this operation; {known}" for name in unknown))
 
 
 def _beyond(value: object, place: str) -> Iterator[str]:

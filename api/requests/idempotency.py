@@ -18,11 +18,11 @@ from fastapi import Header, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from api.errors import KeyInUse, KeyOfAnother
+from api.errors import REPLAYED, KeyInUse
 from api.requests.bodies import RawBody
 from api.services import Served, Services
 from api.wire import secrets_of
-from service import Answer, Asked, StoreUnavailable, check_idempotency_key
+from service import Answer, Asked, IdempotencyKeyReused, StoreUnavailable, check_idempotency_key
 
 _KEPT_HEADERS = ("content-type", "etag", "location")
 _CREDENTIALS = ("authorization", "x-api-key")
@@ -47,7 +47,8 @@ def once(
 ) -> None:
     """Let a request with an idempotency key through once.
 
-    ``KeyOfAnother`` if the key was used before with another request, ``KeyInUse`` if the same request is in progress.
+    ``IdempotencyKeyReused`` if the key was used before with another request, ``KeyInUse`` if the same request is in
+    progress.
     """
     check_idempotency_key(idempotency_key)
     if idempotency_key is None:
@@ -58,7 +59,7 @@ def once(
         request.state.asked = asked
         return
     if found.fingerprint != asked.fingerprint:
-        raise KeyOfAnother(
+        raise IdempotencyKeyReused(
             f"the idempotency key {idempotency_key!r} was used with another request; use a new key for each request"
         )
     if not found.status:
@@ -82,7 +83,7 @@ class IdempotentRoute(APIRoute):
                 return response
             except _AnsweredBefore as before:
                 answer = before.answer
-                headers = {**answer.headers, "Idempotency-Replayed": "true"}
+                headers = {**answer.headers, **REPLAYED}
                 return Response(answer.body.encode(), answer.status, headers)
             finally:
                 if hasattr(request.state, "asked"):

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, status
+from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
 
-from api.errors import NothingAccepted
+from api.errors import REPLAYED, NothingAccepted
 from api.problems import OVERLOAD_RESPONSES
 from api.requests.bodies import MediaType, RawBody
-from api.requests.event_forms import read_events
+from api.requests.event_forms import SentEvents, read_events
 from api.schemas.events import BODY, HEADERS, IntakeModel
 from api.services import Served
 
 router = APIRouter(prefix="/events", tags=["events"])
+
+
+def sent_events(request: Request, body: RawBody, media_type: MediaType, services: Served) -> SentEvents:
+    """The events of a request."""
+    return read_events(request.headers, media_type, body, services.settings.limits.max_batch_events)
 
 
 @router.post(
@@ -26,10 +31,9 @@ router = APIRouter(prefix="/events", tags=["events"])
     response_model_exclude_unset=True,
 )
 def send_events(
-    request: Request,
-    body: RawBody,
-    media_type: MediaType,
+    sent: Annotated[SentEvents, Depends(sent_events)],
     services: Served,
+    response: Response,
     stream: Annotated[str, Query(description="A declared stream.")],
     idempotency_key: Annotated[
         str | None, Header(description="Your name for this batch, so that a retry is accepted only once.")
@@ -48,9 +52,10 @@ def send_events(
     While the backlog is full, the answer is 429 and nothing of the request is accepted; send it again, with the same
     Idempotency-Key, after the number of seconds in Retry-After.
     """
-    sent = read_events(request.headers, media_type, body, services.settings.limits.max_batch_events)
     report = services.intake.ingest(stream, sent.objects, shape=sent.shape, idempotency_key=idempotency_key)
     answer = IntakeModel.from_domain(report, sent.lines)
+    if report.is_duplicate:
+        response.headers.update(REPLAYED)
     if report.rejected and not report.accepted and not report.duplicates:
         raise _nothing_accepted(answer)
     return answer

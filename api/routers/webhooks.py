@@ -29,6 +29,9 @@ from api.services import Served
 
 router = APIRouter(prefix="/webhooks", tags=["webhooks"], route_class=IdempotentRoute)
 
+_NEW_SECRET = Rotation()
+_ALL_GIVEN_UP = RedeliveryRequest()
+
 
 @router.post(
     "",
@@ -89,7 +92,11 @@ def delete_webhook(webhook_id: str, services: Served, preconditions: Preconditio
 
 @router.post("/{webhook_id}/rotate-secret", summary="Rotate a webhook's secret")
 def rotate_secret(
-    webhook_id: str, rotation: Rotation, services: Served, response: Response, preconditions: Preconditions
+    webhook_id: str,
+    services: Served,
+    response: Response,
+    preconditions: Preconditions,
+    rotation: Rotation = _NEW_SECRET,
 ) -> CreatedWebhook:
     """Replace the signing secret; the new one is shown only in this answer.
 
@@ -145,7 +152,9 @@ def redeliver(webhook_id: str, delivery_id: str, services: Served) -> Redelivery
     status_code=status.HTTP_202_ACCEPTED,
     summary="Send abandoned deliveries again",
 )
-def redeliver_given_up(webhook_id: str, wanted: RedeliveryRequest, services: Served) -> RedeliveryResult:
+def redeliver_given_up(
+    webhook_id: str, services: Served, wanted: RedeliveryRequest = _ALL_GIVEN_UP
+) -> RedeliveryResult:
     """Queue the deliveries abandoned since a time again; while ``remaining`` is not 0, the same call queues more."""
     found = services.webhooks.send_given_up_again(webhook_id, since_us=wanted.since_us, limit=wanted.limit)
     return RedeliveryResult.copying(found)

@@ -76,7 +76,11 @@ class IntakeModel(WireModel):
         description="Events that were dropped, as the stream had accepted them before: same `id`, and of CloudEvents "
         "same `source`."
     )
-    duplicate: bool = Field(description="The batch had been accepted before under this Idempotency-Key.")
+    duplicate: bool = Field(
+        description="The batch had been accepted before under this Idempotency-Key; the header `Idempotency-Replayed` "
+        "has the same meaning, and remains in later releases.",
+        deprecated=True,
+    )
 
     @classmethod
     def from_domain(cls, report: IntakeReport, lines: Sequence[int] | None = None) -> Self:

@@ -276,13 +276,13 @@ class RedeliveryResult(WireModel):
 class RedeliveryRequest(WireModel):
     """The deliveries to send again."""
 
-    since: Moment = Field(description="Deliveries abandoned at this time or later.")
+    since: Moment | None = Field(None, description="Deliveries abandoned at this time or later; null: all.")
     limit: int = Field(1000, ge=1, le=1000, description="At most this number, the oldest first.")
 
     @property
     def since_us(self) -> int:
         """``since`` in microseconds UTC."""
-        return parse_time(self.since)
+        return 0 if self.since is None else parse_time(self.since)
 
 
 def _once_each(kinds: list[str]) -> tuple[str, ...]:

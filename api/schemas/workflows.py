@@ -65,7 +65,7 @@ class ModelEnvelope(WireModel):
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            raise wrong_shape(error) from None
+            raise wrong_shape(error, document) from None
 
 
 class NoticeModel(WireModel):

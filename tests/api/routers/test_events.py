@@ -135,12 +135,13 @@ def test_a_batch_that_is_sent_again_is_taken_once(orders, stores):
     again = send(orders, [PLAIN, 3], **headers)
     assert again.status_code == 202
     assert again.json() == {**first, "duplicate": True}
+    assert again.headers["Idempotency-Replayed"] == "true"
     assert logged(stores) == ["e1"]
 
 
 def test_a_key_that_is_used_for_another_batch_is_refused(orders, check_problem):
     send(orders, [PLAIN], **{"Idempotency-Key": "b1"})
-    check_problem(send(orders, [], **{"Idempotency-Key": "b1"}), 409, "idempotency-key-reused")
+    check_problem(send(orders, [], **{"Idempotency-Key": "b1"}), 422, "idempotency-key-mismatch")
     check_problem(send(orders, [PLAIN], **{"Idempotency-Key": "x" * 201}), 400, "idempotency-key")
 
 

@@ -242,7 +242,12 @@ def test_what_was_given_up_is_sent_again(http, created, stores, clock, check_pro
     answer = http.post(path, json={"since": "2026-01-01T00:00:00Z", "limit": 2})
     assert (answer.status_code, answer.json()) == (202, {"queued": 2, "remaining": 1})
     assert http.post(path, json={"since": "2026-01-01T00:00:01Z"}).json() == {"queued": 0, "remaining": 0}
-    for body in ({}, {"since": "yesterday"}, {"since": "2026-01-01T00:00:00Z", "limit": 1001}):
+    assert http.post(path).json() == {"queued": 1, "remaining": 0}
+    for body in (
+        {"until": "2026-01-01T00:00:00Z"},
+        {"since": "yesterday"},
+        {"since": "2026-01-01T00:00:00Z", "limit": 1001},
+    ):
         check_problem(http.post(path, json=body), 422, "wrong-shape")
 
 
