@@ -9,12 +9,15 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Security
 from fastapi.routing import APIRoute
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 
 from api.access.auth import VERSION, authorize, scope_of
 from api.access.door import Door
 from api.description import DESCRIPTION, SERVERS, TAGS, TITLE, DescribedApi, operation_id
 from api.errors import add_handlers
+from api.exchange import Exchange
 from api.methods import HeadAsGet
 from api.pages import add_pages
 from api.problems import problem_responses
@@ -52,9 +55,11 @@ from api.routers import (
     workflows,
 )
 from api.services import Services
+from api.start_page import add_start_page
 from api.telemetry import telemetry_of
+from api.validators import Validators
 from api.work import BoundedWork, WorkPool, is_bounded
-from service import Scope, Settings, TracingSettings, load_settings, open_spans, open_stores
+from service import HttpTimes, Scope, Settings, TracingSettings, load_settings, open_spans, open_stores
 from shards import DOCUMENT_KINDS, KINDS, RESULT_KINDS, DocumentKind, result_table
 from streams import Clock, SystemClock
 
@@ -88,6 +93,10 @@ _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
     (audit, "admin"),
 )
 
+_FEWEST_ZIPPED_BYTES = 2_000
+_ZIP_LEVEL = 4
+_EXPOSED = ("ETag", "Location", "Retry-After", "X-Request-Id", "RateLimit", "Idempotency-Replayed", "Deprecation")
+
 _TABLE_UPLOADS = Route(f"{VERSION}/tables/{{name}}", tables.upload_table, methods=["PUT"])
 
 
@@ -116,7 +125,18 @@ def create_app(
         files=((_TABLE_UPLOADS, settings.limits.max_table_bytes),),
     )
     app.add_middleware(Door, settings=settings)  # around the limit: no body is read before its caller is authenticated
+    app.add_middleware(Validators)
+    app.add_middleware(GZipMiddleware, minimum_size=_FEWEST_ZIPPED_BYTES, compresslevel=_ZIP_LEVEL)
     app.add_middleware(HeadAsGet)
+    if settings.api_cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=[origin.strip() for origin in settings.api_cors_origins.split(",")],
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=_EXPOSED,
+        )
+    app.add_middleware(Exchange, times=app.state.http_times)
     return app
 
 
@@ -160,6 +180,7 @@ def _application(
         docs_url=None,
         redoc_url=None,
     )
+    app.state.http_times = HttpTimes()
     add_handlers(app)
     for resource, writing in _RESOURCES:
         _include(app, resource.router, writing, prefix=VERSION)
@@ -171,6 +192,7 @@ def _application(
     _include(app, metrics.router, "patterns")
     app.include_router(health.router, prefix=VERSION)
     add_pages(app)
+    add_start_page(app)
     return app
 
 

@@ -51,7 +51,7 @@ REPLAYED = MappingProxyType({"Idempotency-Replayed": "true"})
 
 _RETRY_AFTER_S = 1
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE)
-_STANDARD = ("type", "title", "status", "detail", "code")
+_STANDARD = ("type", "title", "status", "detail", "code", "instance")
 
 
 class ApiError(ForestallError, code="api", fault="caller"):
@@ -236,9 +236,16 @@ def _document(
         "status": status.value,
         "detail": detail,
         "code": code,
+        **_instance(),
         **{name: value for name, value in (more or {}).items() if name not in _STANDARD},
     }
     return JSONResponse(body, status.value, headers, MEDIA_TYPE)
+
+
+def _instance() -> dict[str, str]:
+    """The member that names the request, by the id that its answer and the log have."""
+    request_id = structlog.contextvars.get_contextvars().get("request_id")
+    return {"instance": f"urn:forestall:request:{request_id}"} if request_id else {}
 
 
 def _on_known_error(request: Request, error: Exception) -> JSONResponse:

@@ -19,6 +19,7 @@ from fastapi.staticfiles import StaticFiles
 
 DOCS: Final = "/docs"
 REDOC: Final = "/redoc"
+ICON: Final = "/favicon.ico"
 _ASSETS: Final = "/docs/assets"
 _SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON = (
     "swagger-ui-bundle.js",
@@ -26,7 +27,9 @@ _SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON = (
     "redoc.standalone.js",
     "favicon.png",
 )
-PAGE_PATHS = frozenset({DOCS, REDOC, *(f"{_ASSETS}/{name}" for name in (_SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON))})
+PAGE_PATHS = frozenset(
+    {DOCS, REDOC, ICON, *(f"{_ASSETS}/{name}" for name in (_SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON))}
+)
 
 _DESCRIPTION = "openapi.json"  # relative, as all addresses in the pages, so that they also work under a prefix
 _KEPT_S = 86_400
@@ -64,11 +67,16 @@ def add_pages(app: FastAPI) -> None:
         return _guarded(redoc)
 
     async def give_asset(request: Request) -> Response:
-        answer = await assets.get_response(request.path_params["name"], request.scope)
+        answer = await assets.get_response(request.path_params.get("name", _ICON), request.scope)
         answer.headers.update({**_NO_SNIFFING, "Cache-Control": f"public, max-age={_KEPT_S}"})
         return answer
 
-    for path, endpoint in ((DOCS, show_docs), (REDOC, show_redoc), (f"{_ASSETS}/{{name}}", give_asset)):
+    for path, endpoint in (
+        (DOCS, show_docs),
+        (REDOC, show_redoc),
+        (ICON, give_asset),
+        (f"{_ASSETS}/{{name}}", give_asset),
+    ):
         app.add_route(path, endpoint, include_in_schema=False)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Problem(BaseModel):
@@ -20,6 +20,7 @@ class Problem(BaseModel):
     status: int
     detail: str
     code: str
+    instance: str | None = Field(None, description="`urn:forestall:request:` and the `X-Request-Id` of the answer.")
 
 
 _RETRY_AFTER: dict[str, Any] = {

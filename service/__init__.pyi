@@ -63,6 +63,7 @@ from .intake.event_schemas import DIALECT, EventSchema
 from .intake.posting import EventShape, Intake, IntakeReport, RejectedEvent, Unreadable, check_idempotency_key
 from .intake.rates import Allowance, TokenBuckets
 from .intake.resending import DeadLetters, Replayed
+from .observing.http_times import HttpTimes
 from .observing.logs import configure_logs
 from .observing.measured_lateness import LatenessDecision, MeasuredLateness
 from .observing.metrics import METRICS_FORM, render_metrics
@@ -194,6 +195,7 @@ __all__ = [
     "EventType",
     "Follower",
     "Gap",
+    "HttpTimes",
     "IdempotencyKeyReused",
     "Intake",
     "IntakeReport",

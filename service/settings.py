@@ -322,6 +322,8 @@ class Settings(BaseSettings):
         api_host: Address on which the API listens. Hosts other than loopback require a key.
         api_port: The API's port.
         api_read_timeout_s: Longest time for the head of a request, and for its body, plus one second for each 50 kB.
+        api_cors_origins: Origins of web pages that may call the API from a browser, separated by commas, such as
+            ``https://ops.example.org``; empty: none. They need a key.
         api_key: A key with all rights, for operators and containers, which the commands of this project send.
         auth: Who needs a key. ``keys``: everyone. ``off``: no one, on loopback only. ``auto``: everyone, unless the API
             listens on loopback, ``api_key`` is not set and no key was ever created.
@@ -363,6 +365,7 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: Annotated[int, Field(ge=0, le=65535)] = 8000
     api_read_timeout_s: Seconds = 30.0
+    api_cors_origins: str = ""
     api_key: SecretStr | None = None
     auth: Literal["auto", "keys", "off"] = "auto"
     rate: RateSettings = RateSettings()

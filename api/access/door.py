@@ -21,6 +21,7 @@ from api.access.callers import Change
 from api.errors import ForeignPage, RateLimited, Unauthorized, problem
 from api.pages import PAGE_PATHS
 from api.services import Services
+from api.start_page import START_PATHS
 from service import (
     ANYBODY,
     Allowance,
@@ -34,7 +35,7 @@ from service import (
 )
 from streams import ForestallError
 
-OPEN_PATHS = frozenset({"/v1/health", "/v1/ready", "/openapi.json"}) | PAGE_PATHS
+OPEN_PATHS = frozenset({"/v1/health", "/v1/ready", "/openapi.json", *START_PATHS}) | PAGE_PATHS
 
 _WRONG_KEYS = 20
 _WRONG_KEYS_PER_S = 1 / 3

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Header, Response
 
 from api.errors import WrongShape
+from api.validators import declared_tag
 from service import Condition, tag_of
 
 if TYPE_CHECKING:
@@ -51,4 +52,4 @@ def _tags(name: str, text: str | None) -> tuple[str, ...] | None:
     found = [_TAG.fullmatch(part) for part in parts]
     if None in found:
         raise WrongShape(f'header.{name}: write one or more ETags as they were given, in "quotes", or *')
-    return tuple(match[2] for match in found if match is not None and not match[1])
+    return tuple(declared_tag(match[2]) for match in found if match is not None and not match[1])

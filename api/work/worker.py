@@ -14,15 +14,17 @@ from typing import Any
 
 import structlog
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.types import Message
 
 from api.errors import problem
+from api.exchange import REQUEST_ID
 from api.work.jobs import Answer, Job, Limit
 from service import Settings, WorkSettings, configure_logs
 from streams import ForestallError
 
 _STATUS = Path("/proc/self/status")
-_KEPT_STATE = ("change",)  # read by the authentication middleware afterwards
+_KEPT_STATE = ("change", "route")  # read by middleware afterwards
 _WORN = 0.5  # a process that has grown by this share of its limit is replaced
 _CPU_FACTOR = 2
 
@@ -113,6 +115,7 @@ async def _answered(app: FastAPI, job: Job, opened: Mapping[str, Any] | None) ->
     async def send(message: Message) -> None:
         sent.append(message)
 
+    structlog.contextvars.bind_contextvars(request_id=Headers(raw=job.scope["headers"]).get(REQUEST_ID, ""))
     try:
         await app({**job.scope, "app": app, "state": state}, receive, send)
     except MemoryError:

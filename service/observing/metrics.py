@@ -1,12 +1,14 @@
-"""Metrics for Prometheus, read from the stores when they are requested; nothing is counted in this process.
+"""Metrics for Prometheus, read from the stores when they are requested.
 
-So every process that serves them gives the same figures, and a restart loses none. Unknown values are left out.
+So every process that serves them gives the same figures, and a restart loses none; only the times of requests are those
+of one process. Unknown values are left out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -26,11 +28,11 @@ _SECOND_US = 1_000_000
 Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
-def render_metrics(stores: Stores, limits: Limits, clock: Clock) -> bytes:
-    """All metrics in the text form of Prometheus."""
+def render_metrics(stores: Stores, limits: Limits, clock: Clock, more: Iterable[Metric] = ()) -> bytes:
+    """All metrics in the text form of Prometheus, ``more`` beside those of the stores."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(
-        _ReadMetrics([*_of_pipeline(pipeline_overview(stores, clock), limits, clock), *_of_stores(stores)])
+        _ReadMetrics([*_of_pipeline(pipeline_overview(stores, clock), limits, clock), *_of_stores(stores), *more])
     )
     return generate_latest(registry)
 
@@ -49,6 +51,7 @@ class _ReadMetrics(Collector):
 
 
 def _of_pipeline(seen: PipelineOverview, limits: Limits, clock: Clock) -> Iterator[Metric]:
+    yield _gauge("build_info", "The release that answers.", ("version",), [((version("forestall"),), 1)])
     appended, matched, waiting = seen.backlog.appended, seen.backlog.matched, seen.backlog.waiting
     yield _counter(
         "events_appended", "Events that the log has taken, once for each route.", (), [((), appended.events)]

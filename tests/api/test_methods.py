@@ -11,7 +11,9 @@ PATHS = ["/v1/streams", "/v1/streams/orders", "/v1/streams/nowhere", "/v1/alerts
 def test_head_is_get_without_content(orders, path):
     get, head = orders.get(path), orders.head(path)
     assert (head.status_code, head.content) == (get.status_code, b"")
-    names = ("content-type", "content-length", "etag")
+    names = ["content-type", "etag"]
+    if path != "/metrics":  # which counts these very requests
+        names.append("content-length")
     assert [head.headers.get(name) for name in names] == [get.headers.get(name) for name in names]
 
 

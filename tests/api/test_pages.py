@@ -45,7 +45,7 @@ def test_the_policy_of_a_page_lets_in_its_own_scripts_only(stranger, path):
 
 def test_what_pages_load_may_be_kept_and_is_taken_for_nothing_else(stranger):
     assets = sorted(PAGE_PATHS - {*PAGES})
-    assert len(assets) == 4
+    assert len(assets) == 5
     for path in assets:
         answer = stranger.get(path)
         assert (answer.status_code, answer.headers["x-content-type-options"]) == (200, "nosniff")

@@ -7,11 +7,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import httpx
 import uvicorn
 from fastapi import FastAPI
 
 from api.protocol import protocol_with
 from api.stopping import watch_stop
+from api.validators import declared_tag
 
 _START_S = 30.0
 
@@ -26,6 +28,11 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.is_listening.set()
+
+
+def tag(answer: httpx.Response) -> str:
+    """The tag of an answer as conditional changes compare it, without the digest of its body."""
+    return f'"{declared_tag(answer.headers["etag"].strip(chr(34)))}"'
 
 
 @contextmanager

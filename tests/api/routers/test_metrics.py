@@ -153,7 +153,7 @@ def test_every_metric_says_what_it_means(orders):
     for family in text_string_to_metric_families(orders.get("/metrics").text):
         assert family.name.startswith("forestall_")
         assert family.documentation.endswith(".")
-        assert family.type in ("counter", "gauge", "summary")
+        assert family.type in ("counter", "gauge", "summary", "histogram")
 
 
 def test_the_table_of_metrics_names_them_all(orders, stores, clock):

@@ -1,0 +1,89 @@
+"""Each exchange of a request and an answer: its id, its line in the log, its time, and who may keep the answer.
+
+A client may send an id of its own (``X-Request-Id``), which the answer, the log and problem documents repeat.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from http import HTTPStatus
+
+import anyio
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service import HttpTimes
+
+REQUEST_ID = "X-Request-Id"
+
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
+_EMPTY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+_API = "/v1/"
+
+log = structlog.get_logger(__name__)
+
+
+class Exchange:
+    """Middleware around all others; ``times`` measures how long each request waits for its answer to begin."""
+
+    def __init__(self, app: ASGIApp, times: HttpTimes) -> None:
+        self._app = app
+        self._times = times
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begin_s = time.perf_counter()
+        request_id = _request_id(scope)
+        structlog.contextvars.bind_contextvars(request_id=request_id)  # a request has a context of its own
+        state = scope.setdefault("state", {})
+        has_begun = False
+
+        async def answer(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                took_s = time.perf_counter() - begin_s
+                self._times.note(scope["method"], state.get("route", "other"), message["status"], took_s)
+                _complete(message, scope, request_id)
+                note = log.debug if message["status"] < HTTPStatus.BAD_REQUEST else log.info
+                note(
+                    "request",
+                    method=scope["method"],
+                    path=scope["path"],
+                    status=message["status"],
+                    took_ms=round(1_000 * took_s, 1),
+                )
+            await send(message)
+
+        try:
+            await self._app(scope, receive, answer)
+        except* anyio.BrokenResourceError:  # the client has left an endless answer
+            if not has_begun:
+                raise
+            log.debug("client-left", path=scope["path"])
+
+
+def _request_id(scope: Scope) -> str:
+    """The id that the client has sent, or a new one, which is added to the header of the request."""
+    sent = Headers(scope=scope).get(REQUEST_ID, "")
+    if _ID.fullmatch(sent):
+        return sent
+    name = REQUEST_ID.lower().encode()
+    made = uuid.uuid4().hex
+    scope["headers"] = [*(pair for pair in scope["headers"] if pair[0] != name), (name, made.encode())]
+    return made
+
+
+def _complete(message: Message, scope: Scope, request_id: str) -> None:
+    """Add the header fields that all answers have; an answer without content has no type."""
+    headers = MutableHeaders(scope=message)
+    headers[REQUEST_ID] = request_id
+    if scope["path"].startswith(_API):
+        headers.setdefault("Cache-Control", "private, no-cache" if scope["method"] in ("GET", "HEAD") else "no-store")
+    if message["status"] in _EMPTY and "content-type" in headers:
+        del headers["content-type"]

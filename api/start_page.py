@@ -1,0 +1,83 @@
+"""The page at ``/``: the service, whether it is ready, and links to its description; for programs an index in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from importlib.metadata import version
+from typing import Final
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from api.services import Services
+from service import StoreUnavailable, missing_parts
+
+START_PATHS: Final = ("/", "/v1")
+
+_LINKS: Final = {
+    "description": "openapi.json",
+    "docs": "docs",
+    "redoc": "redoc",
+    "health": "v1/health",
+    "ready": "v1/ready",
+}
+_WORDS: Final = {"docs": "API, to try", "redoc": "API, to read", "description": "API, for programs", "ready": "State"}
+_MOST_STREAMS: Final = 50
+_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Forestall</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="{prefix}docs/assets/favicon.png">
+<style>:root {{ color-scheme: light dark }} body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 40rem;
+margin: 3rem auto; padding: 0 1rem }} li {{ margin: .2rem 0 }} code {{ font-size: .95em }}</style></head>
+<body><h1>Forestall <small>{version}</small></h1>
+<p>Complex event processing that knows the workflow behind the events.</p>
+<p>{state}</p>
+<ul>{links}</ul>{streams}</body></html>
+"""
+
+
+def add_start_page(app: FastAPI) -> None:
+    """Serve the page, as HTML where the client prefers it."""
+
+    async def show_start(request: Request) -> Response:
+        services: Services = request.state.services
+        prefix = "../" if request.url.path.rstrip("/").endswith("/v1") else ""
+        if "text/html" not in request.headers.get("accept", ""):
+            links = {name: f"/{path}" for name, path in _LINKS.items()}
+            return JSONResponse({"name": app.title, "version": version("forestall"), "links": links})
+        missing, streams = await run_in_threadpool(_seen, services)
+        page = _PAGE.format(
+            prefix=prefix,
+            version=escape(version("forestall")),
+            state=f"Not ready: {escape('; '.join(missing))}."
+            if missing
+            else "Ready: it takes events and matches them.",
+            links="".join(f'<li><a href="{prefix}{_LINKS[name]}">{text}</a></li>' for name, text in _WORDS.items()),
+            streams=_listed(streams),
+        )
+        headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Vary": "Accept"}
+        return HTMLResponse(page, headers=headers)
+
+    for path in START_PATHS:
+        app.add_route(path, show_start, include_in_schema=False)
+
+
+def _seen(services: Services) -> tuple[Sequence[str], Sequence[str]]:
+    """What is missing, and the names of streams, which are shown only where no key is required."""
+    missing = missing_parts(services.stores, services.settings, services.clock)
+    try:
+        if services.ring.is_demanded():
+            return missing, []
+        return missing, [stream.name for stream in services.stores.registry.streams()[:_MOST_STREAMS]]
+    except StoreUnavailable:
+        return missing, []
+
+
+def _listed(streams: Sequence[str]) -> str:
+    items = "".join(f"<li><code>{escape(name)}</code></li>" for name in streams)
+    return f"<h2>Streams</h2><ul>{items}</ul>" if streams else ""

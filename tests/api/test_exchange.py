@@ -1,0 +1,95 @@
+"""What every exchange has: an id in request, answer and problem; validators; who may keep an answer; its time."""
+
+import re
+
+import pytest
+import structlog
+
+from api.validators import declared_tag
+
+pytestmark = pytest.mark.redis
+
+
+def test_an_id_of_the_client_is_repeated_and_another_is_made(orders, check_problem):
+    answer = orders.get("/v1/streams/none", headers={"X-Request-Id": "job-7.1"})
+    assert answer.headers["x-request-id"] == "job-7.1"
+    assert check_problem(answer, 404, "unknown-stream")["instance"] == "urn:forestall:request:job-7.1"
+    for odd in ("a b", "x" * 101, "ü".encode()):
+        made = orders.get("/v1/streams", headers={"X-Request-Id": odd}).headers["x-request-id"]
+        assert re.fullmatch("[0-9a-f]{32}", made)
+
+
+def test_a_refused_request_is_in_the_log_with_its_id(orders):
+    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
+        orders.get("/v1/streams/none", headers={"X-Request-Id": "job-8"})
+    (line,) = [line for line in logs if line["event"] == "request"]
+    assert (line["request_id"], line["path"], line["status"]) == ("job-8", "/v1/streams/none", 404)
+    assert line["log_level"] == "info"
+
+
+def test_a_tag_covers_the_whole_body_and_gives_304(orders):
+    before = orders.get("/v1/streams/orders")
+    again = orders.get("/v1/streams/orders", headers={"If-None-Match": before.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", before.headers["etag"])
+    assert "content-type" not in again.headers
+    orders.post("/v1/patterns", json={"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)"})
+    after = orders.get("/v1/streams/orders", headers={"If-None-Match": before.headers["etag"]})
+    assert (after.status_code, after.json()["consumers"]) == (200, ["p"])
+    assert after.headers["etag"] != before.headers["etag"]
+    assert declared_tag(after.headers["etag"].strip('"')) == declared_tag(before.headers["etag"].strip('"'))
+    changed = orders.patch(
+        "/v1/streams/orders", json={"description": "x"}, headers={"If-Match": before.headers["etag"]}
+    )
+    assert changed.status_code == 200
+
+
+def test_lists_and_the_description_have_tags_too(orders):
+    for path in ("/v1/streams", "/v1/alerts", "/openapi.json"):
+        tag = orders.get(path).headers["etag"]
+        assert orders.get(path, headers={"If-None-Match": f'"x", {tag}'}).status_code == 304
+
+
+def test_answers_are_not_kept_where_they_may_have_secrets(http):
+    created = http.post("/v1/keys", json={"name": "x", "scopes": ["read"]})
+    assert created.headers["cache-control"] == "no-store"
+    assert http.get("/v1/keys").headers["cache-control"] == "private, no-cache"
+    assert "content-type" not in http.delete(f"/v1/keys/{created.json()['id']}").headers
+
+
+def test_large_answers_are_compressed_and_streams_of_events_are_not(orders):
+    assert orders.get("/openapi.json").headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in orders.get("/openapi.json", headers={"Accept-Encoding": "identity"}).headers
+    with orders.stream("GET", "/v1/alerts/live") as live:
+        assert "content-encoding" not in live.headers
+
+
+def test_requests_are_measured_by_route_and_status(orders):
+    orders.get("/v1/streams/none")
+    metrics = orders.get("/metrics").text
+    labels = 'method="GET",route="/v1/streams/{name}",status="404"'
+    assert re.search(rf"forestall_http_request_seconds_count{{{re.escape(labels)}}} [1-9]", metrics)
+    assert re.search(rf'forestall_http_request_seconds_bucket{{le="\+Inf",{re.escape(labels)}}}', metrics)
+    assert 'forestall_build_info{version="' in metrics
+
+
+def test_a_client_that_leaves_an_endless_answer_is_no_error(orders):
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(5):
+            with orders.stream("GET", "/v1/alerts/live?after=0") as live:
+                next(live.iter_raw())
+        orders.get("/v1/health")
+    assert [line for line in logs if line["log_level"] == "error"] == []
+
+
+def test_the_start_page_is_for_people_and_an_index_for_programs(stranger):
+    index = stranger.get("/")
+    assert (index.status_code, index.json()["name"]) == (200, "Forestall")
+    assert index.json() == stranger.get("/v1").json()
+    for path in index.json()["links"].values():
+        assert stranger.get(path).status_code in (200, 503)
+    page = stranger.get("/", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "Not ready: waiting for the pipeline" in page.text
+    for address in re.findall('href="([^"]+)"', page.text):
+        assert stranger.get(f"/{address}").status_code in (200, 503)
+    assert stranger.get("/favicon.ico").headers["content-type"] == "image/png"
