@@ -38,6 +38,7 @@ TAGS: list[dict[str, Any]] = [
             "Transactions: which are open; the events of one, the state of each pattern, which types may come next.",
         ),
         ("alerts", "Matches of patterns."),
+        ("incidents", "Alerts of a group as one incident: opened, acknowledged, closed."),
         ("suppressed-alerts", "Alerts that an earlier alert of their group suppresses."),
         ("derived-events", "Matches that became events of derived streams."),
         ("corrections", "Retractions of alerts that were sent early."),

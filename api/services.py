@@ -13,6 +13,7 @@ from service import (
     BacktestLibrary,
     DeadLetters,
     DryRuns,
+    IncidentLibrary,
     Intake,
     KeyLibrary,
     KeyRing,
@@ -46,6 +47,7 @@ class Services:
     tables: TableLibrary
     workflows: WorkflowLibrary
     webhooks: WebhookLibrary
+    incidents: IncidentLibrary
     backtests: BacktestLibrary
     intake: Intake
     announcing: Announcing
@@ -82,6 +84,7 @@ class Services:
             tables=TableLibrary(stores, settings, clock),
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             webhooks=WebhookLibrary(stores, settings, clock),
+            incidents=IncidentLibrary(stores, clock),
             backtests=BacktestLibrary(stores, settings, clock),
             intake=intake,
             dead_letters=DeadLetters(stores, intake, clock),

@@ -47,6 +47,7 @@ from .errors import (
     UnknownConstraints,
     UnknownDeadLetter,
     UnknownDelivery,
+    UnknownIncident,
     UnknownKey,
     UnknownOperator,
     UnknownPatternName,
@@ -79,6 +80,7 @@ from .questions.asking import Questions
 from .questions.errors import AnswersLate, PipelineAway, TooManyQuestions
 from .questions.open_cases import CaseFilter, OpenCaseLibrary, OpenCaseReport
 from .questions.operators import OperatorAnswer, OperatorQuestions
+from .registering.incidents import IncidentLibrary
 from .registering.inspection import PatternInspection, SetInspection, set_document
 from .registering.joining import Derived
 from .registering.operators import OperatorExplanation, OperatorLibrary
@@ -127,6 +129,7 @@ from .stores import (
     EventFilter,
     EventPage,
     EventType,
+    IncidentPage,
     Note,
     OperatorDraft,
     ProjectRecord,
@@ -197,6 +200,8 @@ __all__ = [
     "Gap",
     "HttpTimes",
     "IdempotencyKeyReused",
+    "IncidentLibrary",
+    "IncidentPage",
     "Intake",
     "IntakeReport",
     "InvalidCursor",
@@ -292,6 +297,7 @@ __all__ = [
     "UnknownConstraints",
     "UnknownDeadLetter",
     "UnknownDelivery",
+    "UnknownIncident",
     "UnknownKey",
     "UnknownOperator",
     "UnknownPatternName",

@@ -143,6 +143,10 @@ class UnknownAlert(NotFound, code="unknown-alert"):
     """No alert has that id."""
 
 
+class UnknownIncident(NotFound, code="unknown-incident"):
+    """No incident has that id, or it is no longer kept."""
+
+
 class UnknownWebhook(NotFound, code="unknown-webhook"):
     """No webhook has that id."""
 
@@ -157,6 +161,10 @@ class UnknownKey(NotFound, code="unknown-key"):
 
 class Conflict(ServiceError, code="conflict", fault="caller"):
     """The request conflicts with a registered resource."""
+
+
+class IncidentClosed(Conflict, code="incident-closed"):
+    """The incident is closed."""
 
 
 class StreamExists(Conflict, code="stream-exists"):

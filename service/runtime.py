@@ -33,6 +33,7 @@ from service.stores import (
     FeedStore,
     Heartbeat,
     IdLimits,
+    IncidentStore,
     KeyStore,
     LogLimits,
     PipelineStatus,
@@ -69,6 +70,7 @@ class Stores:
     questions: QuestionStore
     alerts: AlertStore
     results: Mapping[str, RecentStore]
+    incidents: IncidentStore
     dead_letters: DeadLetterStore
     feeds: FeedStore
     event_pages: EventPages
@@ -120,6 +122,7 @@ def build_stores(
         questions=QuestionStore(client),
         alerts=AlertStore(client, kept=settings.limits.alerts_kept),
         results={**listed, DEAD_LETTER.name: dead_letters},
+        incidents=IncidentStore(client, kept=kept),
         dead_letters=dead_letters,
         feeds=FeedStore(client),
         event_pages=pages_of_any(client, log.layout, lambda name: registry.stream(name).derived),

@@ -14,13 +14,25 @@ from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
 from .kinds import COUNTED, DECIDERS, DOCUMENT_KINDS, EXERCISES, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
 from .kinds.joins.deciding import WAIT
-from .kinds.patterns import ALERT, SUPPRESSION, PatternKind, alert_id, alerts_stream, shown_suppression
+from .kinds.patterns import (
+    ACKNOWLEDGE,
+    ALERT,
+    CLOSE,
+    CLOSED,
+    INCIDENT_CHANGES,
+    SUPPRESSION,
+    PatternKind,
+    alert_id,
+    alerts_stream,
+    fed_stream,
+    shown_quiet,
+)
 from .kinds.patterns.alert_columns import match_ids
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.routing import RoutedPattern, route_of, routed
 from .kinds.patterns.rules import Rules
-from .kinds.patterns.suppression import LastAlerts, Suppression, read_suppression
+from .kinds.patterns.suppression import LastAlerts, Suppression, read_quiet, read_suppression, suppressed_only
 from .lookups import TableRecord, records_of
 from .metering import Cost, Metering
 from .operators import (
@@ -49,15 +61,19 @@ from .state import ShardState
 from .stops import stop_note
 
 __all__ = [
+    "ACKNOWLEDGE",
     "ALERT",
     "ANSWER",
     "BOUND_SAME",
+    "CLOSE",
+    "CLOSED",
     "COUNTED",
     "DEAD_LETTER",
     "DECIDERS",
     "DERIVED",
     "DOCUMENT_KINDS",
     "EXERCISES",
+    "INCIDENT_CHANGES",
     "KINDS",
     "KINDS_BY_NAME",
     "LATENESS",
@@ -121,6 +137,7 @@ __all__ = [
     "alerts_stream",
     "decider_kind",
     "decisions_of",
+    "fed_stream",
     "grouped",
     "identity_of",
     "likeness",
@@ -130,6 +147,7 @@ __all__ = [
     "observed_streams",
     "own_results",
     "quarantine_note",
+    "read_quiet",
     "read_suppression",
     "records_of",
     "result_table",
@@ -140,6 +158,7 @@ __all__ = [
     "rows_of",
     "run_exercises",
     "run_inline",
-    "shown_suppression",
+    "shown_quiet",
     "stop_note",
+    "suppressed_only",
 ]

@@ -429,6 +429,10 @@ class DocumentKind(Kind):
     def schema(self) -> Mapping[str, Any]:
         """JSON Schema of the kind's own members; a project may have a ``text`` in a file."""
 
+    def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The members of a document as the service's answers contain them."""
+        return document
+
     def check(self, document: Mapping[str, Any]) -> None:
         """Check the members of a document that need no streams, where this is cheap.
 

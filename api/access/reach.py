@@ -29,6 +29,7 @@ from service import (
     UnknownAlert,
     UnknownBacktest,
     UnknownDeadLetter,
+    UnknownIncident,
     UnknownOperator,
     UnknownPatternName,
     UnknownWebhook,
@@ -44,6 +45,10 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
     ("dead-letters", "letter_id"): (
         lambda services, id_: str(services.stores.dead_letters.get(id_)["stream"]),
         UnknownDeadLetter,
+    ),
+    ("incidents", "incident_id"): (
+        lambda services, id_: str(services.stores.incidents.get(id_)["stream"]),
+        UnknownIncident,
     ),
     ("patterns", "name"): (lambda services, name: services.stores.registry.operator(name).stream, UnknownPatternName),
     ("webhooks", "webhook_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownWebhook),

@@ -71,6 +71,7 @@ class AlertModel(ResultModel):
     severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was found.")
     deviating: bool = Field(False, description="Whether the transaction had broken a constraint before.")
     would_be_lost: bool = Field(False, description="With 'prune: shadow': pruning would have lost this alert.")
+    incident: str | None = Field(None, description="Id of its incident, if its pattern has 'incident'.")
 
 
 class SuppressedAlertModel(AlertModel):

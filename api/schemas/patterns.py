@@ -22,7 +22,7 @@ from service import (
     SkippedBacklog,
     pattern_draft,
 )
-from shards import shown_suppression
+from shards import SUPPRESSION, shown_quiet
 
 Switch: TypeAlias = Literal["on", "off"]
 State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
@@ -36,6 +36,26 @@ class SuppressModel(WireModel):
         description="Columns of RETURN, or the key of the transactions, whose values form the group; none: one group.",
     )
     for_: str = Field(alias="for", description="Event time after an alert in which others are suppressed, as '1 h'.")
+
+
+class IncidentRules(WireModel):
+    """How the alerts of a pattern become incidents."""
+
+    by: list[str] | None = Field(
+        None,
+        description="As of 'suppress', whose groups are taken when it is left out; without both there is one group.",
+    )
+    close_after: str = Field(description="Event time without an alert after which an incident closes, as '2 h'.")
+
+
+class ResolvesModel(WireModel):
+    """The incidents that the alerts of a pattern close: those of another pattern with the same values."""
+
+    pattern: str = Field(description="The pattern whose incidents are closed.")
+    by: list[str] = Field(
+        default_factory=list,
+        description="Columns of RETURN, or the key, whose values are those of the group, in the same order.",
+    )
 
 
 class NewPattern(WireModel):
@@ -61,6 +81,8 @@ class NewPattern(WireModel):
         "and medium at first. Changing it makes no new version, and applies to new alerts.",
     )
     suppress: SuppressModel | None = Field(None, description="Suppress alerts that follow another one of their group.")
+    incident: IncidentRules | None = Field(None, description="Alerts of a group open an incident, and join it.")
+    resolves: ResolvesModel | None = Field(None, description="Alerts close the open incident of their group.")
     text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
     definition: dict[str, Any] | None = Field(
         None, description="Instead of the text: the pattern's JSON form. Its schema is at /v1/schemas/pattern."
@@ -80,7 +102,11 @@ class NewPattern(WireModel):
             is_guarded=self.constraints == "on",
             start=self.start,
             severity=self.severity,
-            suppress=None if self.suppress is None else self.suppress.model_dump(by_alias=True),
+            quiet={
+                name: one.model_dump(by_alias=True, exclude_none=True)
+                for name in ("suppress", "incident", "resolves")
+                if (one := getattr(self, name)) is not None
+            },
             is_draft=self.state == "draft",
             condition=condition,
         )
@@ -106,6 +132,8 @@ class PatternModel(WireModel):
         None, description="The derived stream whose events its matches become; null: they become alerts."
     )
     suppress: SuppressModel | None = Field(None, description="Which of its alerts are suppressed; null: none.")
+    incident: IncidentRules | None = Field(None, description="How its alerts become incidents; null: they do not.")
+    resolves: ResolvesModel | None = Field(None, description="The incidents that its alerts close; null: none.")
     registered_at: Time
 
     @classmethod
@@ -116,8 +144,8 @@ class PatternModel(WireModel):
             constraints="on" if pattern.is_guarded else "off",
             suspension=None if pattern.suspension is None else SuspensionModel.from_domain(pattern.suspension),
             route=pattern.route or None,
-            into=None if pattern.parts else pattern.into or None,
-            suppress=shown_suppression(pattern.body),
+            into=None if SUPPRESSION in pattern.body else pattern.into or None,
+            **shown_quiet(pattern.body),
         )
 
 
@@ -202,6 +230,8 @@ class PatternVersion(WireModel):
     constraints: Switch
     route: str | None
     suppress: SuppressModel | None = None
+    incident: IncidentRules | None = None
+    resolves: ResolvesModel | None = None
     registered_at: Time
     current: bool = Field(description="Whether it is the newest version, to which the pattern's state applies.")
 
@@ -212,7 +242,7 @@ class PatternVersion(WireModel):
             pattern,
             constraints="on" if pattern.is_guarded else "off",
             route=pattern.route or None,
-            suppress=shown_suppression(pattern.body),
+            **shown_quiet(pattern.body),
             current=pattern.version == last,
         )
 

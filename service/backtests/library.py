@@ -16,7 +16,7 @@ from service.registering.tables import past_tables, require_lookups
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import Backtest, BacktestAlerts
-from shards import SUPPRESSION, read_suppression, route_of, routed
+from shards import SUPPRESSION, read_suppression, route_of, routed, suppressed_only
 from streams import Clock, StreamDeclaration, key_text
 from streams.tables import Lookup
 
@@ -188,5 +188,5 @@ class BacktestLibrary:
             text=record.text,
             version=record.version,
             is_guarded=record.is_guarded,
-            suppression=record.body.get(SUPPRESSION),
+            suppression=suppressed_only(record.body.get(SUPPRESSION)),
         )

@@ -53,6 +53,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "feed": ("Append events to a stream from a folder (feed folder) or from Kafka topics (feed kafka)."),
         "events": "Events of streams of the running service.",
         "alerts": "Alerts of the running service.",
+        "incidents": "Incidents of the running service.",
         "traces": "Transactions of the running service.",
         "endings": "Early terminations reported by the running service.",
         "deviations": "Deviations reported by the running service: transactions that break their constraints.",
@@ -79,7 +80,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Run": ("serve", "status", "pipeline", "demo", "doctor", "warm-up", "settings"),
         "Send events": ("replay", "feed"),
-        "Look": ("events", "alerts", "traces", "endings", "deviations", "derived-events", "dead-letters"),
+        "Look": ("events", "alerts", "incidents", "traces", "endings", "deviations", "derived-events", "dead-letters"),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
         _OF_OPERATORS: ("constraints", "tables", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),

@@ -27,8 +27,42 @@ def suppress_of(text: str | None) -> dict[str, Any] | None:
     """The member ``suppress`` of a pattern from the option."""
     if text is None:
         return None
-    lasts, _, by = text.partition(" by ")
-    return {"by": [name.strip() for name in by.split(",") if name.strip()], "for": lasts}
+    lasts, by = _grouped(text)
+    return {"by": by, "for": lasts}
+
+
+def _grouped(text: str | None) -> tuple[str | None, list[str]]:
+    """What is before ``by`` in an option, and the names after it."""
+    head, _, by = (text or "").partition(" by ")
+    return None if text is None else head, [name.strip() for name in by.split(",") if name.strip()]
+
+
+Incident = Annotated[
+    str | None,
+    typer.Option(
+        metavar="'DURATION by NAME, ...'",
+        help="The alerts of a group open an incident, which closes after this event time without one: '2 h by "
+        "customer'. Without 'by' it has the groups of --suppress.",
+    ),
+]
+Resolves = Annotated[
+    str | None,
+    typer.Option(
+        metavar="'PATTERN by NAME, ...'",
+        help="Its alerts close the incidents of another pattern: 'declined by customer'.",
+    ),
+]
+
+
+def quiet_of(suppress: str | None, incident: str | None, resolves: str | None) -> dict[str, Any]:
+    """The members ``suppress``, ``incident`` and ``resolves`` of a pattern from the options."""
+    first, by = _grouped(incident)
+    name, values = _grouped(resolves)
+    return {
+        "suppress": suppress_of(suppress),
+        "incident": first and {"close_after": first, **({"by": by} if by else {})},
+        "resolves": name and {"pattern": name, "by": values},
+    }
 
 
 class OutputFormat(StrEnum):

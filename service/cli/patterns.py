@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
-from service.cli.choices import Suppress, suppress_of
+from service.cli.choices import Incident, Resolves, Suppress, quiet_of
 from service.cli.inputs import read_pattern_files
 from service.cli.operators import add_moves, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
@@ -45,7 +45,7 @@ def _detail(found: Mapping[str, Any]) -> dict[str, Any]:
         **{member: found[member] for member in plain},
         **({"suspended because": found["suspension"]["reason"]} if found["suspension"] else {}),
         "terminated early by": [condition["text"] for condition in found["failing_conditions"]],
-        **({"suppress": found["suppress"]} if found["suppress"] else {}),
+        **{name: found[name] for name in ("suppress", "incident", "resolves") if found[name]},
         "early terminations": {
             "total": found["endings"]["total"],
             "reasons": [
@@ -82,6 +82,8 @@ def add_pattern(
         bool, typer.Option("--migrate", help="Let the former version continue for its present partial matches.")
     ] = False,
     suppress: Suppress = None,
+    incident: Incident = None,
+    resolves: Resolves = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -94,7 +96,7 @@ def add_pattern(
         severity=severity,
         constraints="off" if unguarded else None,
         start="migrate" if migrate else None,
-        suppress=suppress_of(suppress),
+        **quiet_of(suppress, incident, resolves),
     )
     with calling(url, api_key) as client:
         tell_operator(client.post("/patterns", body), is_json=is_json)

@@ -29,7 +29,7 @@ from service.projects import (
     words_of,
 )
 from service.projects.errors import ProjectRefused
-from service.runs import OLD_LISTS, InlineRun, MeasuredRun
+from service.runs import INCIDENTS, OLD_LISTS, InlineRun, MeasuredRun
 from shards import KINDS_BY_NAME, OperatorSuspended
 from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels
@@ -161,7 +161,7 @@ def print_results(
         letters = {"dead_letters": found["dead_letters"]} if found["dead_letters"] else {}
         lists = {name: found[name] for name in LISTS}
         lists |= {old: found[name] for old, name in OLD_LISTS.items()}
-        stopped = {SUSPENSIONS: found[SUSPENSIONS]} if found[SUSPENSIONS] else {}
+        stopped = {name: found[name] for name in (INCIDENTS, SUSPENSIONS) if found[name]}
         typer.echo(orjson.dumps({"streams": streams, **lists, **letters, **stopped, "stats": stats, **more}).decode())
         return
     for part in LISTS:
@@ -170,6 +170,8 @@ def print_results(
     for one in events:
         made = f"[{one['key']}] {one['type']} {one['id']}"
         typer.echo(printable("  ".join([EVENTS, one["stream"], one["time"], made, *_values(one["data"])])))
+    for one in found[INCIDENTS]:
+        typer.echo(printable(_incident_line(one)))
     for one in found["dead_letters"]:
         typer.echo(printable(f"dead_letters  {one['stream']}  {one['reason']}"))
     for name, one in stats.get("lateness", {}).items():
@@ -183,6 +185,12 @@ def print_results(
     counted = [f"{numbers[part]} {part}" for part in LISTS if part != _QUIET]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))
+
+
+def _incident_line(one: Mapping[str, Any]) -> str:
+    """An incident as a printed line."""
+    words = f"{one['opened_at']}  {one['closed_at'] or 'open'}  {one['pattern']}: {one['alerts']} alerts"
+    return "  ".join([INCIDENTS, one["stream"], words, *_values(one["group"])])
 
 
 def _words(one: Mapping[str, Any]) -> list[str]:

@@ -18,8 +18,8 @@ from service.delivery.alert_spans import AlertSpans
 from service.delivery.decisions import Decisions
 from service.delivery.derived_events import DerivedEventAppender
 from service.runtime import Stores
-from service.stores import RegisteredWebhook
-from shards import ALERT, ANSWER, DEAD_LETTER, REKEYED, STATS, OutputRow, ResultKind
+from service.stores import RegisteredWebhook, Writing
+from shards import ALERT, ANSWER, DEAD_LETTER, INCIDENT_CHANGES, REKEYED, STATS, OutputRow, ResultKind
 from streams import Clock
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class AlertSink:
             self._stores.results[kind.counts_for].count(rows, epoch_id)
         else:
             self._stores.results[kind.name].append(rows, epoch_id, webhooks, now_us, severities)
+            if kind in INCIDENT_CHANGES:
+                self._stores.incidents.note(Writing(epoch=epoch_id, severities=severities).bodies(rows))
 
     def _write_alerts(
         self,

@@ -32,7 +32,7 @@ class Operators(ResourceKind):
         """The operator; its streams are checked where they are known."""
         if document.kind != self.title:
             return
-        body = {**self._usual, **document.body}
+        body = dict(self.kind.answered({**self._usual, **document.body}))
         if _TEXT in self._own:
             body[_TEXT] = self._text(document, folder)
             body.pop(_TEXT_FILE, None)

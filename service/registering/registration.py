@@ -8,10 +8,11 @@ from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
 from nfa import Pattern, describe_pattern, lookups_in, parse_pattern, pattern_from_json
-from service.errors import PatternTooLong, UnknownConstraints
+from service.errors import PatternTooLong, UnknownConstraints, UnknownPatternName
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
 from service.registering.derivations import Derivations, remove_inner
+from service.registering.incidents import IncidentLibrary
 from service.registering.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.reports import PatternReport, pattern_warnings
@@ -31,7 +32,7 @@ from service.stores import (
     pattern_parts,
     tag_of,
 )
-from shards import SUPPRESSION, alerts_stream, read_suppression
+from shards import SUPPRESSION, alerts_stream, fed_stream, read_quiet
 from streams import Clock, Start, StreamDeclaration, WorkBudget
 
 _INSPECTIONS_KEPT = 16
@@ -77,7 +78,7 @@ class Registration:
         is_guarded: bool = True,
         start: Start = "fresh",
         severity: Severity | None = None,
-        suppress: Mapping[str, Any] | None = None,
+        **quiet: Mapping[str, Any] | None,
     ) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
 
@@ -98,13 +99,11 @@ class Registration:
             WrongPatternState: It is retired, or the draft is of a pattern that is matched already.
             StreamNotDerived: INTO names a stream that takes posted events.
             DerivationRefused: INTO would close a cycle of streams, or make a chain of too many.
-            OperatorRefused: ``suppress`` is refused.
+            OperatorRefused: One of ``quiet`` (``suppress``, ``incident``, ``resolves``) is refused.
         """
         self._check_length(text)
         self._stores.registry.stream(stream)
-        wanted = pattern_draft(
-            name="", text=text, is_guarded=is_guarded, start=start, severity=severity, suppress=suppress
-        )
+        wanted = pattern_draft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity, quiet=quiet)
         return self.register(stream, parse_pattern(text), wanted)
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
@@ -148,8 +147,11 @@ class Registration:
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern with its inner stream; its alerts are kept, except those on their way to that stream."""
+        suppression = self._stores.registry.pattern(name).body.get(SUPPRESSION) or {}
+        if "incident" in suppression:
+            IncidentLibrary(self._stores, self._clock).close_all(name)
         self._stores.registry.pattern_operators.remove(name, condition)
-        remove_inner(self._stores, [alerts_stream(name)])
+        remove_inner(self._stores, {alerts_stream(name), fed_stream(name, suppression)})
 
     def _check_length(self, text: str) -> None:
         limit = self._settings.limits.max_pattern_chars
@@ -182,19 +184,36 @@ class Registration:
         on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(wanted.body["is_guarded"]))
         warnings = self._checked(on_stream)
         into = "" if pattern.into is None else pattern.into.stream
-        body = dict(wanted.body)
-        suppression = read_suppression(body.pop("suppress", None), on_stream.routed)
+        suppression = read_quiet(wanted.body, on_stream.routed)
+        body = {name: value for name, value in wanted.body.items() if name in ("text", "is_guarded")}
         if suppression is not None:
-            body[SUPPRESSION], into = suppression, alerts_stream(pattern.name)
+            body[SUPPRESSION], into = suppression, fed_stream(pattern.name, suppression)
         draft = replace(wanted, name=pattern.name, route=on_stream.routed.route, into=into, body=body)
         wished = draft.record(declaration.name, 0, 0)
         draft = replace(draft, parts=pattern_parts(wished.definition))
         if suppression is not None:
             self._derivations.check_operator("pattern", draft.name, wished.feeders)
+            warnings = (*warnings, *self._resolving_nothing(suppression))
         if not draft.is_draft:
             self._derivations.declare_fed(wished.feeders)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
+
+    def _resolving_nothing(self, suppression: Mapping[str, Any]) -> tuple[str, ...]:
+        """Why a pattern closes no incidents at present, in words."""
+        name, by = suppression.get("resolves"), suppression["by"]
+        if name is None:
+            return ()
+        try:
+            opens = self._stores.registry.pattern(name).body.get(SUPPRESSION) or {}
+        except UnknownPatternName:
+            opens = {}
+        if "incident" not in opens:
+            return (f"resolves: no pattern {name!r} with 'incident' is registered, so no incident is closed yet",)
+        if len(opens["by"]) == len(by):
+            return ()
+        groups, own = ", ".join(opens["by"]) or "one group", ", ".join(by) or "none"
+        return (f"resolves: the incidents of {name!r} are by {groups}, so {own} here closes none",)
 
     def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:
         on_stream = self._on_stream(record)

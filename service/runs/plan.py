@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nfa import build_query, lookups_in
-from shards import RoutedPattern, Variant, records_of
+from shards import RoutedPattern, Variant, fed_stream, records_of
 from streams import (
     USUAL_BUDGET,
     AttributePath,
@@ -56,6 +56,8 @@ class RunPlan:
         for name, declaration in self.declarations.items():
             yield name, StreamOn(declaration)
         inputs = {source.stream for one in self.operators for source in one.inputs}
+        patterns = [one for some in self.patterns.values() for one, _ in some]
+        inputs |= {fed_stream(one.pattern.name, one.suppression) for one in patterns if one.suppression}
         for name in sorted(inputs.difference(self.declarations)):
             yield name, StreamOn(StreamDeclaration(name=name, derived=True))
         for name in self.declarations:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from service.runs.plan import RunPlan
-from shards import DEAD_LETTER, DERIVED, KINDS, RESULT_KINDS, ResultKind
+from shards import DEAD_LETTER, DERIVED, INCIDENT_CHANGES, KINDS, RESULT_KINDS, ResultKind
 from streams import parse_time
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
@@ -18,6 +18,8 @@ LISTS: Mapping[str, ResultKind] = {
 """The kinds of results of all kinds of operators, by the name of their list."""
 EVENTS = "events"
 """The list of derived events."""
+INCIDENTS = "incidents"
+"""The list of incidents, each as its last change left it."""
 SUSPENSIONS = "suspensions"
 """The list of suspended operators."""
 OLD_LISTS: Mapping[str, str] = {"ended": "endings"}
@@ -25,6 +27,7 @@ OLD_LISTS: Mapping[str, str] = {"ended": "endings"}
 
 _NAMES = {**{result.name: name for name, result in LISTS.items()}, DERIVED.name: EVENTS}
 _SHOWN_LETTERS = frozenset(error.code for kind in KINDS for error in kind.letters)
+_CHANGES = frozenset(kind.name for kind in INCIDENT_CHANGES)
 _TIMES = frozenset(("start", "end", "due", "time"))
 
 
@@ -33,6 +36,7 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
     every = [one.pattern for some in plan.patterns.values() for one, _ in some]
     with_returns = {pattern.name for pattern in every if pattern.returns}
     found: Results = {name: [] for name in (*_NAMES.values(), DEAD_LETTER.member, SUSPENSIONS)}
+    incidents: dict[str, Mapping[str, Any]] = {}
     for kind, body in rows:
         if (name := _NAMES.get(kind)) is not None:
             stream = body["into"] if name == EVENTS else body["stream"]
@@ -42,6 +46,9 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
             if "returns" in document and body["pattern"] not in with_returns:
                 del document["returns"]
             found[name].append({"stream": stream, **document})
+        elif kind in _CHANGES:
+            known = incidents.setdefault(body["incident"], body)
+            incidents[body["incident"]] = max(known, body, key=lambda one: int(one["revision"]))
         elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
             found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
         elif kind in RESULT_KINDS and RESULT_KINDS[kind].stops:
@@ -51,9 +58,16 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
     places = {name: place for place, name in enumerate(plan.declarations)}
     for kind, name in _NAMES.items():
         found[name] = ordered(RESULT_KINDS[kind], found[name])
+    found[INCIDENTS] = sorted(map(_incident, incidents.values()), key=lambda one: (one["opened_at"], one["id"]))
     for some in found.values():
         some.sort(key=lambda one: places[one["stream"]])
     return found
+
+
+def _incident(change: Mapping[str, Any]) -> dict[str, Any]:
+    """An incident, from its last change."""
+    members = {name: value for name, value in change.items() if name not in ("type", "id", "incident")}
+    return {"id": change["incident"], **members}
 
 
 def document_of(kind: ResultKind, body: Mapping[str, Any]) -> dict[str, Any]:

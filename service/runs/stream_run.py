@@ -25,6 +25,7 @@ from shards import (
     RoutedPattern,
     Suppression,
     routed,
+    suppressed_only,
 )
 from streams import USUAL_BUDGET, EventBatch, Late, StreamDeclaration, Tick, WorkBudget
 from streams.compiling import progress_of
@@ -150,7 +151,8 @@ class StreamRun:
         patterns = [one.pattern for one, _ in self._plan.patterns[self._stream]]
         declaration = self._plan.declarations[self._stream]
         every = [one for one, _ in self._plan.patterns[self._stream]]
-        quiet = {one.pattern.name: Suppression.from_json(one.suppression) for one in every if one.suppression}
+        found = ((one.pattern.name, suppressed_only(one.suppression)) for one in every)
+        quiet = {name: Suppression.from_json(one) for name, one in found if one is not None}
         lanes, suppressed = quieted(self._lanes, quiet, self._stream) if quiet else (tuple(self._lanes), None)
         return StreamReport(
             lanes=lanes,

@@ -57,9 +57,11 @@ from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore
 from .request_contexts import ContextLimits, RequestContext, RequestContextStore
 from .results.alerts import AlertFilter, AlertPage, AlertStore
 from .results.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
+from .results.incidents import IncidentPage, IncidentStore
 from .results.marks import Acknowledgement, AlertMarks, Note
 from .results.recent import RecentPage, RecentStore
 from .results.single_alerts import move_to_blocks
+from .results.writing import Writing
 from .server_facts import ServerFacts, server_facts, server_time_us
 from .severities import SEVERITIES, USUAL_SEVERITY, Severity
 from .store_format import FIRST_FORMAT, StoreFormat
@@ -128,6 +130,8 @@ __all__ = [
     "Heartbeat",
     "HostCost",
     "IdLimits",
+    "IncidentPage",
+    "IncidentStore",
     "KeyPart",
     "KeyStore",
     "Keyspace",
@@ -176,6 +180,7 @@ __all__ = [
     "WorkflowDraft",
     "WorkflowStore",
     "WorkflowSummary",
+    "Writing",
     "connect",
     "event_digest",
     "is_answering",

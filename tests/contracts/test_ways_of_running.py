@@ -164,6 +164,12 @@ SUPPRESSED = """
  text: 'PATTERN by_customer EVENT SEQ(A a, B b) WHERE [customer] WITHIN 10 s'}
 ---
 {kind: pattern, name: all, stream: payments, suppress: {for: 10 s}, text: 'PATTERN all EVENT P p'}
+---
+{kind: pattern, name: grouped, stream: orders, suppress: {by: [customer], for: 9 s}, incident: {close_after: 15 s},
+ text: 'PATTERN grouped EVENT SEQ(A a, B b) RETURN a.customer AS customer'}
+---
+{kind: pattern, name: rested, stream: payments, resolves: {pattern: grouped, by: [who]},
+ text: 'PATTERN rested EVENT Q q RETURN q.customer AS who'}
 """
 RULES = {
     "patterns": PATTERNS,
@@ -173,7 +179,9 @@ RULES = {
     "waiting": WAITING,
     "aggregates": AGGREGATES,
 }
-_STORED = ("alert", "suppressed-alert", "derived")
+QUIET = ("suppress", "incident", "resolves")
+_LISTS = ("suppressed-alert", "opened-incident", "updated-incident", "closed-incident", "derived")
+_STORED = ("alert", *_LISTS)
 EVERY = pytest.mark.parametrize("name", RULES)
 
 
@@ -242,7 +250,9 @@ def register(folder, registration: Registration, operators: OperatorLibrary) -> 
             case "constraints":
                 registration.constraint_sets.upload(document.name, {"constraints": body["constraints"]})
             case "pattern":
-                registration.register_pattern(body["stream"], body["text"], suppress=body.get("suppress"))
+                registration.register_pattern(
+                    body["stream"], body["text"], **{name: body[name] for name in QUIET if name in body}
+                )
             case "join" | "aggregate":
                 operators.put(document.kind, {**body, "name": document.name})
 
@@ -302,7 +312,7 @@ def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatc
     if isinstance(job, Continuous):
         job.end()
     found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
-    found += [one["id"] for kind in ("suppressed-alert", "derived") for one in stores.results[kind].recent(10_000)]
+    found += [one["id"] for kind in _LISTS for one in stores.results[kind].recent(10_000)]
     expected = [one for one in inline(project, events, 1, is_open=True) if one[0] in _STORED]
     assert sorted(found) == sorted(orjson.loads(body)["id"] for _, body in expected)
     assert found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from service.stores.conditions import ANY, Condition
@@ -75,13 +76,14 @@ def pattern_draft(
     text: str,
     is_guarded: bool = True,
     start: Start = "fresh",
-    suppress: Mapping[str, Any] | None = None,
+    quiet: Mapping[str, Any] = MappingProxyType({}),
     **members: Any,
 ) -> OperatorDraft:
     """A pattern to be registered.
 
     Partial matches of the version before are dropped (``start`` is ``fresh``), or completed by it (``migrate``).
-    ``suppress`` is the member of its document. ``members`` are further members of ``OperatorDraft``.
+    ``quiet``: the members ``suppress``, ``incident`` and ``resolves`` of its document. ``members``: further members of
+    ``OperatorDraft``.
     """
-    body = {"text": text, "is_guarded": is_guarded, **({} if suppress is None else {"suppress": suppress})}
+    body = {"text": text, "is_guarded": is_guarded, **quiet}
     return OperatorDraft(kind=PATTERN, name=name, body=body, start=start, **members)

@@ -64,10 +64,13 @@ def pattern_form(budget: WorkBudget) -> Form:
 def _started_parts(
     record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
 ) -> tuple[PartChange, ...]:
-    """The starts of a pattern's parts. They are never stopped, as alerts may be on their way (ADR 72)."""
+    """The starts of a pattern's parts. They are never stopped, as alerts may be on their way (ADR 72).
+
+    Open incidents continue in another version, or are closed by it (ADR 75).
+    """
     if not isinstance(control, PatternOn):
         return ()
-    return tuple(_part_change(one, OperatorOn(one.definition(record.version)), "") for one in record.parts)
+    return tuple(_part_change(one, OperatorOn(one.definition(record.version), "keep"), "") for one in record.parts)
 
 
 def operator_form(kind: str) -> Form:

@@ -21,7 +21,7 @@ from nfa import DECIDED_BY, FEW_ROWS, Correction, Into, LaneOutput, Match, Runni
 from shards.kinds.patterns.alert_columns import match_ids
 from shards.kinds.patterns.errors import NotDerivable
 from shards.kinds.patterns.result_kinds import ALERT, CORRECTION, alert_id
-from shards.kinds.patterns.sources import alerts_stream
+from shards.kinds.patterns.sources import RESOLUTION, alerts_stream
 from shards.kinds.patterns.suppression import Suppression
 from shards.operators import Origin, Result, Single, in_columns
 from shards.results import DEAD_LETTER, DERIVED
@@ -46,6 +46,7 @@ RETRACTED = ".retracted"
 
 _WINDOW = next(number for number, word in DECIDED_BY.items() if word == "window")
 _NO_PLACE = -1
+_LAST = "~"  # in the order of ids behind hexadecimal digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +342,9 @@ class _Events:
 
 
 class QuietAlerts(DerivedEvents):
-    """The alerts of patterns with ``suppress``, complete, as events of the inner streams of the patterns.
+    """The alerts of patterns with ``suppress``, ``incident`` or ``resolves``, complete, as events of inner streams.
+
+    At a place, what closes incidents comes after the alerts of the same time: its ids are in order behind all others.
 
     ``suppressions`` are by name of the pattern; ``alerts_of`` makes the alerts of a per-key matcher.
     """
@@ -371,11 +374,19 @@ class QuietAlerts(DerivedEvents):
         yield _Found(
             patterns=patterns,
             intos=[
-                Into(stream=alerts_stream(one.name), key="group" if how.is_rekeyed else None, event_type=ALERT.name)
+                Into(
+                    stream=alerts_stream(how.resolves or one.name),
+                    key="group" if how.is_rekeyed else None,
+                    event_type=RESOLUTION if how.resolves else ALERT.name,
+                )
                 for one, how in zip(patterns, own, strict=True)
             ],
             pattern=pattern,
-            ids=_joined([some.ids for some in rows]),
+            ids=pa.compute.binary_join_element_wise(
+                texts_of([_LAST if how.resolves else "" for how in own]).take(column_of(pattern)),
+                _joined([some.ids for some in rows]),
+                "",
+            ),
             times_us=columns.detected_us.clip(EARLIEST_US, LATEST_US),
             sources=columns.key,
             keys=[

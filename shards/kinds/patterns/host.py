@@ -44,9 +44,9 @@ class PatternOutput:
     Attributes:
         found: The whole output.
         results_of: Renders it as results.
-        alerts: The output without the matches that become events; None: no pattern has INTO or suppresses alerts.
+        alerts: The output without the matches that become events or are decided elsewhere; None: there are none.
         events: The events that those matches become.
-        quiet: The alerts of which some may be suppressed.
+        quiet: The alerts that go to the places of their groups.
     """
 
     found: MatchOutput
@@ -78,7 +78,7 @@ class PatternHost(Host):
         matcher: The state of the traces; None: not yet created.
         versions: Constraints by version: the newest, and the versions that open traces follow.
         newest_us: How far time has come while there is no matcher.
-        suppressions: How alerts of patterns are suppressed, as ``Suppression.from_json`` reads it, by pattern.
+        suppressions: What happens to alerts of patterns, as ``Suppression.from_json`` reads it, by pattern.
     """
 
     def __init__(
@@ -331,33 +331,37 @@ class PatternHost(Host):
         has_results = any(len(lane.matches) or len(lane.corrections) for lane in found.lanes)
         if not (has_results and (self._derives or self._suppressions)):
             return PatternOutput(found, results_of)
-        alerts, derived, quiet = _parted(found, self._suppressions)
+        suppressions = {name: Suppression.from_json(one) for name, one in self._suppressions.items()}
+        alerts, derived, quiet = _parted(found, suppressions)
         made = batch, self._declaration.name, newest_us
         events = DerivedEvents(derived, *made)
         if not self._suppressions:
             return PatternOutput(found, results_of, alerts, events)
-        suppressions = {name: Suppression.from_json(one) for name, one in self._suppressions.items()}
         return PatternOutput(
             found, results_of, alerts, events, QuietAlerts(suppressions, results_of.alerts, quiet, *made)
         )
 
 
-def _parted(found: MatchOutput, quiet: Collection[str]) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
-    """Matches to report, matches that become events, and those of quiet patterns; corrections are in all."""
+def _parted(
+    found: MatchOutput, quiet: Mapping[str, Suppression]
+) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
+    """Matches to report, derived events, and alerts for the places of their groups; corrections are in all."""
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []
-    suppressible: list[LaneOutput] = []
+    sent: list[LaneOutput] = []
     for lane in found.lanes:
         is_derived = np.array([one.query.pattern.into is not None for one in lane.patterns], np.bool_)
-        is_quiet = np.array([one.name in quiet for one in lane.patterns], np.bool_) & ~is_derived
-        chosen, silent = is_derived[lane.matches.patterns], is_quiet[lane.matches.patterns]
-        others = chosen | silent
-        alerts.append(lane.chosen(~others) if others.any() else lane)
+        is_sent = np.array([one.name in quiet for one in lane.patterns], np.bool_) & ~is_derived
+        stays = np.array([one.name in quiet and quiet[one.name].stays for one in lane.patterns], np.bool_)
+        chosen, silent, reported = (
+            some[lane.matches.patterns] for some in (is_derived, is_sent, ~is_derived & (~is_sent | stays))
+        )
+        alerts.append(lane if reported.all() else lane.chosen(reported))
         if chosen.any() or len(lane.corrections):
             derived.append(lane.chosen(chosen))
         if silent.any():
-            suppressible.append(lane.chosen(silent))
-    return MatchOutput(tuple(alerts)), derived, suppressible
+            sent.append(lane.chosen(silent))
+    return MatchOutput(tuple(alerts)), derived, sent
 
 
 def pattern_host(

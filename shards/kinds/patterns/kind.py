@@ -12,7 +12,7 @@ from shards.errors import OperatorRefused, ShardError
 from shards.feeds import Feed
 from shards.kinds.patterns.errors import NotDerivable
 from shards.kinds.patterns.result_kinds import PATTERN_RESULTS
-from shards.kinds.patterns.sources import SUPPRESSION, alerts_stream
+from shards.kinds.patterns.sources import SUPPRESSION, alerts_stream, fed_stream
 from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import USUAL_BUDGET, Definition, Input, StreamDeclaration
@@ -20,6 +20,23 @@ from streams.tables import Lookup
 
 _INTO = re.compile(r"\binto\b", re.IGNORECASE)  # most texts lack INTO and are not parsed here
 _LOOKUP = re.compile(r"\b(lookup|table|in_table)\b", re.IGNORECASE)
+
+
+def _quiet(description: str, needed: str, meaning: str) -> Mapping[str, Any]:
+    """The schema of a member that says what happens to the alerts of a group."""
+    by = "Columns of RETURN, or the key, whose values form the group; none: one group."
+    return {
+        "description": description,
+        "type": ["object", "null"],
+        "required": [needed],
+        "additionalProperties": False,
+        "properties": {
+            "by": {"description": by, "type": "array", "items": {"type": "string"}},
+            needed: {"type": "string", "description": meaning},
+        },
+    }
+
+
 _SCHEMA: Mapping[str, Any] = {
     "description": "A pattern of a stream. Its name is the one in its text.",
     "type": "object",
@@ -29,20 +46,19 @@ _SCHEMA: Mapping[str, Any] = {
         "text": {"type": "string", "description": "In the pattern language."},
         "constraints": {"enum": ["on", "off"]},
         "start": {"enum": ["fresh", "migrate"], "description": "What happens to partial matches when it changes."},
-        "suppress": {
-            "description": "Suppress alerts that follow another alert of their group.",
-            "type": ["object", "null"],
-            "required": ["for"],
-            "additionalProperties": False,
-            "properties": {
-                "by": {
-                    "description": "Columns of RETURN, or the key, whose values form the group; none: one group.",
-                    "type": "array",
-                    "items": {"type": "string"},
-                },
-                "for": {"type": "string", "description": "Of event time after the alert that passed, such as 1 h."},
-            },
-        },
+        "suppress": _quiet(
+            "Suppress alerts that follow another alert of their group.",
+            "for",
+            "Of event time after the alert that passed, such as 1 h.",
+        ),
+        "incident": _quiet(
+            "The alerts of a group open an incident, and join it while it is open.",
+            "close_after",
+            "Of event time without an alert of the group, after which its incident closes, such as 2 h.",
+        ),
+        "resolves": _quiet(
+            "Alerts close the open incident of their group.", "pattern", "The pattern whose incidents are closed."
+        ),
     },
 }
 
@@ -60,7 +76,9 @@ class PatternKind(DocumentKind):
     name: ClassVar[str] = "pattern"
     plural: ClassVar[str] = "patterns"
     schema: ClassVar[Mapping[str, Any]] = _SCHEMA
-    usual: ClassVar[Mapping[str, Any]] = MappingProxyType({"constraints": "on", "suppress": None})
+    usual: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"constraints": "on", "suppress": None, "incident": None, "resolves": None}
+    )
     passing: ClassVar[frozenset[str]] = frozenset({"start"})
     holds: ClassVar[str] = ""
     has_own_resource: ClassVar[bool] = True
@@ -87,23 +105,29 @@ class PatternKind(DocumentKind):
                 field="text",
             )
 
+    def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The members as the service's answers contain them: with the names that form the groups."""
+        found = {name: document[name] for name in ("suppress", "incident", "resolves") if document.get(name)}
+        usual = found.get("suppress", {}).get("by", [])
+        return {**document, **{name: {"by": usual if name == "incident" else [], **one} for name, one in found.items()}}
+
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         """Read the document of a pattern.
 
         Raises:
             PatternError: The text is refused.
             KeyMismatch: ``WHERE [..]`` contains no declared key of the stream.
-            OperatorRefused: ``suppress`` is refused.
+            OperatorRefused: ``suppress``, ``incident`` or ``resolves`` is refused.
             ForestallError: The stream is not declared.
         """
         from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
         from shards.kinds.patterns.routing import routed  # noqa: PLC0415 - loads the language
-        from shards.kinds.patterns.suppression import read_suppression  # noqa: PLC0415 - loads the language
+        from shards.kinds.patterns.suppression import read_quiet  # noqa: PLC0415 - loads the language
 
         declaration = declared(document["stream"])
         pattern = parse_pattern(document["text"])
         on_stream = routed(pattern, declaration)
-        suppression = read_suppression(document.get("suppress"), on_stream)
+        suppression = read_quiet(document, on_stream)
         is_guarded = document.get("constraints", "on") == "on"
         return Definition(
             kind=self.name,
@@ -133,26 +157,27 @@ class PatternKind(DocumentKind):
     def parts(
         self, definition: Definition, declared: Callable[[str], StreamDeclaration] | None = None
     ) -> Sequence[Definition]:
-        """The operator that decides which alerts are suppressed, if the pattern has ``suppress``."""
+        """The operator that decides about alerts, if the pattern has ``suppress`` or ``incident``."""
         suppression, (source,) = definition.body.get(SUPPRESSION), definition.inputs
-        if suppression is None:
+        if suppression is None or "resolves" in suppression:
             return ()
         into, body = Input(alerts_stream(definition.name)), {"stream": source.stream, SUPPRESSION: suppression}
         name, version = definition.name, definition.version
         return (Definition(kind=SUPPRESSION, name=name, version=version, inputs=(into,), body=body),)
 
     def inner_streams(self, name: str) -> Sequence[str]:
-        """The stream of the alerts that may be suppressed."""
+        """The stream of the alerts of a pattern with ``suppress`` or ``incident``."""
         return (alerts_stream(name),)
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The derived stream of a pattern's INTO clause, or of its alerts if some may be suppressed.
+        """The derived stream of a pattern's INTO clause, or the inner stream to which its alerts go.
 
         Raises:
             PatternError: The text is refused.
         """
         if self.derives and (suppression := definition.body.get(SUPPRESSION)) is not None:
-            return Feed(stream=alerts_stream(definition.name), is_rekeyed=suppression["is_rekeyed"], is_inner=True)
+            fed = fed_stream(definition.name, suppression)
+            return Feed(stream=fed, is_rekeyed=suppression["is_rekeyed"], is_inner=True)
         if not self.derives or _INTO.search(definition.body["text"]) is None:
             return None
         from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
@@ -174,7 +199,7 @@ class PatternKind(DocumentKind):
 
 @dataclass(frozen=True)
 class SuppressionKind(Kind):
-    """The kind of operators that decide which alerts of a pattern are suppressed; each is a part of its pattern."""
+    """The kind of operators that decide about the alerts of a pattern; each is a part of its pattern."""
 
     name: ClassVar[str] = SUPPRESSION
 

@@ -20,7 +20,7 @@ ALERT = ResultKind(
     is_graded=True,
     members=frozenset(
         "type id stream pattern severity version key route start end detected_at bindings returns why decided_by "
-        "deviating would_be_lost".split()
+        "deviating would_be_lost incident".split()
     ),
     in_backtests="listed",
     same_by=("pattern", "key", "bindings"),
@@ -40,6 +40,38 @@ SUPPRESSED = replace(
     metric=ResultMetric(name="suppressed_alerts", meaning="Suppressed alerts.", labels=_BY_PATTERN),
 )
 """An alert that an earlier alert of its group suppresses: the alert with ``suppressed_by``, the id of the other."""
+
+OPENED = ResultKind(
+    name="opened-incident",
+    plural="opened-incidents",
+    title="opened incidents",
+    counted_by=_BY_PATTERN,
+    delivered_as="incident.opened",
+    is_graded=True,
+    members=frozenset(
+        "type id incident stream pattern severity version group state revision opened_at updated_at closed_at "
+        "closed_by acknowledged alerts suppressed_alerts first_alert last_alert key why".split()
+    ),
+    metric=ResultMetric(name="opened_incidents", meaning="Opened incidents.", labels=_BY_PATTERN),
+)
+UPDATED = replace(
+    OPENED,
+    name="updated-incident",
+    plural="updated-incidents",
+    title="updated incidents",
+    delivered_as="incident.updated",
+    metric=None,
+)
+CLOSED = replace(
+    OPENED,
+    name="closed-incident",
+    plural="closed-incidents",
+    title="closed incidents",
+    delivered_as="incident.closed",
+    metric=ResultMetric(name="closed_incidents", meaning="Closed incidents.", labels=_BY_PATTERN),
+)
+INCIDENT_CHANGES = (OPENED, UPDATED, CLOSED)
+"""The changes of incidents, each with the whole incident; the one with the greatest ``revision`` is its state."""
 
 TIMEOUT = ResultKind(
     name="timeout",
@@ -105,7 +137,17 @@ SUSPENSION = ResultKind(
     stops=True,
 )
 
-PATTERN_RESULTS = (ALERT, SUPPRESSED, TIMEOUT, ENDING, ENDING_COUNT, DEVIATION, CORRECTION, SUSPENSION)
+PATTERN_RESULTS = (
+    ALERT,
+    SUPPRESSED,
+    *INCIDENT_CHANGES,
+    TIMEOUT,
+    ENDING,
+    ENDING_COUNT,
+    DEVIATION,
+    CORRECTION,
+    SUSPENSION,
+)
 
 
 def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:

@@ -1,20 +1,38 @@
-"""The part and the inner stream of a pattern that suppresses alerts."""
+"""The part and the inner stream of a pattern with ``suppress`` or ``incident``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 SUPPRESSION = "suppression"
 """The kind of the part, and the member of a pattern's definition."""
 
 
+RESOLUTION = "resolution"
+"""The type of the events of an inner stream that close incidents."""
+ACKNOWLEDGE: Literal["acknowledge"] = "acknowledge"
+"""The type of those by which a person acknowledges an incident."""
+CLOSE: Literal["close"] = "close"
+"""The type of those by which a person closes an incident."""
+
+
 def alerts_stream(pattern: str) -> str:
-    """The inner stream of the alerts of a pattern that has ``suppress``."""
+    """The inner stream of the alerts of a pattern that has ``suppress`` or ``incident``."""
     return f"{pattern}.alerts"
 
 
-def shown_suppression(body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The member ``suppress`` of a pattern's document, from the body of its definition; None: it has none."""
-    found = body.get(SUPPRESSION)
-    return None if found is None else {name: found[name] for name in ("by", "for")}
+def fed_stream(pattern: str, suppression: Mapping[str, Any]) -> str:
+    """The inner stream to which the alerts of a pattern go."""
+    return alerts_stream(suppression.get("resolves") or pattern)
+
+
+def shown_quiet(body: Mapping[str, Any]) -> dict[str, Any]:
+    """``suppress``, ``incident`` and ``resolves`` of a pattern's document, from the body of its definition."""
+    found = body.get(SUPPRESSION) or {}
+    by = {"by": found.get("by")}
+    return {
+        "suppress": {**by, "for": found["for"]} if "for" in found else None,
+        "incident": {**by, **found["incident"]} if "incident" in found else None,
+        "resolves": {"pattern": found["resolves"], **by} if "resolves" in found else None,
+    }

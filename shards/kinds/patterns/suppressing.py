@@ -1,8 +1,8 @@
-"""The operator that decides which alerts of a pattern are suppressed, at the place of their groups."""
+"""The operator that decides which alerts of a pattern are suppressed, and which incident each belongs to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -11,8 +11,10 @@ import orjson
 import pyarrow as pa
 
 from shards.hosts.keyed_host import KeyedHost, Operator, Results
+from shards.kinds.patterns.incidents import Change, Incidents
 from shards.kinds.patterns.result_kinds import ALERT, SUPPRESSED
-from shards.kinds.patterns.suppression import LastAlerts, Suppression
+from shards.kinds.patterns.sources import RESOLUTION, SUPPRESSION
+from shards.kinds.patterns.suppression import INCIDENT, LastAlerts, Suppression
 from shards.operators import NO_OUTPUT, KeyChoice, Output, SavedHost
 from shards.results import ResultKind
 from shards.rows import FoundRows
@@ -22,52 +24,110 @@ _HEAD = b'{"type":"%b"'
 
 
 class SuppressingOperator(Operator):
-    """Lets alerts of a pattern pass, or suppresses them."""
+    """Lets alerts of a pattern pass, or suppresses them, and adds them to the incidents of their groups."""
 
-    waits_for_time = True  # groups are dropped as time passes
+    waits_for_time = True  # groups are dropped, and incidents closed, as time passes
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
         super().__init__(definition, declaration)
-        self._suppression = Suppression.from_json(definition.body["suppression"])
+        self._begin(definition)
+        self._incidents = self._new_incidents()
+
+    def _begin(self, definition: Definition) -> None:
+        self.definition = definition
+        self._suppression = Suppression.from_json(definition.body[SUPPRESSION])
         self._last = LastAlerts(self._suppression.lasts_us)
 
+    def _new_incidents(self) -> Incidents | None:
+        one = self._suppression
+        if one.closes_after_us is None:
+            return None
+        return Incidents(self.definition.body["stream"], self.definition, one.by, one.closes_after_us)
+
+    def continue_as(self, definition: Definition) -> Output | None:
+        """Continue the open incidents in another version with the same groups; otherwise they are closed."""
+        before = self._incidents
+        if before is None:
+            return None
+        groups = self._suppression.by
+        self._begin(definition)
+        after_us = self._suppression.closes_after_us
+        if after_us is not None and self._suppression.by == groups:
+            before.continue_as(definition, after_us)
+            return NO_OUTPUT
+        closed = Results(self._changes(before.close_all("version")))
+        self._incidents = self._new_incidents()
+        return closed
+
     def process(self, batch: EventBatch) -> Output:
-        """Decide about alerts."""
+        """Decide about alerts, and take in what closes or acknowledges incidents."""
         batch = batch.take(np.flatnonzero(~batch.is_ended))
-        ids, bodies = (batch.columns.column(name).to_pylist() for name in ("id", "data"))
-        passing: list[tuple[str, bytes]] = []
-        suppressed: list[tuple[str, bytes]] = []
-        for identity, body, time_us, key_hash in zip(
-            ids, bodies, batch.time_us.tolist(), batch.key_hashes.tolist(), strict=True
+        types = [batch.type_names[code] for code in batch.type_codes.tolist()]
+        ids, bodies, keys = (batch.columns.column(name).to_pylist() for name in ("id", "data", "key"))
+        found: dict[str, list[tuple[str, bytes]]] = {ALERT.name: [], SUPPRESSED.name: []}
+        changes: list[Change] = []
+        for event_type, identity, body, key, time_us, key_hash in zip(
+            types, ids, bodies, keys, batch.time_us.tolist(), batch.key_hashes.tolist(), strict=True
         ):
-            group = self._suppression.group_of(orjson.loads(body))
+            if event_type == ALERT.name:
+                kind, row, changed = self._decided(identity, body, time_us, key_hash)
+                found[kind.name].append((identity, row))
+                changes += changed
+            elif self._incidents is not None and event_type == RESOLUTION:
+                changes += self._incidents.resolve(key, time_us, orjson.loads(body))
+            elif self._incidents is not None:
+                changes += self._incidents.act(key, event_type, orjson.loads(body))
+        rows = [self._rows(kind, found[kind.name]) for kind in (ALERT, SUPPRESSED) if found[kind.name]]
+        return Results([*rows, *self._changes(changes)])
+
+    def _decided(
+        self, identity: str, body: bytes, time_us: int, key_hash: int
+    ) -> tuple[ResultKind, bytes, Sequence[Change]]:
+        """Kind and body of the row of an alert, and what it changes."""
+        alert = orjson.loads(body)
+        group = self._suppression.group_of(alert)
+        suppressor = None
+        if self._suppression.lasts_us:
             suppressor = self._last.suppressor(group, time_us, identity, key_hash)
-            if suppressor is None:
-                passing.append((identity, body))
-            else:
-                suppressed.append((identity, _marked(body, suppressor)))
-        return Results([self._rows(kind, some) for kind, some in ((ALERT, passing), (SUPPRESSED, suppressed)) if some])
+        changes: Sequence[Change] = ()
+        if self._incidents is not None:
+            is_suppressed = suppressor is not None
+            changes = [*self._incidents.add(group, time_us, alert, key_hash, is_suppressed=is_suppressed)]
+            body = _with(body, INCIDENT, self._incidents.id_of(group))
+        return (ALERT, body, changes) if suppressor is None else (SUPPRESSED, _marked(body, suppressor), changes)
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Drop groups whose last alert suppresses none any more."""
+        """Drop groups whose last alert suppresses none any more, and close incidents that had no alert for long."""
         self._last.expire(watermark_us)
-        return NO_OUTPUT
+        return NO_OUTPUT if self._incidents is None else Results(self._changes(self._incidents.pass_time(watermark_us)))
+
+    def finish(self) -> Output:
+        """Close every incident at its time."""
+        return NO_OUTPUT if self._incidents is None else Results(self._changes(self._incidents.pass_time(None)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the groups of all other keys."""
-        self._last.keep(is_kept(np.array(self._last.key_hashes(), np.uint64)).tolist())
+        for one in (self._last, self._incidents):
+            if one is not None:
+                one.keep(is_kept(np.array(one.key_hashes(), np.uint64)).tolist())
 
     def measures(self) -> Mapping[str, int]:
-        """The number of groups."""
-        return {"groups": len(self._last)}
+        """The number of groups, and of open incidents."""
+        incidents = {} if self._incidents is None else {"incidents": len(self._incidents)}
+        return {"groups": len(self._last), **incidents}
 
     def dump(self) -> SavedHost:
-        """The last alerts by group."""
-        return SavedHost(head={}, sections={"last": orjson.dumps(self._last.to_json())})
+        """The last alerts by group, and the open incidents."""
+        sections = {"last": orjson.dumps(self._last.to_json())}
+        if self._incidents is not None:
+            sections["incidents"] = orjson.dumps(self._incidents.to_json())
+        return SavedHost(head={}, sections=sections)
 
     def load(self, saved: SavedHost) -> None:
-        """Restore the last alerts."""
+        """Restore the last alerts, and the open incidents."""
         self._last.load(orjson.loads(saved.sections["last"]))
+        if self._incidents is not None:
+            self._incidents.load(orjson.loads(saved.sections["incidents"]))
 
     def _rows(self, kind: ResultKind, found: list[tuple[str, bytes]]) -> FoundRows:
         stream = self.definition.body["stream"]
@@ -75,6 +135,13 @@ class SuppressingOperator(Operator):
         about = {"stream": stream, "pattern": self.definition.name}
         texts = pa.array(ids, pa.string()), pa.array(bodies, pa.binary())
         return replace(FoundRows.about(kind, *texts, [about], np.zeros(len(ids), np.int32)), stream=stream)
+
+    def _changes(self, changes: Iterable[Change]) -> list[FoundRows]:
+        """The rows of changes of incidents, by kind."""
+        found: dict[ResultKind, list[tuple[str, bytes]]] = {}
+        for kind, identity, body in changes:
+            found.setdefault(kind, []).append((identity, orjson.dumps(body)))
+        return [self._rows(kind, some) for kind, some in found.items()]
 
 
 class SuppressionHost(KeyedHost):
@@ -86,4 +153,9 @@ class SuppressionHost(KeyedHost):
 def _marked(alert: bytes, suppressor: str) -> bytes:
     """A suppressed alert as JSON: an alert with its other type, and the id of the alert that suppresses it."""
     head, own = (_HEAD % one.delivered_as.encode() for one in (ALERT, SUPPRESSED))
-    return own + alert.removeprefix(head)[:-1] + b',"suppressed_by":"%b"}' % suppressor.encode()
+    return _with(own + alert.removeprefix(head), "suppressed_by", suppressor)
+
+
+def _with(alert: bytes, member: str, value: str) -> bytes:
+    """An alert as JSON with a further member."""
+    return alert[:-1] + b',"%b":"%b"}' % (member.encode(), value.encode())

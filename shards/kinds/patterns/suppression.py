@@ -1,7 +1,7 @@
-"""Suppression of alerts: what a pattern says about it, the groups of its alerts, and which alerts of a group pass.
+"""Quiet alerts: what a pattern says about them, the groups of its alerts, and which alerts of a group pass.
 
-The alerts of such a pattern go to an inner stream, where an operator of the kind ``suppression`` decides about them
-(ADR 72).
+The alerts of a pattern with ``suppress`` or ``incident`` go to an inner stream, where an operator of the kind
+``suppression`` decides about them (ADR 72, ADR 75). Those of a pattern with ``resolves`` go there, too.
 """
 
 from __future__ import annotations
@@ -17,31 +17,48 @@ from shards.errors import OperatorRefused
 from shards.kinds.patterns.routing import RoutedPattern
 from streams import NEVER_US, duration_of
 
-_MEMBERS = ("by", "for")
-_FIELD = "suppress"
+INCIDENT = "incident"
+RESOLVES = "resolves"
+_SUPPRESS = "suppress"
+QUIET_MEMBERS = (_SUPPRESS, INCIDENT, RESOLVES)
+"""The members of a pattern's document that say what happens to its alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppression:
-    """Which alerts of a pattern are suppressed.
+    """What happens to the alerts of a pattern.
 
     Attributes:
         by: Names of columns of RETURN, or names of the key, whose values form the group of an alert; empty: there is
             one group.
-        lasts_us: Alerts that are less than this after the last alert of their group that passed are suppressed.
+        lasts_us: Alerts that are less than this after the last alert of their group that passed are suppressed; 0:
+            none is.
         is_rekeyed: Whether the alerts of a group may have different keys.
+        closes_after_us: For how long a group has no alerts when its incident closes; None: there are no incidents.
+        resolves: The pattern whose incidents the alerts close; empty: they close none.
     """
 
     by: tuple[str, ...]
     lasts_us: int
     is_rekeyed: bool
+    closes_after_us: int | None = None
+    resolves: str = ""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what ``read_suppression`` returns."""
-        lasts_us = duration_of(value["for"])
-        assert lasts_us, "checked when it was registered"
-        return cls(by=tuple(value["by"]), lasts_us=lasts_us, is_rekeyed=value["is_rekeyed"])
+        """Read what ``read_quiet`` returns."""
+        return cls(
+            by=tuple(value["by"]),
+            lasts_us=duration_of(value["for"]) or 0 if "for" in value else 0,
+            is_rekeyed=value["is_rekeyed"],
+            closes_after_us=duration_of(value[INCIDENT]["close_after"]) if INCIDENT in value else None,
+            resolves=value.get(RESOLVES, ""),
+        )
+
+    @property
+    def stays(self) -> bool:
+        """Whether the alerts are reported as usual, and only a copy goes to the place of their group."""
+        return bool(self.resolves)
 
     def group_of(self, alert: Mapping[str, Any]) -> str:
         """The group of an alert as JSON text: the values of ``by``, after the key unless alerts are re-keyed."""
@@ -97,40 +114,93 @@ class LastAlerts:
         self._last = {group: (end_us, identity, key_hash) for group, (end_us, identity, key_hash) in found}
 
 
+def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, Any] | None:
+    """What ``suppress``, ``incident`` and ``resolves`` of a pattern's document say, as one JSON object; None: nothing.
+
+    The alerts of incidents are always re-keyed by their group, so that alerts of other patterns find them.
+
+    Raises:
+        OperatorRefused: A member has another form, names what alerts do not have, or contradicts another one.
+    """
+    suppression = read_suppression(document.get(_SUPPRESS), routed)
+    incident = _members(INCIDENT, document.get(INCIDENT), "close_after", "{by: [customer], close_after: 2 h}")
+    resolves = _members(RESOLVES, document.get(RESOLVES), "pattern", "{pattern: declined, by: [customer]}")
+    if resolves is not None:
+        if suppression is not None or incident is not None:
+            raise _refused("a pattern that resolves incidents has neither suppress nor incident", RESOLVES)
+        if not isinstance(resolves["pattern"], str) or not resolves["pattern"]:
+            raise _refused("pattern is the name of the pattern whose incidents are closed", RESOLVES)
+        by, _ = _groups(RESOLVES, resolves, routed)
+        return {"by": by, "is_rekeyed": True, RESOLVES: resolves["pattern"]}
+    if incident is None:
+        return suppression
+    _require_duration(INCIDENT, "close_after", incident)
+    by, _ = _groups(INCIDENT, incident if "by" in incident else suppression or {}, routed)
+    if suppression is not None and suppression["by"] != by:
+        raise _refused("by differs from that of suppress; leave it out, since both have the same groups", INCIDENT)
+    found = {"by": by, "is_rekeyed": True, INCIDENT: {"close_after": incident["close_after"]}}
+    return found if suppression is None else {**found, "for": suppression["for"]}
+
+
 def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | None:
     """The member ``suppress`` of a pattern, as plain JSON that says whether alerts are re-keyed; None: it has none.
 
     Raises:
         OperatorRefused: It has another form, names what alerts do not have, or the pattern raises no alerts.
     """
+    suppress = _members(_SUPPRESS, value, "for", "{by: [customer], for: 1 h}")
+    if suppress is None:
+        return None
+    by, has_key = _groups(_SUPPRESS, suppress, routed)
+    _require_duration(_SUPPRESS, "for", suppress)
+    return {"by": by, "for": suppress["for"], "is_rekeyed": not has_key}
+
+
+def suppressed_only(suppression: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """What remains without incidents, which backtests and dry runs do not open; None: no alert is suppressed."""
+    if suppression is None or "for" not in suppression:
+        return None
+    return {name: value for name, value in suppression.items() if name != INCIDENT}
+
+
+def _members(field: str, value: object, needed: str, example: str) -> Mapping[str, Any] | None:
+    """A member of the form ``{by, NEEDED}``; None: the pattern does not have it."""
     if value is None:
         return None
-    if (
-        not isinstance(value, Mapping)
-        or "for" not in value
-        or (strangers := sorted(map(str, set(value) - {*_MEMBERS})))
-    ):
-        what = f"has {', '.join(strangers)}" if isinstance(value, Mapping) and "for" in value else "has no for"
-        raise _refused(f"it {what}; write {{by: [customer], for: 1 h}}")
+    if not isinstance(value, Mapping) or needed not in value:
+        raise _refused(f"it has no {needed}; write {example}", field)
+    if strangers := sorted(map(str, set(value) - {"by", needed})):
+        raise _refused(f"it has {', '.join(strangers)}; write {example}", field)
+    return value
+
+
+def _groups(field: str, value: Mapping[str, Any], routed: RoutedPattern) -> tuple[list[str], bool]:
+    """The names that form the groups of alerts, and whether the key is among them."""
     if routed.pattern.into is not None:
         raise _refused(
-            "matches of a pattern with INTO become events, not alerts; suppress alerts of a pattern on "
-            f"{routed.pattern.into.stream!r}"
+            f"matches of a pattern with INTO become events, not alerts; {field} belongs to a pattern on "
+            f"{routed.pattern.into.stream!r}",
+            field,
         )
     by = value.get("by", ())
     if not isinstance(by, list | tuple) or not all(isinstance(name, str) for name in by):
-        raise _refused("by is a list of names")
-    if not duration_of(value["for"]):
-        raise _refused(f"for: {value['for']!r} is not a duration of 1 us or more such as '1 h' or '90 s'")
+        raise _refused("by is a list of names", field)
     columns = {one.name: one.expression for one in routed.pattern.returns}
     if unknown := [name for name in by if name not in columns and name not in _key_names(routed)]:
         known = ", ".join(dict.fromkeys((*columns, *_key_names(routed))))
         raise _refused(
             f"by: {', '.join(unknown)} is neither a column of RETURN nor the key of the transactions; there "
-            f"are {known}. Add RETURN … AS {unknown[0]} to the pattern"
+            f"are {known}. Add RETURN … AS {unknown[0]} to the pattern",
+            field,
         )
-    has_key = any(name not in columns or _is_key(columns[name], routed) for name in by)
-    return {"by": list(by), "for": value["for"], "is_rekeyed": not has_key}
+    if field != _SUPPRESS and len(set(by)) < len(by):
+        raise _refused("by names a column twice", field)
+    return list(by), any(name not in columns or _is_key(columns[name], routed) for name in by)
+
+
+def _require_duration(field: str, member: str, value: Mapping[str, Any]) -> None:
+    if not duration_of(value[member]):
+        raise _refused(f"{member}: {value[member]!r} is not a duration of 1 us or more such as '1 h' or '90 s'", field)
 
 
 def _key_names(routed: RoutedPattern) -> list[str]:
@@ -149,5 +219,5 @@ def _is_key(column: Expression, routed: RoutedPattern) -> bool:
     return isinstance(column, Attribute) and key == ".".join(("data", *column.path))
 
 
-def _refused(message: str) -> OperatorRefused:
-    return OperatorRefused(f"suppress: {message}", field=_FIELD)
+def _refused(message: str, field: str) -> OperatorRefused:
+    return OperatorRefused(f"{field}: {message}", field=field)

@@ -32,6 +32,8 @@ def test_a_pattern_is_registered_and_shown(orders):
         "route": None,
         "into": None,
         "suppress": None,
+        "incident": None,
+        "resolves": None,
         "registered_at": "2026-01-01T00:00:00Z",
         "definition": DEFINITION,
         "warnings": [],

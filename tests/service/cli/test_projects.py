@@ -525,3 +525,25 @@ def test_a_plan_says_what_changed_patterns_add_and_lose(call, server_url, stores
             (0, 0, 1)
         ]
     assert call("apply", str(chain), "--against", "x")[0] == 2
+
+
+def test_quiet_alerts_are_the_same_when_they_come_back(service, tmp_path):
+    rules = """
+{kind: stream, name: payments, key: data.card}
+---
+{kind: pattern, name: accepted, stream: payments, resolves: {pattern: declined, by: [who]},
+ text: PATTERN accepted EVENT A a RETURN a.customer AS who}
+---
+{kind: pattern, name: declined, stream: payments, suppress: {by: [who], for: 1 h}, incident: {close_after: 2 h},
+ text: PATTERN declined EVENT D d RETURN d.customer AS who}
+---
+{kind: pattern, name: all, stream: payments, suppress: {for: 1 h}, text: PATTERN all EVENT D d}
+"""
+    folder = written(tmp_path / "project", {"rules.yaml": rules})
+    titles = {title for _, title in applied(service, folder)}
+    assert titles == {"stream payments", "pattern accepted", "pattern all", "pattern declined"}
+    assert applied(service, folder) == []
+    export_project(service, tmp_path / "exported")
+    text = "".join(path.read_text() for path in (tmp_path / "exported").rglob("*.yaml"))
+    assert "close_after: 2 h" in text
+    assert applied(service, tmp_path / "exported") == []

@@ -122,6 +122,30 @@ def test_the_life_of_a_pattern(ask, told, tmp_path):
     assert told("patterns", "list") == []
 
 
+def test_incidents_are_listed_acknowledged_and_closed(ask, told, stores):
+    told("streams", "add", "orders")
+    text = "PATTERN lost EVENT A a RETURN a.customer AS customer"
+    options = ("--suppress", "1 h by customer", "--incident", "2 h")
+    assert ask("patterns", "add", text, "--stream", "orders", *options)[0] == 0
+    other = "PATTERN found EVENT B b RETURN b.customer AS customer"
+    assert ask("patterns", "add", other, "--stream", "orders", "--resolves", "lost by customer")[0] == 0
+    assert told("patterns", "show", "lost")[0]["incident"] == {"by": ["customer"], "close_after": "2 h"}
+    assert told("patterns", "show", "found")[0]["resolves"] == {"pattern": "lost", "by": ["customer"]}
+    moment = "2026-01-01T00:00:00Z"
+    times = {"opened_at": moment, "updated_at": moment, "closed_at": None}
+    about = {"stream": "orders", "pattern": "lost", "version": 1, "key": "k", "why": "", "state": "open", "revision": 1}
+    counts = {"alerts": 3, "suppressed_alerts": 2, "first_alert": "a", "last_alert": "a"}
+    marks = {"closed_by": None, "acknowledged": None, "severity": "high", "group": {"customer": "ann"}}
+    stores.incidents.note([orjson.dumps({"id": "i-1", "incident": "i", **about, **times, **counts, **marks})])
+    line = ask("incidents", "list", "--state", "open", "--pattern", "lost")[1].splitlines()[1]
+    assert line.split()[:6] == ["i", "lost", "customer:", "ann", "open", "high"]
+    assert told("incidents", "list", "--state", "closed") == []
+    assert told("incidents", "show", "i")[0]["alerts"] == 3
+    assert ask("incidents", "acknowledge", "i", "--by", "eve")[1].startswith("requested: acknowledge the incident of")
+    assert ask("incidents", "close", "i")[0] == 0
+    assert "there is no incident 'j'" in ask("incidents", "close", "j")[2]
+
+
 def test_what_is_no_pattern_is_told(ask, tmp_path):
     assert "is neither a file nor a pattern" in ask("patterns", "add", "absent.pattern", "--stream", "orders")[2]
     (tmp_path / "two.pattern").write_text("PATTERN one EVENT A PATTERN two EVENT B")

@@ -1,0 +1,56 @@
+"""Incidents: list, look up, acknowledge, close."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, status
+
+from api.requests.filters import OlderThan, PatternFilter, StreamFilter
+from api.requests.idempotency import IdempotentRoute
+from api.schemas.incidents import IncidentList, IncidentModel, IncidentRequest, IncidentState
+from api.services import Served
+
+router = APIRouter(prefix="/incidents", tags=["incidents"], route_class=IdempotentRoute)
+
+_ANONYMOUS = IncidentRequest()
+
+
+@router.get("", summary="List incidents")
+def list_incidents(
+    services: Served,
+    stream: StreamFilter,
+    pattern: PatternFilter,
+    state: Annotated[IncidentState | None, Query(description="Only incidents in this state.")] = None,
+    after: OlderThan = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> IncidentList:
+    """The incidents of patterns with ``incident``, the newest first. Open ones are always kept."""
+    chosen = {"stream": stream, "pattern": pattern, "state": state}
+    return IncidentList.from_domain(services.stores.incidents.page(limit, after=after, **chosen))
+
+
+@router.get("/{incident_id}", summary="Look up an incident")
+def get_incident(incident_id: str, services: Served) -> IncidentModel:
+    """One incident as its last change left it."""
+    return IncidentModel.from_domain(services.stores.incidents.get(incident_id))
+
+
+@router.post("/{incident_id}/acknowledge", summary="Acknowledge an incident", status_code=status.HTTP_202_ACCEPTED)
+def acknowledge_incident(incident_id: str, services: Served, request: IncidentRequest = _ANONYMOUS) -> IncidentModel:
+    """Request that an incident counts as seen; the answer is the incident before it.
+
+    The request takes effect at its place in the log, and is then delivered as ``incident.updated``. Who comes first
+    stays.
+    """
+    return IncidentModel.from_domain(services.incidents.act(incident_id, "acknowledge", request.by))
+
+
+@router.post("/{incident_id}/close", summary="Close an incident", status_code=status.HTTP_202_ACCEPTED)
+def close_incident(incident_id: str, services: Served, request: IncidentRequest = _ANONYMOUS) -> IncidentModel:
+    """Request that an incident is closed; the answer is the incident before it.
+
+    The request takes effect at its place in the log, and is then delivered as ``incident.closed``. The next alert of
+    the group opens another incident.
+    """
+    return IncidentModel.from_domain(services.incidents.act(incident_id, "close", request.by))

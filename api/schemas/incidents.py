@@ -1,0 +1,82 @@
+"""Incidents on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self, TypeAlias
+
+from pydantic import Field
+
+from api.schemas.alerts import By
+from api.wire import Older, Time, WireModel
+from service import IncidentPage, Severity
+
+IncidentState: TypeAlias = Literal["open", "acknowledged", "closed"]
+
+
+class IncidentRequest(WireModel):
+    """A person who acknowledges or closes an incident."""
+
+    by: By | None = Field(None, description="Name of the person; stored unchanged.")
+
+
+class ActedModel(WireModel):
+    """Who acknowledged an incident, and when."""
+
+    by: str | None
+    at: Time = Field(description="When the request came.")
+
+
+class ClosedByModel(WireModel):
+    """What closed an incident."""
+
+    how: Literal["time", "pattern", "person", "version", "deletion"] = Field(
+        description="'time': no alert for 'close_after'; 'pattern': an alert of a pattern that resolves it; 'version': "
+        "another version of the pattern has other groups; 'deletion': the pattern was deleted."
+    )
+    by: str | None = Field(None, description="The person.")
+    at: Time | None = Field(None, description="When the request came.")
+    pattern: str | None = Field(None, description="The pattern that resolves it.")
+    alert: str | None = Field(None, description="Id of its alert.")
+
+
+class IncidentModel(WireModel):
+    """The alerts of a group of a pattern, from the first one until the incident is closed."""
+
+    id: str = Field(description="The same in all messages about it: their 'incident'.")
+    stream: str
+    pattern: str
+    version: int
+    severity: Severity = Field(description="Severity of its pattern at the last change.")
+    group: dict[str, bool | int | float | str | None] = Field(description="The values that its alerts share.")
+    state: IncidentState
+    revision: int = Field(description="Counts its changes.")
+    opened_at: Time = Field(description="Event time of its first alert.")
+    updated_at: Time = Field(description="Event time of its last change.")
+    closed_at: Time | None = Field(description="Event time at which it was closed.")
+    closed_by: ClosedByModel | None
+    acknowledged: ActedModel | None
+    alerts: int = Field(description="Alerts so far, with suppressed ones.")
+    suppressed_alerts: int
+    first_alert: str = Field(description="Id of its first alert.")
+    last_alert: str = Field(description="Id of its last alert that was not suppressed.")
+    key: str = Field(description="The transaction of the last alert.")
+    why: str = Field(description="Why the last alert was raised.")
+
+    @classmethod
+    def from_domain(cls, incident: Mapping[str, Any]) -> Self:
+        """The wire form of a stored incident."""
+        members = {name: value for name, value in incident.items() if name not in ("type", "incident")}
+        return cls.model_validate({**members, "id": incident["incident"]})
+
+
+class IncidentList(WireModel):
+    """A page of incidents, the newest first."""
+
+    items: list[IncidentModel]
+    next: Older
+
+    @classmethod
+    def from_domain(cls, page: IncidentPage) -> Self:
+        """The wire form of a page."""
+        return cls(items=[IncidentModel.from_domain(one) for one in page.items], next=page.next)

@@ -1,0 +1,27 @@
+--! keys: incidents, order, number
+--! args: kept, rest*
+-- Stores changes of incidents. ``rest``: of each change the incident, its revision and its record; one that is not newer
+-- than the stored one has no effect. Beyond ``kept`` incidents, the oldest that are closed are removed.
+local most_examined = 1000
+local function stored(id)
+  local record = redis.call('HGET', incidents, id)
+  return record and cjson.decode(record).incident
+end
+for at = 1, #rest, 3 do
+  local id, revision, record = rest[at], tonumber(rest[at + 1]), rest[at + 2]
+  local known = stored(id)
+  if not known then redis.call('ZADD', order, redis.call('INCR', number), id) end
+  if not known or known.revision < revision then redis.call('HSET', incidents, id, record) end
+end
+local beyond = redis.call('ZCARD', order) - tonumber(kept)
+if beyond > 0 then
+  for _, id in ipairs(redis.call('ZRANGE', order, 0, most_examined - 1)) do
+    local one = stored(id)
+    if beyond > 0 and (not one or one.state == 'closed') then
+      redis.call('ZREM', order, id)
+      redis.call('HDEL', incidents, id)
+      beyond = beyond - 1
+    end
+  end
+end
+return 1

@@ -1,0 +1,200 @@
+"""The incidents of one pattern at a place: alerts of a group open one and join it; time, people or alerts close it.
+
+An incident is closed when event time has passed ``close_after`` since its last alert, when an alert of a pattern with
+``resolves`` is found, or when a person closes it. So there is at most one open incident per group, and the state is
+bounded by ``close_after`` (ADR 75).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import orjson
+
+from shards.kinds.patterns.result_kinds import CLOSED, OPENED, UPDATED
+from shards.kinds.patterns.sources import CLOSE
+from shards.results import ResultKind
+from shards.rows import row_id
+from streams import LATEST_US, NEVER_US, Definition, format_time
+
+Change: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
+"""Kind, id and JSON object of a change of an incident."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Incident:
+    """An open incident.
+
+    Attributes:
+        id: The same in all its changes.
+        key_hash: The hashed key of its alerts at their place.
+        opened_us: The time of its first alert.
+        last_us: The time of its last alert.
+        revision: The number of its changes.
+        alerts: The number of its alerts.
+        suppressed: The number of those that were suppressed.
+        first_alert: The id of the first alert.
+        last_alert: The id, ``key`` and ``why`` of the last alert that was not suppressed.
+        acknowledged: By whom and when it was acknowledged; None: it was not.
+    """
+
+    id: str
+    key_hash: int
+    opened_us: int
+    last_us: int
+    revision: int = 0
+    alerts: int = 0
+    suppressed: int = 0
+    first_alert: str
+    last_alert: Mapping[str, Any]
+    acknowledged: Mapping[str, Any] | None = None
+
+
+class Incidents:
+    """The open incidents of a pattern, by group; a change is made once, and depends on the events of the place only.
+
+    ``by``: the names of the values that a group, a JSON list, consists of.
+    """
+
+    def __init__(self, stream: str, definition: Definition, by: Sequence[str], closes_after_us: int) -> None:
+        self._about = {"stream": stream, "pattern": definition.name, "version": definition.version}
+        self._by = by
+        self._closes_after_us = closes_after_us
+        self._open: dict[str, Incident] = {}  # the one with the oldest last alert first
+        self._now_us = NEVER_US
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def continue_as(self, definition: Definition, closes_after_us: int) -> None:
+        """Continue as another version of the pattern with the same groups."""
+        self._about["version"], self._closes_after_us = definition.version, closes_after_us
+
+    def id_of(self, group: str) -> str:
+        """The id of the open incident of a group."""
+        return self._open[group].id
+
+    def add(
+        self, group: str, time_us: int, alert: Mapping[str, Any], key_hash: int, *, is_suppressed: bool
+    ) -> Iterator[Change]:
+        """Add an alert to the incident of its group; a suppressed one is only counted."""
+        at_us = max(time_us, self._now_us)
+        yield from self._overdue(group, at_us)
+        last = {name: alert[name] for name in ("id", "key", "why")}
+        one = self._open.pop(group, None)  # so that the one with the oldest last alert is the first
+        is_new = one is None
+        if one is None:
+            about = self._about["stream"], self._about["pattern"], group, alert["id"]
+            one = Incident(
+                id=row_id(OPENED, *about),
+                key_hash=key_hash,
+                opened_us=at_us,
+                last_us=at_us,
+                first_alert=alert["id"],
+                last_alert=last,
+            )
+        self._open[group] = one
+        one.last_us = at_us
+        one.alerts += 1
+        one.suppressed += is_suppressed
+        if is_new or not is_suppressed:
+            one.last_alert = last
+            yield self._change(OPENED if is_new else UPDATED, group, one, at_us)
+
+    def resolve(self, group: str, time_us: int, alert: Mapping[str, Any]) -> Iterator[Change]:
+        """Close the incident of a group, if one is open, by an alert of another pattern."""
+        at_us = max(time_us, self._now_us)
+        yield from self._overdue(group, at_us)
+        yield from self._close(group, at_us, {"how": "pattern", "pattern": alert["pattern"], "alert": alert["id"]})
+
+    def act(self, group: str, action: str, request: Mapping[str, Any]) -> Iterator[Change]:
+        """Acknowledge or close the incident that a person names; one that is closed or acknowledged stays so."""
+        one = self._open.get(group)
+        if one is None or one.id != request["incident"]:
+            return
+        at_us, by = max(one.last_us, self._now_us), {"by": request["by"], "at": request["at"]}
+        if action == CLOSE:
+            yield from self._close(group, at_us, {"how": request.get("how", "person"), **by})
+        elif one.acknowledged is None:
+            one.acknowledged = by
+            yield self._change(UPDATED, group, one, at_us)
+
+    def pass_time(self, now_us: int | None) -> Iterator[Change]:
+        """Close the incidents that had no alert for long enough; None: all time passes."""
+        if now_us is not None:
+            self._now_us = max(self._now_us, now_us)
+        while self._open:
+            ends_us = self._ends_us(self._open[first := next(iter(self._open))])
+            if now_us is not None and ends_us > self._now_us:
+                return
+            yield from self._close(first, ends_us, {"how": "time"})
+
+    def close_all(self, how: str) -> Iterator[Change]:
+        """Close every incident."""
+        for group, one in list(self._open.items()):
+            yield from self._close(group, max(one.last_us, self._now_us), {"how": how})
+
+    def key_hashes(self) -> list[int]:
+        """The hashed key of each group."""
+        return [one.key_hash for one in self._open.values()]
+
+    def keep(self, stays: list[bool]) -> None:
+        """Drop groups; ``stays`` is in the order of ``key_hashes``."""
+        self._open = {group: one for (group, one), stay in zip(self._open.items(), stays, strict=True) if stay}
+
+    def to_json(self) -> list[Any]:
+        """As plain JSON."""
+        return [self._now_us, [[group, asdict(one)] for group, one in self._open.items()]]
+
+    def load(self, value: list[Any]) -> None:
+        """Read the JSON form of ``to_json``."""
+        self._now_us, found = value
+        self._open = {group: Incident(**one) for group, one in found}
+
+    def _ends_us(self, one: Incident) -> int:
+        return one.last_us + self._closes_after_us
+
+    def _overdue(self, group: str, now_us: int) -> Iterator[Change]:
+        """Close the incident of a group if it is over at a time."""
+        one = self._open.get(group)
+        if one is not None and self._ends_us(one) <= now_us:
+            yield from self._close(group, self._ends_us(one), {"how": "time"})
+
+    def _close(self, group: str, at_us: int, closed_by: Mapping[str, Any]) -> Iterator[Change]:
+        one = self._open.pop(group, None)
+        if one is not None:
+            yield self._change(CLOSED, group, one, at_us, closed_by)
+
+    def _change(
+        self, kind: ResultKind, group: str, one: Incident, at_us: int, closed_by: Mapping[str, Any] | None = None
+    ) -> Change:
+        one.revision += 1
+        identity = row_id(kind, one.id, one.revision)
+        at = format_time(min(at_us, LATEST_US))
+        state = "acknowledged" if one.acknowledged else "open"
+        return (
+            kind,
+            identity,
+            {
+                "type": kind.delivered_as,
+                "id": identity,
+                "incident": one.id,
+                **self._about,
+                "group": dict(zip(self._by, orjson.loads(group), strict=True)),
+                "state": state if closed_by is None else "closed",
+                "revision": one.revision,
+                "opened_at": format_time(one.opened_us),
+                "updated_at": at,
+                "closed_at": None if closed_by is None else at,
+                "closed_by": closed_by,
+                "acknowledged": one.acknowledged,
+                "alerts": one.alerts,
+                "suppressed_alerts": one.suppressed,
+                "first_alert": one.first_alert,
+                "last_alert": one.last_alert["id"],
+                "key": one.last_alert["key"],
+                "why": one.last_alert["why"],
+            },
+        )

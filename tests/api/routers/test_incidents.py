@@ -1,0 +1,161 @@
+"""Incidents over HTTP: what changes of incidents leave, and what people request."""
+
+import orjson
+import pytest
+
+from service.delivery.sink import AlertSink
+from streams import EventBatch, SystemClock, parse_time
+from tests.builders.service import sink_row
+
+TEXT = "PATTERN p EVENT SEQ(A a, B b) RETURN a.customer AS customer"
+OPENS = {"stream": "orders", "text": TEXT, "severity": "high", "incident": {"by": ["customer"], "close_after": "2 h"}}
+CLOSES = {
+    "stream": "orders",
+    "text": "PATTERN r EVENT C c RETURN c.customer AS who",
+    "resolves": {"pattern": "p", "by": ["who"]},
+}
+CHANGE = {
+    "type": "incident.opened",
+    "incident": "i1",
+    "stream": "orders",
+    "pattern": "p",
+    "version": 1,
+    "group": {"customer": "ann"},
+    "state": "open",
+    "revision": 1,
+    "opened_at": "2026-01-01T00:00:00Z",
+    "updated_at": "2026-01-01T00:00:00Z",
+    "closed_at": None,
+    "closed_by": None,
+    "acknowledged": None,
+    "alerts": 1,
+    "suppressed_alerts": 0,
+    "first_alert": "a1",
+    "last_alert": "a1",
+    "key": "k",
+    "why": "e1 is A a",
+}
+
+
+def write(stores, kind="opened", epoch=1, **changes):
+    body = {**CHANGE, "type": f"incident.{kind}", **changes}
+    identity = f"{body['incident']}-{body['revision']}"
+    row = sink_row(kind=f"{kind}-incident", stream="orders", id=identity, body=orjson.dumps({**body, "id": identity}))
+    AlertSink(stores, SystemClock())([row], epoch)
+
+
+def requests(stores):
+    """The requests of people in the log, with their keys."""
+    entries = [one for shard in range(stores.log.shards()) for one in stores.log.read_range(shard)]
+    return [
+        event
+        for one in entries
+        if one.kind == "events" and one.stream == "p.alerts"
+        for event in EventBatch.from_bytes(one.body).to_events()
+    ]
+
+
+@pytest.fixture
+def opened(orders, stores):
+    """A client of a service with a pattern and an open incident."""
+    assert orders.post("/v1/patterns", json=OPENS).status_code == 201
+    write(stores)
+    return orders
+
+
+def test_patterns_show_how_their_alerts_become_incidents(orders):
+    answer = orders.post("/v1/patterns", json=OPENS)
+    assert (answer.json()["incident"], answer.json()["suppress"], answer.json()["into"]) == (
+        OPENS["incident"],
+        None,
+        None,
+    )
+    closes = orders.post("/v1/patterns", json=CLOSES).json()
+    assert (closes["resolves"], closes["incident"], closes["into"]) == (CLOSES["resolves"], None, None)
+    both = {**OPENS, "suppress": {"by": ["customer"], "for": "1 h"}, "incident": {"close_after": "2 h"}}
+    second = orders.post("/v1/patterns", json=both).json()
+    assert (second["version"], second["suppress"], second["incident"]) == (2, both["suppress"], OPENS["incident"])
+    versions = orders.get("/v1/patterns/p/versions").json()["items"]
+    assert [one["incident"] for one in versions] == [OPENS["incident"], OPENS["incident"]]
+
+
+def test_a_pattern_that_resolves_may_come_first_and_go_last(orders):
+    (warning,) = orders.post("/v1/patterns", json=CLOSES).json()["warnings"]
+    assert "no pattern 'p' with 'incident' is registered" in warning
+    assert orders.post("/v1/patterns", json=OPENS).status_code == 201
+    assert orders.post("/v1/patterns", json=CLOSES).json()["warnings"] == []
+    (warning,) = orders.post("/v1/patterns", json={**CLOSES, "resolves": {"pattern": "p"}}).json()["warnings"]
+    assert "are by customer, so none here closes none" in warning
+    assert orders.delete("/v1/patterns/p").status_code == 204
+    assert orders.get("/v1/streams/p.alerts").status_code == 200
+    assert orders.delete("/v1/patterns/r").status_code == 204
+    assert orders.get("/v1/streams/p.alerts").status_code == 404
+
+
+def test_the_newest_change_is_listed(opened, stores):
+    write(stores, "closed", 2, revision=3, state="closed", closed_at="2026-01-01T02:00:00Z", closed_by={"how": "time"})
+    write(stores, "updated", 3, revision=2, alerts=2)
+    write(stores, "opened", 4, incident="i2", group={"customer": "bob"})
+    found = opened.get("/v1/incidents").json()
+    assert [(one["id"], one["state"], one["severity"]) for one in found["items"]] == [
+        ("i2", "open", "high"),
+        ("i1", "closed", "high"),
+    ]
+    assert opened.get("/v1/incidents/i1").json()["closed_by"] == {
+        "how": "time",
+        "by": None,
+        "at": None,
+        "pattern": None,
+        "alert": None,
+    }
+    for query, ids in (("state=open", ["i2"]), ("pattern=p&limit=1", ["i2"]), ("stream=orders", ["i2", "i1"])):
+        assert [one["id"] for one in opened.get(f"/v1/incidents?{query}").json()["items"]] == ids
+    first = opened.get("/v1/incidents?limit=1").json()
+    assert [one["id"] for one in opened.get(f"/v1/incidents?after={first['next']}").json()["items"]] == ["i1"]
+    assert 'forestall_opened_incidents_total{pattern="p",stream="orders"} 2.0' in opened.get("/metrics").text
+
+
+def test_what_people_request_is_in_the_log(opened, stores, check_problem):
+    answer = opened.post("/v1/incidents/i1/acknowledge", json={"by": "eve"})
+    assert (answer.status_code, answer.json()["state"]) == (202, "open")
+    assert opened.post("/v1/incidents/i1/close").status_code == 202
+    seen, closed = requests(stores)
+    assert (seen.type, seen.key, seen.time_us) == ("acknowledge", '["ann"]', parse_time(CHANGE["updated_at"]))
+    assert (seen.data["incident"], seen.data["by"], closed.type, closed.data["by"]) == ("i1", "eve", "close", None)
+    write(stores, "updated", 2, revision=2, state="acknowledged", acknowledged={"by": "eve", "at": seen.data["at"]})
+    assert opened.post("/v1/incidents/i1/acknowledge").json()["acknowledged"]["by"] == "eve"
+    write(stores, "closed", 3, revision=3, state="closed", closed_at="2026-01-01T02:00:00Z", closed_by={"how": "time"})
+    check_problem(opened.post("/v1/incidents/i1/close"), 409, "incident-closed")
+    check_problem(opened.post("/v1/incidents/i9/close"), 404, "unknown-incident")
+    assert len(requests(stores)) == 2
+
+
+def test_the_incidents_of_a_deleted_pattern_are_closed(opened, stores):
+    assert opened.delete("/v1/patterns/p").status_code == 204
+    assert [(one.type, one.data["how"]) for one in requests(stores)] == [("close", "deletion")]
+    assert opened.post("/v1/incidents/i1/close").json()["state"] == "closed"  # as no shard decides about it any more
+    assert opened.get("/v1/incidents/i1").json()["closed_by"]["how"] == "deletion"
+
+
+def test_webhooks_get_changes_under_one_key(opened, stores):
+    kinds = ["incident.opened", "incident.closed"]
+    template = {"dedup_key": "{{incident}}", "summary": "{{pattern}} {{group.customer}}: {{state}}"}
+    answer = opened.post("/v1/webhooks", json={"url": "http://127.0.0.1:1/", "kinds": kinds, "template": template})
+    assert answer.status_code == 201, answer.text
+    write(stores, "opened", 2, incident="i2")
+    write(stores, "updated", 3, incident="i2", revision=2)
+    write(stores, "closed", 4, incident="i2", revision=3, state="closed", closed_by={"how": "time"})
+    found = stores.deliveries.claim(SystemClock().now_us() + 1, 2**50, 9, lambda _: None)
+    assert [(one.kind, one.alert, orjson.loads(one.body)["incident"]) for one in found] == [
+        ("incident.opened", "i2-1", "i2"),
+        ("incident.closed", "i2-3", "i2"),
+    ]
+
+
+def test_a_key_of_other_streams_sees_none(opened, holder, check_problem):
+    opened.post("/v1/streams", json={"name": "payments"})
+    stranger = holder("read", "patterns", streams=["payments"])
+    check_problem(stranger.get("/v1/incidents/i1"), 404, "unknown-incident")
+    check_problem(stranger.post("/v1/incidents/i1/close"), 404, "unknown-incident")
+    check_problem(stranger.get("/v1/incidents"), 403, "forbidden")
+    assert stranger.get("/v1/incidents?stream=payments").json()["items"] == []
