@@ -21,7 +21,7 @@ from service.settings import Settings
 from streams import Ask, Clock
 
 Readings: TypeAlias = MutableMapping[Any, Any]
-"""What was read for the questions that are sent together, so that it is read once."""
+"""Readings that the questions of one sending share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class ShardQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Unsent:
-    """A question that waits to be sent, and then the number of shards that answer it."""
+    """A question before its sending, and the number of shards that answer it."""
 
     id: str
     read: Callable[[Readings], ShardQuestion]
