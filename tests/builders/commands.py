@@ -92,6 +92,7 @@ def main() -> None:
     for name in (*sys.argv[2:], "service.cli.starting", "rich.console", "rich.markup"):
         import_module(name)
     import_module("service.cli.app").build_app()
+    _warm_up()
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(sys.argv[1])
@@ -109,6 +110,18 @@ def main() -> None:
                     pass
 
 
+def _warm_up() -> None:
+    """Load what most commands load when they begin: pandas, the grammar of patterns, the kernels of both engines."""
+    import_module("pandas")
+    nfa, streams = import_module("nfa"), import_module("streams")
+    matcher = nfa.Matcher()
+    for number, condition in enumerate(("", " WHERE a.v <= b.v WITHIN 4 s")):
+        matcher.add_pattern(f"PATTERN p{number} EVENT SEQ(A a, B b){condition}")
+    events = [streams.Event(id=f"{one}1", type=one, time_us=1, key="k", data={"v": 1}) for one in "AB"]
+    matcher.process(streams.EventBatch.from_events(events))
+    matcher.finish()
+
+
 def _attend(connection: socket.socket) -> None:
     """Fork the command of a client, and send its process and then its status."""
     _, opened, _, _ = socket.recv_fds(connection, 1, len(_OPEN))
@@ -122,7 +135,7 @@ def _attend(connection: socket.socket) -> None:
             os.close(file_number)
         os.chdir(folder)
         os.environ.clear()
-        os.environ.update(one.split("=", 1) for one in environment)
+        os.environ.update(dict(one.split("=", 1) for one in environment))
         sys.argv[:] = [name, *arguments]
         _run(_program_of(name, arguments))
     for number in opened:
@@ -156,7 +169,7 @@ def _run(program: Callable[[], object]) -> None:
     except BaseException:
         traceback.print_exc()
         status = 1
-    threading._shutdown()
+    vars(threading)["_shutdown"]()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -47,7 +47,7 @@ def forestall(service: TemporaryService, commands: Path) -> Callable[..., str]:
     def run(*arguments: str, status: int = 0, is_remote: bool = True) -> str:
         environment = {**os.environ, "FORESTALL_API_KEY": service.api_key}
         where = ["--url", service.url] if is_remote else []
-        words = [commands / "forestall", *arguments, *where]
+        words = [str(commands / "forestall"), *arguments, *where]
         found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
         assert found.returncode == status, found.stderr
         return found.stdout

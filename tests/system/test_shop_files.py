@@ -23,7 +23,7 @@ def forestall(service, commands):
     environment = {**os.environ, "FORESTALL_API_KEY": service.api_key}
 
     def run(*arguments):
-        words = [commands / "forestall", *arguments]
+        words = [str(commands / "forestall"), *arguments]
         done = subprocess.run(
             words, cwd=SHOP, env=environment, capture_output=True, text=True, timeout=600, check=False
         )

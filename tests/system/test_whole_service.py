@@ -107,7 +107,7 @@ def forestall(service, commands: Path) -> Callable[..., subprocess.CompletedProc
     environment = {**os.environ, "FORESTALL_API_KEY": service.api_key}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        words = [commands / "forestall", *arguments]
+        words = [str(commands / "forestall"), *arguments]
         return subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
 
     return run
