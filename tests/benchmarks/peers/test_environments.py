@@ -71,6 +71,7 @@ def test_the_library_runs_as_a_driver(tmp_path):
     assert record.start_up_s > 0
 
 
+@pytest.mark.deep  # the library runs as a driver each day
 def test_a_command_is_measured_without_its_start(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.peers.running.ROUNDS", 1)
     bench, kept = Bench(CASES, tmp_path / "peers"), tmp_path / "runs.jsonl"

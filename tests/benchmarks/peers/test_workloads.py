@@ -39,10 +39,14 @@ def test_workload_w_has_the_agreed_matches(case, events, tmp_path):
     assert found == case.expected[events]
 
 
-OF_PATTERNS = [case for case in CASES if not (case.is_join or case.is_aggregate)]
+OF_PATTERNS = [  # the reference takes seconds for the long traces of a real log
+    pytest.param(case, id=case.name, marks=pytest.mark.deep if case.workload == "log" else ())
+    for case in CASES
+    if not (case.is_join or case.is_aggregate)
+]
 
 
-@pytest.mark.parametrize("case", OF_PATTERNS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", OF_PATTERNS)
 def test_our_engine_agrees_with_its_reference(case, tmp_path):
     events = 120 if case.query == "kleene" else 300
     try:

@@ -31,6 +31,11 @@ def opened(request):
     return request.param
 
 
+OF_LONG = pytest.mark.parametrize(  # whose lists are all of one class, but for dead letters
+    "opened", [partial(RecentStore, kind=ENDING), DeadLetterStore], ids=["ending", "dead-letter"], indirect=True
+)
+
+
 @pytest.fixture
 def store(opened, client):
     return opened(client, kept=10_000)
@@ -83,6 +88,7 @@ def test_a_pipeline_that_starts_over_counts_anew(store, row):
     assert store.append([row(1)], 0) == 1
 
 
+@OF_LONG
 def test_old_records_go_and_counters_stay(client, opened, row):
     small = opened(client, kept=10)
     small.append([row(number) for number in range(3000)], 0)
@@ -96,6 +102,7 @@ def test_records_of_one_stream_are_found_among_many(store, row):
     assert len(store.recent(2, stream="orders")) == 2
 
 
+@OF_LONG
 @pytest.mark.parametrize("stream", [None, "orders"])
 @pytest.mark.parametrize("limit", [1, 499, 500, 1199, 1200, 1201])
 def test_pages_hold_every_record_once(store, limit, stream, row):

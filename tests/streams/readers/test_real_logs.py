@@ -26,7 +26,7 @@ def find_log(name: str) -> Path:
     ("name", "traces", "events"),
     [
         ("receipt", 1_434, 8_577),
-        ("bpic2013_incidents", 7_554, 65_533),
+        pytest.param("bpic2013_incidents", 7_554, 65_533, marks=pytest.mark.deep),
         ("teleclaims", 3_512, 46_138),
         ("repairExample", 1_104, 11_855),
         ("reviewing", 100, 3_730),
