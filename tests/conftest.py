@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from house import called_kernels, surplus_signatures
 from house.examples import Draws, share_examples
-from house.session import Bound, Heartbeat, line_writer, slow_files_first
+from house.session import Bound, Heartbeat, line_writer, release_memory, slow_files_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,6 +137,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
         gc.freeze()
+        release_memory()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,9 +1,11 @@
-"""Output of a test run while it is silent, and the limit of its time."""
+"""Output of a test run while it is silent, the limit of its time, and its memory."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -85,3 +87,11 @@ def slow_files_first(items: list[pytest.Item]) -> None:
     """Move files with slow tests to the front, in their order: at the end, one core would wait for another."""
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def release_memory() -> None:
+    """Return freed memory to the system; malloc and Arrow keep it, so each large test would add to the process."""
+    if (arrow := sys.modules.get("pyarrow")) is not None:
+        arrow.default_memory_pool().release_unused()
+    if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)
