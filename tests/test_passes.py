@@ -40,8 +40,10 @@ def test_a_share_of_many_examples_and_all_of_few():
     assert [share_of(examples, 0.2) for examples in (400, 100, 60, 20, 10, 5)] == [80, 20, 12, 10, 10, 5]
 
 
-@pytest.mark.parametrize(("share", "drawn"), [(1, 50), (0.5, 25)])
-def test_property_tests_draw_their_share(share, drawn):
+@pytest.mark.parametrize(
+    ("share", "times", "drawn"), [(1, 1, 50), (0.5, 1, 25), (0.5, 2, 25), (0.1, 1, 10), (0.1, 2, 5)]
+)
+def test_property_tests_draw_their_share_and_few_for_each_parameter(share, times, drawn):
     numbers = []
 
     @settings(max_examples=50, database=None)
@@ -49,7 +51,7 @@ def test_property_tests_draw_their_share(share, drawn):
     def draw(number):
         numbers.append(number)
 
-    share_examples([draw, draw, len], share)
+    share_examples([*[draw] * times, len], share)
     draw()
     assert len(numbers) == drawn
 

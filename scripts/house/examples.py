@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 from hypothesis import settings
 
 _FEWEST = 10
+_FEWEST_EACH = 5  # of a test with parameters, for each of them
 _SETTINGS = (
     "_hypothesis_internal_use_settings"  # where hypothesis stores the values of @settings; it has no public name for it
 )
 
 
-def share_of(examples: int, share: float) -> int:
+def share_of(examples: int, share: float, fewest: int = _FEWEST) -> int:
     """A share of some examples, but at least ten if there were as many."""
-    return min(examples, max(_FEWEST, round(examples * share)))
+    return min(examples, max(fewest, round(examples * share)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Draws:
 
 
 def share_examples(tests: Iterable[Any], share: float) -> None:
-    """Let each property test draw a share of its examples.
+    """Let each property test draw a share of its examples, for each of its parameters at least five.
 
     Args:
         tests: Test functions, a parametrised one once per parameter; functions without examples are left alone.
@@ -46,7 +48,10 @@ def share_examples(tests: Iterable[Any], share: float) -> None:
     """
     if share == 1:
         return
-    for test in {id(test): test for test in tests}.values():
+    by_id = [(id(test), test) for test in tests]
+    times = Counter(number for number, _ in by_id)
+    for number, test in dict(by_id).items():
         chosen = getattr(test, _SETTINGS, None)
         if chosen is not None:
-            setattr(test, _SETTINGS, settings(chosen, max_examples=share_of(chosen.max_examples, share)))
+            drawn = share_of(chosen.max_examples, share, _FEWEST if times[number] == 1 else _FEWEST_EACH)
+            setattr(test, _SETTINGS, settings(chosen, max_examples=drawn))
