@@ -101,7 +101,7 @@ def kernels(pytestconfig: pytest.Config) -> str:
 
 @pytest.fixture(scope="session")
 def commands() -> Iterator[Path]:
-    """A folder with programs that run commands, and Python, in forks of one process that has imported them."""
+    """The folder of programs for commands and Python code that are forked from a process with all imports."""
     from tests.builders.commands import running_commands  # noqa: PLC0415 - few tests need it
 
     with running_commands() as programs:

@@ -166,6 +166,7 @@ def _run(program: Callable[[], object]) -> None:
         if isinstance(ended.code, str):
             sys.stderr.write(f"{ended.code}\n")
         status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    # house: allow broad-except: as Python ends a process
     except BaseException:
         traceback.print_exc()
         status = 1
