@@ -53,7 +53,6 @@ from workflows.relations.extraction import Extraction, Method
 from workflows.simulation import (
     AutomatonWalk,
     Noise,
-    NoiseCounts,
     NoiseSettings,
     SimulationSettings,
     playable,

@@ -257,11 +257,6 @@ class SharedEngine:
     def restart_peak(self) -> None:
         self._state.counters[kernel.PEAK_HELD] = self._state.counters[kernel.HELD]
 
-    def expire(self, now_us: int) -> None:
-        """Release what expires at or before a time; matching does so itself eventually."""
-        if len(self._state.times):
-            upkeep.sweep(self._program, self._state, now_us)
-
     @property
     def counts(self) -> tuple[int, int, int]:
         """Matches, early terminations and overflow so far; they can be set."""

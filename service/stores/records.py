@@ -16,11 +16,6 @@ def encode(**fields: Any) -> bytes:
     return orjson.dumps({"format": FORMAT_VERSION, **fields})
 
 
-def encode_object(body: bytes) -> bytes:
-    """As ``encode``, from the JSON text of a non-empty object."""
-    return b'{"format":%d,%b' % (FORMAT_VERSION, body[1:])
-
-
 def decode(body: bytes, what: str) -> dict[str, Any]:
     """Read a record without its format version; ``RecordFormatError`` names ``what`` is damaged or unknown."""
     try:

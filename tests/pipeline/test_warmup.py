@@ -14,8 +14,6 @@ from streams.kernels.keeping import kept_needs
 
 # What tests and matchers outside the pipeline call.
 NEEDLESS = {
-    "nfa.kernels.shared.packing.list_pairs",
-    "nfa.kernels.shared.upkeep.sweep",
     "nfa.kernels.traces.remove_keys",
     "streams.kernels.json_lines.read_lines",
     "streams.kernels.json_lines.copy_spans",

@@ -46,19 +46,6 @@ from streams.kernels.compiling import inlined, kernel
 
 
 @kernel
-def list_pairs(trace_first: NDArray[np.int32], blocks: NDArray[np.int32], pairs: NDArray[np.int32]) -> None:
-    """Fill rows of (trace, pattern), by trace."""
-    trace_first, blocks, pairs = borrowed(trace_first), borrowed(blocks), borrowed(pairs)
-    number = 0
-    for trace in range(trace_first.shape[0]):
-        pair = np.int64(trace_first[trace])
-        while pair != NIL:
-            pairs[number, 0], pairs[number, 1] = trace, blocks[pair + PATTERN]
-            number += 1
-            pair = np.int64(blocks[pair + NEXT])
-
-
-@kernel
 def count_heads(program: Program, state: SharedState) -> Int:
     """Number of stacks of all pairs, empty ones included."""
     program, state = borrowed(program), borrowed(state)

@@ -6,15 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.kernels.shared import pairs as shared_pairs
-from nfa.kernels.shared.tables import INDEXED, NEXT, NIL, PATTERN, TRACE, Int, Program, SharedState
+from nfa.kernels.shared.tables import INDEXED, NEXT, NIL, PATTERN, TRACE, Program, SharedState
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel
-
-
-@kernel
-def sweep(program: Program, state: SharedState, now: Int) -> None:
-    """Release expired nodes."""
-    shared_pairs.sweep(borrowed(program), borrowed(state), now)
 
 
 @kernel

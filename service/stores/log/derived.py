@@ -114,16 +114,6 @@ class DerivedEventStore:
             if is_whole and all(done):
                 return Written(events=appended, ticks=ticks)
 
-    def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
-        """As ``write`` for the events of one stream; returns the number of events that were appended."""
-        return self.write({stream: parts}).events
-
-    def promise(
-        self, stream: str, by_shard: Mapping[int, int | None], ends: Mapping[int, str] = MappingProxyType({})
-    ) -> bool:
-        """As ``write`` for the promises to one stream; returns whether the time of the stream has advanced."""
-        return self.write({}, {stream: by_shard}, ends).ticks > 0
-
     def promises(self, stream: str) -> list[int | None]:
         """The latest promise of each shard to a derived stream; None where it promises nothing yet."""
         since = since_of(self._client, stream)

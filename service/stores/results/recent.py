@@ -78,10 +78,6 @@ class RecentList:
             last = place
         return RecentPage(records=found, next=None)
 
-    def recent(self, limit: int, *, stream: str | None = None) -> list[dict[str, Any]]:
-        """The latest records, newest first."""
-        return self.page(limit, stream=stream).records
-
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_Listed]:
         """Records with their places, newest first, from the end or a place; about ``page_rows`` are read at once."""
         end, row = _entry_of(after)

@@ -42,20 +42,20 @@ def ticks(stores, shard=0):
 
 def test_a_micro_batch_that_is_written_again_goes_on_behind_its_marks(stores, monkeypatch):
     parts = [part(0, "5-0", 1, 2, 3), part(1, "7-0", 1, 2)]
-    assert stores.derived.append("late", parts[:1]) == 3
-    assert stores.derived.append("late", parts) == 2
-    assert stores.derived.append("late", parts) == 0
+    assert stores.derived.write({"late": parts[:1]}).events == 3
+    assert stores.derived.write({"late": parts}).events == 2
+    assert stores.derived.write({"late": parts}).events == 0
     assert found(stores) == ["0-1", "0-2", "0-3", "1-1", "1-2"]
-    assert stores.derived.append("late", [part(0, "6-0", 9)]) == 1
-    assert stores.derived.append("late", parts) == 0, "an older micro-batch is in the log already"
+    assert stores.derived.write({"late": [part(0, "6-0", 9)]}).events == 1
+    assert stores.derived.write({"late": parts}).events == 0, "an older micro-batch is in the log already"
     assert stores.backlog.read().waiting.events == 6
 
 
 def test_ranges_that_are_matched_are_passed_over_also_where_a_new_checkpoint_cuts_them_anew(stores):
-    stores.derived.append("late", [part(0, "5-0", 1, 2)])
+    stores.derived.write({"late": [part(0, "5-0", 1, 2)]})
     stores.pipeline_status.note([stats_row(0, "9-0")])
-    assert stores.derived.append("late", [part(0, "6-0", 1, 2)]) == 0
-    assert stores.derived.append("late", [replace(part(0, "9-0", 3), until="10-0"), part(1, "6-0", 4)]) == 2
+    assert stores.derived.write({"late": [part(0, "6-0", 1, 2)]}).events == 0
+    assert stores.derived.write({"late": [replace(part(0, "9-0", 3), until="10-0"), part(1, "6-0", 4)]}).events == 2
     assert found(stores) == ["0-1", "0-2", "0-3", "1-4"]
 
 
@@ -75,14 +75,14 @@ def test_chunks_are_appended_once_wherever_a_try_ends(stores, monkeypatch, cut):
 
     monkeypatch.setattr(stores.derived, "_append", failing)
     try:
-        stores.derived.append("late", parts)
+        stores.derived.write({"late": parts})
     except ConnectionError:
-        stores.derived.append("late", parts)
+        stores.derived.write({"late": parts})
     assert found(stores) == ["0-1", "0-2", "0-3", "2-1", "2-2", "2-3", "2-4"]
 
 
 def test_events_go_to_the_shards_of_their_keys(stores):
-    stores.derived.append("late", [part(0, "5-0", *range(1, 30))])
+    stores.derived.write({"late": [part(0, "5-0", *range(1, 30))]})
     for shard in range(stores.log.shards()):
         for entry in stores.log.read_range(shard):
             if entry.kind is RecordKind.EVENTS:
@@ -93,20 +93,20 @@ def test_events_go_to_the_shards_of_their_keys(stores):
 def test_a_full_log_takes_them(client, server_url, settings):
     limits = settings.limits.model_copy(update={"max_backlog_events": 1})
     stores = build_stores(client, server_url, settings.model_copy(update={"limits": limits}))
-    assert stores.derived.append("late", [part(0, "5-0", 1, 2, 3)]) == 3
+    assert stores.derived.write({"late": [part(0, "5-0", 1, 2, 3)]}).events == 3
 
 
 def test_time_follows_the_slowest_shard_once_all_have_promised(stores):
     store = stores.derived
     assert store.promises("late") == [None] * 3
-    assert not store.promise("late", {0: 50, 1: 40})
-    assert not store.promise("late", {2: None})
+    assert not store.write({}, {"late": {0: 50, 1: 40}}).ticks
+    assert not store.write({}, {"late": {2: None}}).ticks
     assert store.promises("late") == [50, 40, None]
-    assert store.promise("late", {2: 60})
-    assert not store.promise("late", {2: 90})
-    assert store.promise("late", {1: 70})
-    assert not store.promise("late", {1: 70})
-    assert not store.promise("late", {1: None})
+    assert store.write({}, {"late": {2: 60}}).ticks
+    assert not store.write({}, {"late": {2: 90}}).ticks
+    assert store.write({}, {"late": {1: 70}}).ticks
+    assert not store.write({}, {"late": {1: 70}}).ticks
+    assert not store.write({}, {"late": {1: None}}).ticks
     for shard in range(3):
         assert ticks(stores, shard) == [("late", 40), ("late", 50)]
     store.forget("late")
@@ -118,12 +118,12 @@ def test_only_the_process_that_holds_the_log_appends_while_it_is_divided(stores,
     assert late.log.shards() == 3
     token = stores.log.layout.hold()
     with pytest.raises(LogResharding):
-        late.derived.append("late", [part(0, "5-0", 1)])
-    assert stores.derived.append("late", [part(0, "5-0", 1)]) == 1
+        late.derived.write({"late": [part(0, "5-0", 1)]})
+    assert stores.derived.write({"late": [part(0, "5-0", 1)]}).events == 1
     stores.log.layout.release(token)
     client.hset(LAYOUT_KEY, "shards", 6)
     with pytest.raises(LogResharding):
-        late.derived.append("late", [part(0, "6-0", 2)])
+        late.derived.write({"late": [part(0, "6-0", 2)]})
     assert found(stores) == ["0-1"]
 
 
@@ -138,25 +138,25 @@ def test_events_and_promises_of_a_stream_that_was_removed_are_of_no_later_one_of
     born = declared_again(stores, client)
     old, new = f"{born - 1}-0", f"{born + 1}-0"
     both = replace(part(0, f"{born - 9}-0", 1, 2, 3), until=new, positions=(old, new, old))
-    assert stores.derived.append("late", [both]) == 1
-    assert stores.derived.append("late", [both]) == 0, "marks count what is left out"
+    assert stores.derived.write({"late": [both]}).events == 1
+    assert stores.derived.write({"late": [both]}).events == 0, "marks count what is left out"
     assert found(stores) == ["0-2"]
-    assert stores.derived.append("late", [replace(part(1, "5-0", 4), until=old, positions=(old,))]) == 0
+    assert stores.derived.write({"late": [replace(part(1, "5-0", 4), until=old, positions=(old,))]}).events == 0
     shards = range(stores.log.shards())
-    assert not stores.derived.promise("late", dict.fromkeys(shards, 99), dict.fromkeys(shards, old))
+    assert not stores.derived.write({}, {"late": dict.fromkeys(shards, 99)}, dict.fromkeys(shards, old)).ticks
     assert stores.derived.promises("late") == [None] * len(shards)
-    assert stores.derived.promise("late", dict.fromkeys(shards, 5), dict.fromkeys(shards, new))
+    assert stores.derived.write({}, {"late": dict.fromkeys(shards, 5)}, dict.fromkeys(shards, new)).ticks
     assert [time for _, time in ticks(stores)] == [5]
 
 
 def test_promises_to_a_stream_that_was_removed_are_none_to_a_later_one_of_its_name(stores, client):
-    assert not stores.derived.promise("late", {0: 50, 1: 50})
+    assert not stores.derived.write({}, {"late": {0: 50, 1: 50}}).ticks
     declared_again(stores, client)
     client.hset(DERIVED_PROMISES_KEY, mapping={"0:late": "50@1", "1:late": "50@1"})  # kept by a script before that
-    assert not stores.derived.promise("late", {2: 99})
+    assert not stores.derived.write({}, {"late": {2: 99}}).ticks
     assert (ticks(stores), stores.derived.promises("late")) == ([], [None, None, 99])
     stores.registry.removal.remove("late", ANY, is_cascading=True)
-    assert not stores.derived.promise("late", dict.fromkeys(range(3), 99))
+    assert not stores.derived.write({}, {"late": dict.fromkeys(range(3), 99)}).ticks
     assert ticks(stores) == []
 
 

@@ -65,7 +65,7 @@ def total(store):
 
 def test_the_newest_come_first(store, row):
     store.append([row(number) for number in range(5)], 0)
-    assert [record["id"] for record in store.recent(3)] == ["r4", "r3", "r2"]
+    assert [record["id"] for record in store.page(3).records] == ["r4", "r3", "r2"]
 
 
 def test_a_micro_batch_that_comes_again_is_counted_once(store, row):
@@ -74,7 +74,7 @@ def test_a_micro_batch_that_comes_again_is_counted_once(store, row):
     assert store.append(rows, 4) == 500
     assert store.append(rows, 4) == 0
     assert total(store) == 1200
-    assert len(store.recent(5000)) == 1200
+    assert len(store.page(5000).records) == 1200
 
 
 def test_ids_are_forgotten_with_the_next_micro_batch(store, client, row):
@@ -92,14 +92,14 @@ def test_a_pipeline_that_starts_over_counts_anew(store, row):
 def test_old_records_go_and_counters_stay(client, opened, row):
     small = opened(client, kept=10)
     small.append([row(number) for number in range(3000)], 0)
-    assert len(small.recent(5000)) < 1000
+    assert len(small.page(5000).records) < 1000
     assert total(small) == 3000
 
 
 def test_records_of_one_stream_are_found_among_many(store, row):
     store.append([row(number, "orders" if number % 600 == 0 else "payments") for number in range(1300)], 0)
-    assert [record["id"] for record in store.recent(9, stream="orders")] == ["r1200", "r600", "r0"]
-    assert len(store.recent(2, stream="orders")) == 2
+    assert [record["id"] for record in store.page(9, stream="orders").records] == ["r1200", "r600", "r0"]
+    assert len(store.page(2, stream="orders").records) == 2
 
 
 @OF_LONG
@@ -192,4 +192,4 @@ def test_what_is_not_listed_is_counted_once(client):
     for _ in range(2):
         store.count([made("x", **by, count=41), made("y", **{**by, "form": "end"}, count=2)], 3)
     assert [(counter["form"], counter["count"]) for counter in store.counts()] == [("end", 2), ("p2", 42)]
-    assert [record["id"] for record in store.recent(9)] == ["r1"]
+    assert [record["id"] for record in store.page(9).records] == ["r1"]
