@@ -31,7 +31,7 @@ def explain(body: JoinBody) -> list[str]:
 
 
 def warnings(body: JoinBody) -> list[str]:
-    """A warning if a join may exceed its limits of results because nothing bounds the product of its inputs."""
+    """A warning if a join may exceed its result limits because nothing bounds the product of its inputs."""
     if (body.emit == "on_close" and body.where is None) or not (inputs := body.multiplying):
         return []
     power = "²" if len(inputs) == _PAIR else f" to the power of {len(inputs)}"

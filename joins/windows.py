@@ -10,7 +10,7 @@ WindowKind: TypeAlias = Literal["none", "time", "events", "events-of-key"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The events of an input that an event of another input joins.
+    """Which earlier events of an input are joined with an event of another input.
 
     Attributes:
         kind: ``none``: all so far. ``time``: events less than ``size`` microseconds older. ``events``: the newest

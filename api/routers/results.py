@@ -98,5 +98,5 @@ _add_list(
 
 @router.get("/endings/summary", tags=["endings"], summary="Count early terminations by pattern and reason")
 def summarize_endings(services: Served, stream: StreamFilter) -> EndingSummaries:
-    """In how many transactions each pattern could no longer match, and why, since the service began."""
+    """Number of transactions in which each pattern was terminated early, by reason, since the service began."""
     return EndingSummaries.from_domain(services.stores.results["ending"].counts(**of_stream(stream)))

@@ -177,8 +177,7 @@ def cover_combinations(
 ) -> np.int64:
     """Write combinations until each event has at least one; returns the place after them.
 
-    An event that is in any combination that is part of no larger one is also in such a combination with the newest
-    events of the other inputs.
+    Every event that is in some maximal combination is also in the one with the newest events of the other inputs.
     """
     (cluster, number, _), cursors, place = key, found.cursors, found.filled[0]
     for other in range(lent.lists.shape[1]):

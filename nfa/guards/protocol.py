@@ -46,7 +46,10 @@ class OnViolation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The policy by which the matcher uses a guard; traces beyond ``max_monitor_states`` use the fallback."""
+    """The use of a guard: what is pruned, and what happens after a violation.
+
+    Traces whose monitor state would be one too many (``max_monitor_states``) are followed by bit tables.
+    """
 
     prune: Prune = Prune.STATE
     on_violation: OnViolation = OnViolation.REPORT

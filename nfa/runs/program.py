@@ -320,7 +320,7 @@ class _Writer:
         rows["finish_from"].append(len(rows["finish_slots"]))
 
     def _own(self, name: str, columns: Iterable[int], pattern: int) -> None:
-        """Note the pattern of some columns of a guard's tables."""
+        """Record the pattern to which columns of a guard's tables belong."""
         for column in columns:
             for table in ("pattern_at", "waits_at"):
                 missing = column + 1 - len(self.rows[table])

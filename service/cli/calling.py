@@ -28,7 +28,7 @@ ApiKeyOption: TypeAlias = Annotated[
     typer.Option(
         "--api-key",
         metavar="KEY",
-        help="API key (default: FORESTALL_API_KEY, which other users cannot see).",
+        help="API key (default: FORESTALL_API_KEY, which is safer: other users can read options).",
         rich_help_panel="Call",
     ),
 ]

@@ -52,7 +52,9 @@ def check(
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="[TYPE=]PATH", help="With --log: path of the correlation key, perhaps by event type."),
+        typer.Option(
+            metavar="[TYPE=]PATH", help="With --log: path of the correlation key, for all event types or for TYPE."
+        ),
     ] = None,
     times: Annotated[
         Times,

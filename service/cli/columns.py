@@ -45,7 +45,7 @@ IdColumn = Annotated[
     typer.Option(
         "--id",
         metavar="COLUMN[,…]",
-        help="Column of the event's id; several, separated by commas, make one id (default: generated).",
+        help="Column with the event id; several columns, separated by commas, are joined (default: generated).",
     ),
 ]
 TypeColumn = Annotated[str | None, typer.Option("--type", metavar="COLUMN", help="Column of the event type.")]

@@ -45,11 +45,15 @@ feed = typer.Typer(
 
 KeyColumn = Annotated[
     list[str] | None,
-    typer.Option(metavar="[TYPE=]COLUMN", help="Column of the correlation key, perhaps by event type. Repeatable."),
+    typer.Option(
+        metavar="[TYPE=]COLUMN", help="Column of the correlation key, for all event types or for TYPE. Repeatable."
+    ),
 ]
 KeyPath = Annotated[
     list[str] | None,
-    typer.Option(metavar="[TYPE=]PATH", help="Path of the correlation key, perhaps by event type. Repeatable."),
+    typer.Option(
+        metavar="[TYPE=]PATH", help="Path of the correlation key, for all event types or for TYPE. Repeatable."
+    ),
 ]
 
 _SHOWN_EVERY_S = 5.0

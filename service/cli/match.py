@@ -79,7 +79,8 @@ Lateness = Annotated[
     ),
 ]
 LateEvents = Annotated[
-    LatePolicy, typer.Option(help="What to do with events later than the lateness; 'process' matches them at once.")
+    LatePolicy,
+    typer.Option(help="What to do with events that are later than the lateness bound; 'process' matches them at once."),
 ]
 Ends = Annotated[list[str] | None, typer.Option(metavar="TYPE", help="Event type that ends a transaction. Repeatable.")]
 FurtherKeys = Annotated[

@@ -34,7 +34,10 @@ class Severity(StrEnum):
 
 Name = Annotated[str, typer.Argument(help="Name of the pattern.")]
 Unguarded = Annotated[
-    bool, typer.Option("--unguarded", help="Constraints never terminate it: for a pattern that looks for violations.")
+    bool,
+    typer.Option(
+        "--unguarded", help="Never terminate its partial matches by constraints; for patterns that look for violations."
+    ),
 ]
 
 

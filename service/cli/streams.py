@@ -25,7 +25,9 @@ OwnKey = Annotated[
 ]
 MoreKeys = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME[:TYPE]=PATH", help="A further correlation key, perhaps by event type. Repeatable."),
+    typer.Option(
+        metavar="NAME[:TYPE]=PATH", help="Further correlation key, for all event types or for TYPE. Repeatable."
+    ),
 ]
 Name = Annotated[str, typer.Argument(help="Name of the stream.")]
 Description = Annotated[str | None, typer.Option(metavar="TEXT", help="Description, shown in lists.")]
@@ -89,7 +91,9 @@ def add_stream(
     ] = None,
     ties: Annotated[TieOrder | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
     lateness: Lateness = None,
-    late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than the lateness.")] = None,
+    late: Annotated[
+        LatePolicy | None, typer.Option(help="What to do with events that are later than the lateness bound.")
+    ] = None,
     idle_timeout: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
@@ -134,7 +138,9 @@ def change_stream(
             help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
         ),
     ] = None,
-    late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than the lateness.")] = None,
+    late: Annotated[
+        LatePolicy | None, typer.Option(help="What to do with events that are later than the lateness bound.")
+    ] = None,
     idle_timeout: Annotated[
         str | None,
         typer.Option(metavar=_SECONDS, help="Session gap: end a transaction after these seconds without an event."),
@@ -179,7 +185,7 @@ def punctuate_stream(
     ] = None,
     first: Annotated[
         int | None,
-        typer.Option("--from", metavar="NUMBER", help="Least key of a range of whole numbers that is finished."),
+        typer.Option("--from", metavar="NUMBER", help="First key of a finished range of whole numbers."),
     ] = None,
     last: Annotated[
         int | None, typer.Option("--to", metavar="NUMBER", help="Greatest key of a range that is finished.")

@@ -56,8 +56,8 @@ class StepBudget:
 class EventSchema:
     """A compiled schema (draft 2020-12) for the attributes of one event type.
 
-    A stored schema was registered before, perhaps by a release with other bounds. ``SchemaRefused`` gives place and
-    reason where a schema is not valid or uses unsupported features.
+    ``is_stored``: the schema was accepted before, perhaps by a release with other bounds, which are not checked again.
+    ``SchemaRefused`` names the place and the reason if a schema is invalid or uses unsupported features.
     """
 
     def __init__(self, schema: object, *, is_stored: bool = False) -> None:

@@ -27,7 +27,10 @@ _DIGEST_BYTES = 20
 
 
 class SpilledFiles:
-    """A folder of spilled files, made with the first; None: a scratch folder. ``may_be_lost``: a loss is no failure."""
+    """A folder of spilled files, created with the first file; None: a scratch folder.
+
+    ``may_be_lost``: the caller can do without a file that is lost.
+    """
 
     def __init__(self, folder: Path | None = None, *, may_be_lost: bool = False) -> None:
         self.may_be_lost = may_be_lost

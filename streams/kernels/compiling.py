@@ -11,7 +11,6 @@ again for each of its callers. ``docs/adr/0028-tables-by-reference.md`` has the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -57,14 +56,13 @@ class Routine:
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.py_func = function
         self._options = options
-
-    @cached_property
-    def _dispatcher(self) -> Any:
-        return njit(**self._options, **_OF_KERNELS_ONLY)(self.py_func)
+        self._dispatcher: Any = None
 
     @property
     def _numba_type_(self) -> Any:
         """The type that numba sees where a kernel names this object."""
+        if self._dispatcher is None:
+            self._dispatcher = njit(**self._options, **_OF_KERNELS_ONLY)(self.py_func)
         return self._dispatcher._numba_type_
 
 

@@ -18,7 +18,7 @@ _BYTE, _HALF, _WORD = np.uint64(8), np.uint64(32), 8
 
 @inlined
 def hashed(data: NDArray[np.uint8], first: np.int32, end: np.int32) -> np.uint64:
-    """The hash of some bytes, eight at a time; collisions only cost time."""
+    """Hash of a range of bytes, eight at a time; equal hashes of different ranges only cost time."""
     found = _SEED ^ np.uint64(end - first)
     while first < end:
         word = np.uint64(0)

@@ -35,8 +35,7 @@ class Mark:
 def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: bool = False) -> str:
     """A shape with its text, its highlight and a description.
 
-    ``label`` is its text, if outside. ``has_inner`` is whether the content of a sub-process is drawn, or a pool has
-    lanes.
+    ``label`` is drawn outside the shape. ``has_inner``: a sub-process is drawn with its content, a pool with its lanes.
     """
     role = "seen" if mark.is_seen else "area" if shape.kind in AREAS else "box"
     attributes: dict[str, str | float] = {"data-element": shape.element}
