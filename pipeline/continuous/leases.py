@@ -7,10 +7,11 @@ once (``remove_unconnected``); one on a machine that is cut off, by the age of i
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from contextlib import suppress
-from typing import Any, cast
+from typing import cast
 
 import redis
 
@@ -21,6 +22,7 @@ from streams import ScriptInput, read_script
 LIFE_S = 5.0
 """Age of a beat after which a task counts as dead."""
 
+_CLIENT_NAME = re.compile(rb" name=(\S+)")
 _BEAT_S = 2.0
 _ENDED_S = 0.02
 
@@ -128,9 +130,9 @@ def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list
     """
     reading = server.pipeline(transaction=False)
     reading.zrange(MEMBERS_KEY, 0, -1)
-    reading.client_list(_type="normal")
-    members, clients = cast("tuple[list[bytes], list[dict[str, Any]]]", reading.execute())
-    gone = sorted({name.decode() for name in members} - {client["name"] for client in clients})
+    reading.execute_command("CLIENT", "LIST", "TYPE", "normal")  # as text: only names are needed
+    members, clients = cast("tuple[list[bytes], bytes]", reading.execute())
+    gone = sorted(name.decode() for name in set(members).difference(_CLIENT_NAME.findall(clients)))
     if not gone or server.info("server")["uptime_in_seconds"] < least_uptime_s:
         return []
     server.zrem(MEMBERS_KEY, *gone)

@@ -121,22 +121,24 @@ class ContinuousQuery:
             log.warning("blocks-left", error=str(self._indexer.error))  # the next start writes them
 
     def _look(self) -> None:
-        """Look after the job once: failures, dead tasks, progress."""
+        """Look after the job once: dead tasks, and once a second failures of tasks, and progress."""
+        if self._indexer.error is not None:
+            raise QueryFailed(f"the sink failed: {self._indexer.error}") from self._indexer.error
+        if self._failure is None and self._thread.is_alive():
+            for member in remove_unconnected(self._server, _CONNECTED_S):
+                log.warning("task-gone", member=member)
+            if time.monotonic() < self._beaten + _BEAT_S:
+                return
+        self._beaten = time.monotonic()
         reason = cast("bytes | None", self._server.hget(FAILURE_KEY, self._job))
         if reason is not None or self._failure is not None:
             end_job(self._server, self._job)
             raise QueryFailed(
                 f"the job of continuous tasks failed: {self._failure if reason is None else reason.decode()}"
             )
-        if self._indexer.error is not None:
-            raise QueryFailed(f"the sink failed: {self._indexer.error}") from self._indexer.error
         if not self._thread.is_alive():
             raise QueryFailed("the job of continuous tasks ended by itself")
-        for member in remove_unconnected(self._server, _CONNECTED_S):
-            log.warning("task-gone", member=member)
-        if time.monotonic() > self._beaten + _BEAT_S:
-            self._beaten = time.monotonic()
-            self._beat()
+        self._beat()
 
     def _beat(self) -> None:
         """Report that all is well: first when all states are loaded, then while all shards have living owners.
