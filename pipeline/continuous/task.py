@@ -63,6 +63,7 @@ class ShardTask:
         self._held: dict[int, int] = {}  # epochs by shard
         self._at: dict[int, str] = {}  # where the next step of a shard begins
         self._new: set[int] = set()  # shards whose first step under this lease is to come
+        self._taken: dict[int, tuple[int, str]] = {}  # shards to be loaded: epochs, and where the next step begins
         self._stops: dict[int, int] = {}  # the number of a shard's stops, as its entries were read
         self._renewed = -_RENEWED_S
         self._woken = START  # the last wake that this task has seen
@@ -104,8 +105,9 @@ class ShardTask:
         self._server.close()
 
     def _is_leased(self) -> bool:
-        """Renew the leases if they are due; False if the job is over."""
+        """Renew the leases if they are due, and load a shard; False if the job is over."""
         if not self._writer.refused and time.monotonic() < self._renewed + _RENEWED_S:
+            self._load_next()
             return True
         for shard, epoch in self._writer.flush():
             log.warning("step-refused", shard=shard, epoch=epoch)
@@ -119,12 +121,18 @@ class ShardTask:
         for shard, epoch in list(self._held.items()):
             if epoch != found.get(shard) or self._at[shard] != at[shard]:  # a server that restarted may be behind
                 self._lose(shard)
-        for shard in found.keys() - self._held.keys():
-            self._shards.load(shard, found[shard])
-            self._held[shard], self._at[shard] = found[shard], at[shard]
-            self._new.add(shard)
-            self._leases.note_loaded(shard, found[shard])
+        self._taken = {shard: (found[shard], at[shard]) for shard in sorted(found.keys() - self._held.keys())}
+        self._load_next()
         return True
+
+    def _load_next(self) -> None:
+        """Load a shard that the task has taken; the shards that it held before are advanced in between."""
+        for shard, (epoch, at) in list(self._taken.items())[:1]:
+            self._shards.load(shard, epoch)
+            del self._taken[shard]
+            self._held[shard], self._at[shard] = epoch, at
+            self._new.add(shard)
+            self._leases.note_loaded(shard, epoch)
 
     def _lose(self, shard: int) -> None:
         del self._held[shard], self._at[shard]
@@ -134,16 +142,22 @@ class ShardTask:
         """The next entries of the shards that have some; waits a moment for the first."""
         if self._held and ((found := self._next(self._at)) or self._questions.answer(self._at)):
             return found
+        if self._taken:
+            return {}
         streams: dict[Any, Any] = {log_key(shard): at for shard, at in self._at.items()} | {WAKE_KEY: self._woken}
         streams |= {questions_key(shard): after for shard, after in self._questions.afters(self._at).items()}
         news = cast("list[Any]", self._server.xread(streams, count=1, block=self._options.wait_ms) or [])
         for key, entries in news:
             if key.decode() == WAKE_KEY:
-                self._woken, self._renewed = entries[0][0].decode(), -_RENEWED_S
+                self._wake(entries[0][0].decode())
         return self._next(self._at) if self._held and news else {}
 
+    def _wake(self, position: str) -> None:
+        """Renew the leases soon, as shards or members come or go."""
+        self._woken, self._renewed = position, -_RENEWED_S
+
     def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of those of some held shards that have any; notes questions to the shards.
+        """The next entries of those of some held shards that have any; notes questions to the shards, and a wake.
 
         Of a backlog not all shards are read at once: together they have ``max_bytes``, and the last entry. Those that
         have come least far are first.
@@ -152,13 +166,18 @@ class ShardTask:
         shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))
         asked = self._questions.afters(self._at)
         given: dict[str, ScriptInput] = {
+            "wake": WAKE_KEY,
             "places": [place for shard in shards for place in (log_key(shard), stops_key(shard), questions_key(shard))],
             "most_entries": source.max_entries,
             "most_bytes": source.max_bytes,
             "most_questions": MOST_QUESTIONS,
             "afters": [after for shard in shards for after in (self._at[shard], asked[shard])],
         }
-        found = cast("list[tuple[int, list[Any], list[Any]]]", self._read(*self._script.bind(given)))
+        woken, found = cast(
+            "tuple[bytes, list[tuple[int, list[Any], list[Any]]]]", self._read(*self._script.bind(given))
+        )
+        if woken and woken.decode() != self._woken:
+            self._wake(woken.decode())
         self._stops |= {shard: stops for shard, (stops, _, _) in zip(shards, found, strict=True)}
         for shard, (_, _, questions) in zip(shards, found, strict=True):
             self._questions.take(shard, [(position, _fields(values)) for position, values in questions])

@@ -1,11 +1,12 @@
 """A task reads the entries of its shards."""
 
+import math
 from typing import ClassVar
 
 import pytest
 
 from pipeline.continuous.blocks import begin_at
-from pipeline.continuous.leases import begin_job
+from pipeline.continuous.leases import begin_job, wake
 from pipeline.continuous.task import ShardTask, TaskOptions
 from pipeline.held_shards import HeldOptions
 from pipeline.sources import EventLogOptions
@@ -49,3 +50,37 @@ def test_a_shard_takes_what_arrived_since_the_round_began(server, max_entries, t
         task.step()
     assert [positions.index(task._at[shard]) for shard in range(2)] == taken
     task.end()
+
+
+@pytest.fixture
+def task(server):
+    begin_at(server.client, {0: "0-0", 1: "0-0"})
+    begin_job(server.client, "job")
+    held = HeldOptions(log=EventLogOptions(redis_url=server.url, shards=2, results=POSITIONS_KEY), handover=None)
+    task = ShardTask(TaskOptions(held=held, job="job", wait_ms=1))
+    yield task
+    task.end()
+
+
+def test_taken_shards_are_loaded_one_after_another(task):
+    task._is_leased()
+    assert (list(task._held), list(task._taken)) == ([0], [1])
+    assert task._waiting() == {}  # at once
+    task._is_leased()
+    assert (list(task._held), list(task._taken)) == ([0, 1], [])
+
+
+def test_a_task_that_always_has_entries_renews_its_leases_when_it_is_woken(server, task):
+    while len(task._held) < 2:
+        task.step()
+    task._renewed = math.inf
+    server.append({0: ENTRIES[:1]})
+    task.step()
+    assert (task._at[0], task._renewed) == (ENTRIES[0].position, -0.5)  # woken by its own membership, and a first step
+    task._renewed, task._new = math.inf, set()
+    server.append({0: ENTRIES[1:2]})
+    task.step()
+    assert (task._at[0], task._renewed) == (ENTRIES[1].position, math.inf)
+    wake(server.client)
+    task.step()
+    assert task._renewed == -0.5
