@@ -33,6 +33,7 @@ from benchmarks.pipeline_chaos import children_of
 from benchmarks.workload import EP1, Q1, Q2, order_constraints, orders
 from constraints import to_document
 from service.processes.temporary import TemporaryService, running
+from service.settings import WebhookSettings
 from streams import render_plain
 from workflows import OrderSettings
 
@@ -40,6 +41,7 @@ MADE_ORDERS = 5_000
 PREFIX = b"order-"
 GRACE_S = 60.0  # for the last alerts
 _SETTLED_S = 5.0
+_USUAL_POLL_S = str(WebhookSettings().poll_interval_s)  # a temporary service polls five times as often
 FIRST_SHARE = 0.1  # of the time, not counted
 
 
@@ -68,7 +70,8 @@ def main() -> None:
 
 
 def _settings(wanted: Namespace) -> dict[str, str]:
-    return {"RUNTIME": wanted.runtime} | ({"SPARK_MASTER": wanted.master} if wanted.master else {})
+    master = {"SPARK_MASTER": wanted.master} if wanted.master else {}
+    return {"RUNTIME": wanted.runtime, "WEBHOOKS__POLL_INTERVAL_S": _USUAL_POLL_S} | master
 
 
 class Watcher:
