@@ -387,7 +387,15 @@ class Killer:
         machines = [child for child in children_of(driver) if name_of(child) == "java"]
         if victim == "jvm":
             return machines
-        return [worker for jvm in machines for daemon in children_of(jvm) for worker in children_of(daemon)]
+        return workers_of(driver)
+
+
+def workers_of(driver: int) -> list[int]:
+    """Spark's Python workers: their daemon is a child of Java, or prepared by the driver."""
+    children = children_of(driver)
+    machines = [child for child in children if name_of(child) == "java"]
+    daemons = {daemon for jvm in machines for daemon in children_of(jvm)}.union(children).difference(machines)
+    return [worker for daemon in sorted(daemons) for worker in children_of(daemon)]
 
 
 def children_of(pid: int) -> list[int]:

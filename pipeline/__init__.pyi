@@ -33,7 +33,14 @@ from .spark.cluster import ClusterOptions, ExecutorWatch, await_machines, is_loc
 from .spark.java import check_java
 from .spark.pulse import Heartbeat
 from .spark.running_query import RunningQuery
-from .spark.session import SessionOptions, build_context, build_session, end_session, end_with_process
+from .spark.session import (
+    SessionOptions,
+    build_context,
+    build_session,
+    end_session,
+    end_with_process,
+    prepared_daemon,
+)
 from .spark.worker_check import workers_answer
 from .warmup import compiling_beside, warm_up
 
@@ -86,6 +93,7 @@ __all__ = [
     "load_states",
     "log_ends",
     "missing_snapshots",
+    "prepared_daemon",
     "require_master",
     "run_backtest",
     "run_pipeline",

@@ -1,6 +1,7 @@
 """Spark's Python daemon with the pipeline in it: the workers that it forks have their imports done already.
 
-That of continuous tasks has also loaded the kernels, so a task that replaces a dead one can match at once.
+That of continuous tasks has also loaded the kernels, so a task that replaces a dead one can match at once; it may have
+been prepared while Java started (``prepared``).
 Spark starts it instead of ``pyspark.daemon`` on local masters; on a cluster's machines the packages only exist once a
 task has begun.
 """
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 
+from pipeline.spark.prepared import await_turn, is_passed_on, is_prepared
 from pipeline.spark.workers import is_matcher, is_task
 
 
@@ -20,11 +22,15 @@ def main() -> None:
 
     The garbage collector ignores the imported objects, here and in the workers, where Spark collects after every task.
     """
+    if not is_prepared() and is_passed_on():
+        return
     gc.disable()
     for name in ("pyspark.worker", "pipeline.sources.log_reader", *(_matcher_modules() if is_matcher() else ())):
         import_module(name)
     if is_task():
         import_module("pipeline.warmup").load_kernels()
+    if is_prepared():
+        await_turn()
     gc.freeze()
     gc.enable()
     import_module("pyspark.daemon").manager()

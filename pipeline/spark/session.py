@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -18,6 +21,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.spark.cluster import ClusterOptions, cluster_settings, is_local, require_master, starting_on
 from pipeline.spark.java import archive_options, find_java
+from pipeline.spark.prepared import LISTENING, PLACE
+from pipeline.spark.workers import TASK_ENVIRONMENT
 
 _ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # The driver plans a small job several times a second. Full optimisation of its code keeps two cores busy for minutes
@@ -41,6 +46,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
 """
 
+_ENDED_S = 10.0
 _LOCAL_THREADS = re.compile(r"local(?:\[(\d+|\*)\])?")
 
 
@@ -89,6 +95,35 @@ def build_context(options: SessionOptions) -> SparkContext:
     require_master(options.master)
     with _own_interrupts(), starting_on(options.master):
         return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+
+
+@contextmanager
+def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
+    """Start Python's part of continuous tasks on this machine while the block starts Java with the yielded options.
+
+    It ends with the block, and with this process.
+    """
+    with TemporaryDirectory(prefix="forestall-", ignore_cleanup_errors=True) as folder:
+        place = str(Path(folder) / "daemon")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(place)
+            listening.listen()
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "pipeline.spark.daemon", f"{LISTENING}{listening.fileno()}"],
+                stdin=subprocess.PIPE,
+                pass_fds=[listening.fileno()],
+                process_group=0,
+                # house: allow environment: Spark passes that of this process on, too
+                env=os.environ | _worker_environment(options) | TASK_ENVIRONMENT,
+            )
+        try:
+            yield replace(options, settings={f"spark.executorEnv.{PLACE}": place} | dict(options.settings))
+        finally:
+            try:
+                process.communicate(timeout=_ENDED_S)  # the end of its input ends it, or that of Java
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def end_session(session: SparkSession | SparkContext) -> None:

@@ -8,11 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from pyspark import SparkContext
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _ROLE = "FORESTALL_ROLE"
 _MATCHER, _TASK = "matcher", "task"
+
+TASK_ENVIRONMENT = {_ROLE: _TASK}
+"""The environment of workers that run continuous tasks, and of their daemon."""
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from pipeline import (
     compiling_beside,
     end_session,
     is_local,
+    prepared_daemon,
     warm_up,
 )
 from service.delivery.sink import AlertSink
@@ -42,6 +43,7 @@ from service.settings import Settings
 from service.stores import ExecutorReport, server_facts
 from shards import EXERCISES
 from streams import ForestallError, SystemClock
+from streams.compiling import progress_of
 
 if TYPE_CHECKING:
     from service.observing.spans import Spans
@@ -77,6 +79,8 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         ends.enter_context(report.repeating())
         with compiling_beside(needed, report.compiling):
             report.begin("starting Spark", STUCK_S)
+            if settings.is_continuous and is_local(where.master) and progress_of(EXERCISES).is_complete:
+                where = ends.enter_context(prepared_daemon(where))
             with signals_held():  # else a signal could leave Spark's Java process running
                 context = build_context(where)
                 ends.callback(end_session, context)

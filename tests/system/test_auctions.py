@@ -14,7 +14,7 @@ from threading import Event as Pause
 import orjson
 import pytest
 
-from benchmarks.pipeline_chaos import children_of, name_of
+from benchmarks.pipeline_chaos import workers_of
 from service.processes.temporary import TemporaryService, require_ready
 from streams import Event, parse_time
 from tests.builders.service import HandReceiver, receiving
@@ -85,9 +85,7 @@ class Auctions:
         """Kill a Python process of Spark."""
         driver = self.service.supervisor.pid("pipeline")
         assert driver is not None
-        machines = [child for child in children_of(driver) if name_of(child) == "java"]
-        workers = [worker for jvm in machines for daemon in children_of(jvm) for worker in children_of(daemon)]
-        os.kill(workers[0], signal.SIGKILL)
+        os.kill(workers_of(driver)[0], signal.SIGKILL)
 
     def kill_driver(self) -> None:
         """Kill the pipeline."""

@@ -1,0 +1,83 @@
+"""A Python daemon for Spark that is prepared while Spark's Java process starts.
+
+Java starts the daemon that forks the workers, so its imports and kernels would come after the start of Java, which
+takes as long. The process that starts Java therefore starts a daemon beside it (``session.prepared_daemon``). The one
+that Java starts passes its standard streams, environment and arguments on to the prepared one, and only waits for its
+end. Without a prepared one, or for a second daemon, it does the work itself.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+
+PLACE = "FORESTALL_PREPARED_DAEMON"
+"""Environment variable of Spark's Python processes: the socket of the prepared daemon."""
+
+LISTENING = "--listening="
+"""Prefix of the argument with the socket, an open file, of a prepared daemon."""
+
+_STREAMS = (0, 1, 2)
+_TAKEN = b"1"
+_PIECE = 65_536
+
+
+def is_prepared() -> bool:
+    """Whether this process is a prepared daemon."""
+    return sys.argv[-1].startswith(LISTENING)
+
+
+def await_turn() -> None:
+    """Wait, in a prepared daemon, and continue as the one that Java has started; ends the process if none comes."""
+    with socket.socket(fileno=int(sys.argv[-1].removeprefix(LISTENING))) as listening:
+        ready, _, _ = select.select([listening, sys.stdin], [], [])
+        _remove(Path(listening.getsockname()))
+        if listening not in ready:
+            sys.exit()
+        daemon, _ = listening.accept()
+    data, streams, _, _ = socket.recv_fds(daemon, _PIECE, len(_STREAMS))
+    while piece := daemon.recv(_PIECE):
+        data += piece
+    given = orjson.loads(data)
+    for number, stream in zip(_STREAMS, streams, strict=True):
+        os.dup2(stream, number)
+        os.close(stream)
+    # house: allow environment: this process becomes another one
+    os.environ.clear()
+    os.environ.update(given["environment"])  # house: allow environment: as above
+    sys.argv = given["arguments"]
+    daemon.sendall(_TAKEN)
+    os.register_at_fork(
+        after_in_child=daemon.close
+    )  # open until the end of this process, for which the other one waits
+
+
+def _remove(place: Path) -> None:
+    """Remove a socket and its folder, which a process that was killed leaves."""
+    with suppress(OSError):
+        place.unlink()
+        place.parent.rmdir()
+
+
+def is_passed_on() -> bool:
+    """Pass the work of this daemon on to a prepared one and wait for its end; False if there is none."""
+    # house: allow environment: Spark passes it to its processes
+    environment = dict(os.environ)
+    with socket.socket(socket.AF_UNIX) as daemon:
+        try:
+            daemon.connect(environment.get(PLACE, ""))
+            data = orjson.dumps({"environment": environment, "arguments": sys.argv})
+            sent = socket.send_fds(daemon, [data], _STREAMS)
+            daemon.sendall(data[sent:])
+            daemon.shutdown(socket.SHUT_WR)
+            is_taken = daemon.recv(1) == _TAKEN
+            daemon.recv(1)
+        except OSError:
+            return False
+    return is_taken
