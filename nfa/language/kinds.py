@@ -134,14 +134,19 @@ def _check_arguments(call: Call, function: Function) -> None:
 
 def _check_comparison(sides: Sequence[Expression]) -> None:
     """Refuse a comparison of a function's result with a value of another kind, which is always null."""
-    first = next((side for side in sides if isinstance(side, Call) and side.name in FUNCTIONS), None)
+    first = next((side for side in sides if isinstance(side, Call) and side.name in (*FUNCTIONS, "time")), None)
     if first is None or kind_of(first) == "any":
         return
     for side in sides:
         if kind_of(side) not in ("any", kind_of(first)):
+            advice = (
+                f"write timestamp({describe_expression(side)})"
+                if first.name == "time"
+                else "compare values of one kind"
+            )
             _refuse(
                 f"{describe_expression(first)} is {_WORDS[kind_of(first)]}, and {describe_expression(side)} "
-                f"{_WORDS[kind_of(side)]}: comparing them is always null; compare values of one kind",
+                f"{_WORDS[kind_of(side)]}: comparing them is always null; {advice}",
                 first.position,
             )
 

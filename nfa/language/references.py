@@ -13,7 +13,7 @@ from nfa.functions.table import FUNCTIONS as OF_VALUES
 from nfa.functions.table import word_of
 from nfa.language.description import describe_expression
 from nfa.language.kinds import check_kinds
-from nfa.language.words import listed, quoted
+from nfa.language.words import OTHER_NAMES, listed, quoted
 from nfa.syntax import (
     AGGREGATES,
     OF_EVENT,
@@ -203,10 +203,14 @@ def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
     else:
         raise PatternRefused(
             "unknown-function",
-            f"{call.name} is not a function{did_you_mean(call.name, FUNCTIONS)}; use one of "
-            f"{listed(sorted(FUNCTIONS))}",
+            f"{call.name} is not a function{_meant(call.name)}; use one of {listed(sorted(FUNCTIONS))}",
             call.position,
         )
+
+
+def _meant(name: str) -> str:
+    """A suggestion for the name of an unknown function; empty if there is none."""
+    return f" (did you mean {OTHER_NAMES[name]}?)" if name in OTHER_NAMES else did_you_mean(name, FUNCTIONS)
 
 
 def _check_elements(expression: Expression, call: Call, scope: NameScope) -> None:

@@ -44,12 +44,16 @@ HINTS: Mapping[str, str] = {
     '"': "write a text in single quotes, a name in back quotes",
     "&": "write AND",
     "&&": "write AND",
-    "||": "write OR",
+    "||": "write OR, or concat(a, b) for texts",
     "!": "write NOT; unequal is !=",
     "->": "events one after the other are SEQ(A a, B b)",
     "=>": "at least is >=",
     "=<": "at most is <=",
-    "=~": "likeness of texts is LIKE, with % and _",
+    "=~": "likeness of texts is LIKE, with % and _; for regular expressions write matches(text, expression)",
+    "~": "for regular expressions write matches(text, expression)",
+    "%": "the remainder is mod(x, y)",
+    "REGEXP": "for regular expressions write matches(text, expression)",
+    "RLIKE": "for regular expressions write matches(text, expression)",
     "<>": "unequal is !=",
     ";": "patterns and clauses need no separator",
     "/*": "a comment begins with --",
@@ -58,6 +62,23 @@ HINTS: Mapping[str, str] = {
     "COUNT": "to require 21 events write Refunded{21} r",
     "GROUP": "to group, correlate: WHERE [country]",
 }
+OTHER_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("len", "strlen", "char_length"), "length"),
+    **dict.fromkeys(("substring", "mid"), "substr"),
+    **dict.fromkeys(("regexp_matches", "regexp_like", "regexp"), "matches"),
+    **dict.fromkeys(("ifnull", "nvl", "isnull"), "coalesce"),
+    **dict.fromkeys(("log", "loge"), "ln"),
+    **dict.fromkeys(("dayofweek", "isodow"), "weekday"),
+    **dict.fromkeys(("min_of", "minimum"), "least"),
+    **dict.fromkeys(("max_of", "maximum"), "greatest"),
+    "power": "pow",
+    "ceiling": "ceil",
+    "haversine": "distance",
+    "iif": "if",
+    "to_timestamp": "timestamp",
+    "to_date": "date",
+}
+"""The names of functions that have another name in other languages."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
