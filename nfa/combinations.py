@@ -15,7 +15,7 @@ from nfa.conditions.predicates import Elements, Leaf, evaluate_with_tables
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
-from nfa.language.parsing import parse_tree
+from nfa.language.parsing import moved, parse_condition_tree
 from nfa.language.references import NameScope, attributes_of, check_references, resolve
 from nfa.syntax import (
     AGGREGATES,
@@ -35,7 +35,6 @@ from nfa.syntax import (
     Negative,
     Not,
     Path,
-    Position,
     Scalar,
     calls_of,
 )
@@ -43,7 +42,6 @@ from streams.tables import Lookup, Tables
 
 _NONE: frozenset[str] = frozenset()
 _OF_EVENT = "#"  # no alias begins with it
-_IN_FRONT = "["
 
 
 class Read(NamedTuple):
@@ -106,7 +104,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
         PatternRefused: The text cannot be read or is refused; position and advice are in the message.
     """
     try:
-        (tree,) = trees_of(parse_tree(f"{_IN_FRONT}{text}\n]", "condition"))
+        (tree,) = trees_of(parse_condition_tree(text))
         known = frozenset(aliases)
         scope = NameScope(
             own=None, known=known, hidden=_NONE, bound=known, listed=known, groups=_NONE, has_previous=False
@@ -115,7 +113,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
         check_references(expression, scope)
         _check_calls(expression, takes_totals=takes_totals)
     except PatternRefused as error:
-        raise _moved(error, text) from error
+        raise moved(error, text) from error
     leaves: dict[Path | Elements, Read] = {}
     flat = _flat(expression, leaves)
     return CombinedExpression(leaves, flat)
@@ -142,16 +140,6 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
                 f"key is {alias}.`key`",
                 call.position,
             )
-
-
-def _moved(error: PatternRefused, text: str) -> PatternRefused:
-    """A refusal with its position in the caller's text."""
-    (_, _, what), place, lines = error.message.partition(": "), error.position, text.split("\n")
-    if place.line > len(lines):  # at the bracket after the text
-        what, place = what.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)
-    elif place.line == 1:
-        place = Position(1, max(1, place.column - len(_IN_FRONT)))
-    return PatternRefused(error.reason, what, place)
 
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:

@@ -16,7 +16,7 @@ from nfa.conditions.residuals import without_alias
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
-from nfa.language.parsing import parse_tree
+from nfa.language.parsing import moved, parse_condition_tree
 from nfa.language.references import NameScope, attributes_of, check_references, resolve
 from nfa.syntax import (
     AGGREGATES,
@@ -114,20 +114,24 @@ def parse_event_expression(text: str) -> EventExpression:
         PatternRefused: The text cannot be read or is refused; position and advice are in the message.
     """
     try:
-        trees = trees_of(parse_tree(f"[{text}\n]", "condition"))
+        expression = _read(text)
     except PatternRefused as error:
-        raise PatternRefused(error.reason, f"{error.message} (counted in [{text}])", error.position) from error
+        raise moved(error, text) from error
+    return EventExpression(without_alias(expression, _OWN))
+
+
+def _read(text: str) -> Expression:
     scope = NameScope(
         own=None, known=_ALIASES, hidden=_NONE, bound=_ALIASES, listed=_NONE, groups=_NONE, has_previous=False
     )
-    expression = resolve(_of_event(build_expression(trees[0])), scope)
+    expression = resolve(_of_event(build_expression(trees_of(parse_condition_tree(text))[0])), scope)
     for call in calls_of(expression):
         if call.name in (*AGGREGATES, "prev"):
             raise PatternRefused(
                 "aggregate", f"{call.name} reads several events, but this expression is over one", call.position
             )
     check_references(expression, scope)
-    return EventExpression(without_alias(expression, _OWN))
+    return expression
 
 
 def columns_of_events(batch: EventBatch) -> BatchColumns:

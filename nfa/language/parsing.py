@@ -34,6 +34,7 @@ _OPTIONS: Mapping[str, Any] = MappingProxyType(
 _WORD = re.compile(r"\w+|.", re.DOTALL)
 _NAME_BEFORE = re.compile(r"[\w-]*\Z")
 _NAME_BEHIND = re.compile(r"[\w-]{0,100}\w")
+_IN_FRONT = "["  # of a condition alone
 _LONGEST_NAME = 100  # before a place
 _PAIRS = frozenset(hint for hint in HINTS if len(hint) == 2)
 _NAMES_IN_QUOTES = (STEP_WORDS | CONDITION_WORDS) - {"_"}
@@ -128,3 +129,18 @@ def _acceptable(text: str, start: str) -> set[str]:
     with suppress(UnexpectedInput):
         interactive.exhaust_lexer()
     return cast("set[str]", interactive.accepts())  # type: ignore[no-untyped-call]
+
+
+def parse_condition_tree(text: str) -> Branch:
+    """The tree of a condition alone; refusals are about the text in brackets (``moved``)."""
+    return parse_tree(f"{_IN_FRONT}{text}\n]", "condition")
+
+
+def moved(error: PatternRefused, text: str) -> PatternRefused:
+    """A refusal of ``parse_condition_tree``, with its position in the text."""
+    (_, _, what), place, lines = error.message.partition(": "), error.position, text.split("\n")
+    if place.line > len(lines):  # at the bracket after the text
+        what, place = what.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)
+    elif place.line == 1:
+        place = Position(1, max(1, place.column - len(_IN_FRONT)))
+    return PatternRefused(error.reason, what, place)

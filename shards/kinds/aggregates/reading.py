@@ -263,7 +263,9 @@ def _parsed(text: str, field: str) -> EventExpression:
     try:
         return parse_event_expression(text)
     except PatternRefused as error:
-        raise OperatorRefused(f"{field!r} of an aggregate, {text!r}: {error.message}", field=field) from error
+        is_list = field == "values" and "unexpected ','" in error.message
+        advice = "; of a list in each event, write sum(sum(items, price))" if is_list else ""
+        raise OperatorRefused(f"{field!r} of an aggregate, {text!r}: {error.message}{advice}", field=field) from error
 
 
 def _quoted(name: str) -> str:

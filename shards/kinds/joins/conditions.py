@@ -90,8 +90,8 @@ def _parsed(
     try:
         parsed = parse_combined(text, aliases, takes_totals=takes_totals)
     except PatternRefused as error:
-        place = f" (counted in [{text}])" if field == "return" else ""
-        raise OperatorRefused(f"'{field}' of a join: {error.message}{place}", field=field) from error
+        where = f", {text!r}" if field == "return" else ""
+        raise OperatorRefused(f"'{field}' of a join{where}: {error.message}", field=field) from error
     reads = [
         Column(name="", alias=alias, function=cast("Any", function), path=path)
         for alias, function, path in parsed.reads
