@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -15,7 +16,7 @@ from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
 from service.stores.records import decode, encode
-from service.stores.registry.changes import Change, RecordBook
+from service.stores.registry.changes import Change, RecordBook, version_of
 from streams import LAYOUT_KEY, TableOff, TableOn, TableRow, encode_control, log_key
 from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching, pieces_of_file
 
@@ -24,6 +25,8 @@ TABLE_VERSIONS_KEY = PREFIX + "table-versions"
 
 _ATTEMPTS = 5
 _DRAFT_LIFE_S = 3_600
+_GRACE_S = 86_400
+_LATEST_MS = 600_000  # from the time in a version's record to its entry in the log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,7 @@ class RegisteredTable:
         size_bytes: Of the rows as they are mapped into memory.
         changes: How many rows were changed since, one at a time.
         registered_us: When this version was registered, microseconds UTC.
+        since_ms: The same, or when the table was deleted, by the clock of Redis; 0: before a release that knows it.
     """
 
     name: str
@@ -47,6 +51,7 @@ class RegisteredTable:
     rows: int
     size_bytes: int
     changes: int = 0
+    since_ms: int = 0
 
     @property
     def tag(self) -> str:
@@ -92,10 +97,13 @@ class TableStore:
                 digest=version.digest,
                 rows=version.rows,
                 size_bytes=path.stat().st_size,
+                since_ms=self._now_ms(),
             )
             return Change(record=encode(**asdict(made)), version=made.version, stream="", control=TableOn(made.table))
 
         body, is_new = self._book.apply(TABLES_KEY, TABLE_VERSIONS_KEY, version.name, changed)
+        self._client.persist(STORED + version.digest)
+        self._forget_old()
         return _record(body, version.name), is_new
 
     def change_row(self, name: str, key: str, row: tuple[Any, ...] | None, condition: Condition) -> RegisteredTable:
@@ -134,10 +142,11 @@ class TableStore:
             if known is None or not known.is_active:
                 raise _unknown(name)
             condition.check(known.tag)
-            gone = encode(**asdict(replace(known, is_active=False)))
+            gone = encode(**asdict(replace(known, is_active=False, since_ms=self._now_ms())))
             return Change(record=gone, version=known.version, stream="", control=TableOff(name))
 
         self._book.apply(TABLES_KEY, TABLE_VERSIONS_KEY, name, changed)
+        self._forget_old()
 
     def get(self, name: str) -> RegisteredTable:
         """A table that is not deleted; raises ``UnknownTable``."""
@@ -153,7 +162,7 @@ class TableStore:
         return [record for record in found if record.is_active]
 
     def versions(self, name: str) -> list[RegisteredTable]:
-        """Every version of a table that is not deleted, the current one last."""
+        """The versions of a table that are not forgotten, the current one last; raises ``UnknownTable``."""
         current = self.get(name)
         bodies = self._book.versions(TABLE_VERSIONS_KEY, name, current.version)
         return [*(_record(body, name) for body in bodies[:-1]), current]
@@ -162,6 +171,38 @@ class TableStore:
         """The rows that were changed since a version was registered, by key; None: removed."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
         return {key.decode(): orjson.loads(row) for key, row in found.items()}
+
+    def _forget_old(self) -> None:
+        """Forget versions that no entry of the log, and so no saved state, can need: they were replaced before all.
+
+        Their content expires later, because a backtest may be about to read it.
+        """
+        known, needed_ms = self._every_version(), self._oldest_ms() - _LATEST_MS
+        ends_ms = {one.tag: two.since_ms for one, two in pairwise(known) if one.name == two.name}
+        ends_ms |= {one.tag: one.since_ms for one in known if not one.is_active}
+        old = [one for one in known if 0 < ends_ms.get(one.tag, 0) < needed_ms]
+        for one in old:
+            self._client.hdel(TABLE_VERSIONS_KEY, version_of(one.name, one.version))
+            self._client.delete(_changes_key(one))
+            self._client.expire(STORED + one.digest, _GRACE_S)
+        if old:
+            for one in self._every_version():  # read again: other versions may have the same content
+                self._client.persist(STORED + one.digest)
+
+    def _every_version(self) -> list[RegisteredTable]:
+        """All versions of all tables that are not forgotten, by name and version."""
+        found = [_record(body, field) for field, body in self._book.all(TABLE_VERSIONS_KEY)]
+        return sorted(found, key=lambda one: (one.name, one.version))
+
+    def _now_ms(self) -> int:
+        seconds, microseconds = self._client.time()
+        return seconds * 1_000 + microseconds // 1_000
+
+    def _oldest_ms(self) -> int:
+        """The time of the oldest entry that a shard's log has, by the clock of Redis."""
+        firsts = [self._client.xrange(log_key(shard), count=1) for shard in range(self._log.layout.read().shards)]
+        times = [int(cast("bytes", first[0][0]).partition(b"-")[0]) for first in firsts if first]
+        return min(times, default=0)
 
     def _keep(self, digest: str, path: Path) -> None:
         """Store the content of a version, unless it is stored."""

@@ -197,6 +197,52 @@ def test_parts_of_a_key_may_have_commas(orders, stores, check_problem):
     assert orders.delete(address).status_code == 422
 
 
+def test_versions_that_no_entry_of_the_log_needs_are_forgotten(orders, stores):
+    def stored():
+        return {key.decode() for key in stores.client.keys("forestall:table:*") if stores.client.ttl(key) < 0}
+
+    def versions():
+        return [one["version"] for one in orders.get("/v1/tables/customers").json()["versions"]]
+
+    def age(*numbers, name="customers"):
+        """Let versions be older than the entries of the log."""
+        for number in numbers:
+            field = f"{number}@{name}"
+            record = json.loads(stores.client.hget("forestall:table-versions", field))
+            record["since_ms"] -= 3_600_000
+            stores.client.hset("forestall:table-versions", field, json.dumps(record))
+
+    put(orders)
+    orders.put("/v1/tables/customers/rows?key=c1", json={"limit": 9})
+    put(orders, CSV + "c3,1,\n")
+    put(orders, CSV + "c4,1,\n")
+    assert (versions(), len(stored())) == ([3, 2, 1], 3)  # the log may be read again from its beginning
+    age(1, 2)
+    put(orders, name="others")  # the content of version 1 has another user
+    assert (versions(), len(stored())) == ([3, 2], 3)
+    assert stores.client.keys("forestall:table-changes:*") == []
+    age(3)
+    put(orders, CSV + "c5,1,\n")
+    assert (versions(), len(stored())) == ([4, 3], 3)
+    orders.delete("/v1/tables/customers")
+    age(4)
+    put(orders, name="third")
+    assert len(stored()) == 1
+    orders.delete("/v1/tables/others")
+    age(1, name="others")
+    age(1, name="third")
+    for _ in range(2):
+        put(orders, name="third")
+    assert replayed_current(stores, "third") == 2
+    assert [key for key, _ in stores.client.hscan_iter("forestall:table-versions")] == [b"1@third"]
+
+
+def replayed_current(stores, name):
+    """The number of rows of a table that is read from Redis."""
+    record = stores.tables.get(name)
+    return len(Tables(TableFiles(fetching(stores.client.lindex))).with_version(record.table).rows(name))
+
+
 def test_a_column_with_two_types_is_refused(orders):
     answer = put(orders, column=["limit:text", "limit:number"])
     assert (answer.status_code, answer.json()["detail"]) == (
