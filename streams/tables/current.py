@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, TypeAlias
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from streams.columns.arrow_columns import column_of
 from streams.nearest import did_you_mean, listed
-from streams.tables.errors import TableUnknown
+from streams.tables.business import PREFIX, BusinessHours, hours_of
+from streams.tables.errors import CalendarUnknown, TableUnknown
 from streams.tables.files import TableFiles
 from streams.tables.form import VALUE_TYPES, TableForm, TableVersion
 from streams.tables.mapped import MappedTable, key_texts
@@ -41,6 +42,11 @@ class _Open:
         ]
         keys = pa.array(list(self.changes), pa.string())
         return MappedTable.of_keys(form, columns, keys), np.array([row is not None for row in self.changes.values()])
+
+    @cached_property
+    def hours(self) -> BusinessHours:
+        """The hours of a calendar."""
+        return hours_of(self.table.columns)
 
     def found(self, column: str | None, keys: pa.Array) -> pa.Array:
         """The value of a column for each key, or whether it has a row; see ``Tables.looked_up``."""
@@ -142,11 +148,26 @@ class Tables:
             return pa.nulls(len(texts))
         if len(versions) == 1 or times_us is None:
             return versions[-1].found(column, texts)
-        begins = np.array([one.version.since_us for one in versions[1:]], np.int64)
-        chosen = np.searchsorted(begins, times_us, side="right")
+        chosen = _chosen(versions, times_us)
         parts = [one.found(column, texts) for one in versions]
         rows = column_of(chosen * len(texts) + np.arange(len(texts)))
         return pa.concat_arrays([part.cast(parts[-1].type, safe=False) for part in parts]).take(rows)
+
+    def hours(
+        self, calendar: str, times_us: NDArray[np.int64] | None, size: int
+    ) -> Iterator[tuple[NDArray[np.intp], BusinessHours]]:
+        """The hours of a calendar, with the rows, of ``size``, that read them; none if it is unknown.
+
+        The times choose versions as those of ``looked_up`` do.
+        """
+        versions = self.versions.get(PREFIX + calendar, ())
+        if times_us is None or len(versions) == 1:
+            yield from ((np.arange(size), one.hours) for one in versions[-1:])
+            return
+        chosen = _chosen(versions, times_us)
+        for number, one in enumerate(versions):
+            if len(rows := np.flatnonzero(chosen == number)):
+                yield rows, one.hours
 
     def to_json(self) -> list[Any]:
         """As plain JSON."""
@@ -162,10 +183,14 @@ class Tables:
 
 
 def require_table(known: Mapping[str, Any], name: str) -> None:
-    """Check that a table exists; raises ``TableUnknown``."""
-    if name not in known:
-        others = f"tables are {listed(sorted(known))}" if known else "there are no tables"
-        raise TableUnknown(f"no table is called {name!r}{did_you_mean(name, known)}; {others}", table=name)
+    """Check that a table or a calendar exists; raises ``TableUnknown`` or ``CalendarUnknown``."""
+    if name in known:
+        return
+    kind, error = ("calendar", CalendarUnknown) if name.startswith(PREFIX) else ("table", TableUnknown)
+    name = name.removeprefix(PREFIX)
+    others = sorted(one.removeprefix(PREFIX) for one in known if one.startswith(PREFIX) == (error is CalendarUnknown))
+    listing = f"{kind}s are {listed(others)}" if others else f"there are no {kind}s"
+    raise error(f"no {kind} is called {name!r}{did_you_mean(name, others)}; {listing}", table=name)
 
 
 def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int) -> None:
@@ -177,6 +202,12 @@ def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None
     """
     require_table(forms, name)
     forms[name].require(name, column, keys)
+
+
+def _chosen(versions: Sequence[_Open], times_us: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The number of the version that holds at each time."""
+    begins = np.array([one.version.since_us for one in versions[1:]], np.int64)
+    return np.searchsorted(begins, times_us, side="right")
 
 
 def _values(table: MappedTable, rows: NDArray[np.int64], column: str | None, keys: pa.Array) -> pa.Array:

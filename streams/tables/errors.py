@@ -9,8 +9,16 @@ class TableRefused(StreamError, code="table-refused"):
     """The rows, the columns or the key of a table are refused; details carry ``line`` and ``column`` if known."""
 
 
+class CalendarRefused(StreamError, code="calendar-refused"):
+    """The declaration of a calendar is refused; details carry ``field``, and ``line`` of an iCalendar text."""
+
+
 class TableUnknown(StreamError, code="table-unknown"):
     """A table is named that does not exist; the message lists those that do."""
+
+
+class CalendarUnknown(TableUnknown, code="calendar-unknown"):
+    """A calendar is named that does not exist; the message lists those that do."""
 
 
 class TableColumnUnknown(StreamError, code="table-column-unknown"):

@@ -1,0 +1,91 @@
+"""Business time: the hours of a calendar as sorted intervals, and what deadlines and durations are by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Us = NDArray[np.int64]
+
+PREFIX = "calendar:"
+"""The name of a calendar as a table; no name of a table has a colon."""
+
+OPENS = "opens"
+"""The column of the beginnings of intervals, which are the key."""
+
+NEVER = np.int64(np.iinfo(np.int64).max)
+"""The deadline that a calendar does not have: the time, or the deadline, is outside its years."""
+
+
+@dataclass(frozen=True, eq=False)
+class BusinessHours:
+    """The business hours of a calendar.
+
+    Attributes:
+        zone: Of its clocks, in which texts without a zone are read.
+        opens: Beginnings of the intervals, ascending, microseconds UTC.
+        closes: Their ends, each after its beginning and at most the next one.
+        begins: Beginnings of the business days, without repeats.
+        ends: Their ends.
+    """
+
+    zone: str
+    opens: Us
+    closes: Us
+    begins: Us
+    ends: Us
+
+    @classmethod
+    def of_intervals(cls, zone: str, opens: Us, closes: Us, begins: Us, ends: Us) -> BusinessHours:
+        """The hours of at least one interval; an interval has the beginning and the end of its day."""
+        is_first = np.append([True], begins[1:] != begins[:-1])
+        return cls(zone, opens, closes, begins[is_first], ends[is_first])
+
+    @property
+    def _passed(self) -> Us:
+        """Business time before each interval, and in all."""
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.closes - self.opens)])
+
+    def covers(self, times: Us) -> NDArray[np.bool_]:
+        """Which times are in the years of the calendar: from its first business day to the end of its last."""
+        covered: NDArray[np.bool_] = (times >= self.begins[0]) & (times <= self.ends[-1])
+        return covered
+
+    def elapsed(self, times: Us) -> Us:
+        """Business time from the beginning of the calendar to each time, in microseconds."""
+        number = np.searchsorted(self.opens, times, side="right")
+        last = np.maximum(number - 1, 0)
+        own = np.minimum(times, self.closes[last]) - self.opens[last]
+        return np.where(number > 0, self._passed[last] + own, 0)
+
+    def after_hours(self, times: Us, amounts: Us) -> Us:
+        """The first moment at which an amount of business time, at least 1, has passed since each time."""
+        wanted = self.elapsed(times) + np.minimum(amounts, NEVER // 2)
+        number = np.searchsorted(self._passed, wanted)
+        place = np.minimum(number, len(self.opens))
+        return self._known(times, self.closes[place - 1] - (self._passed[place] - wanted), number <= len(self.opens))
+
+    def after_days(self, times: Us, days: Us) -> Us:
+        """The end of the n-th business day after the day of each time, which does not count; n is at least 1."""
+        place = np.searchsorted(self.begins, times, side="right") + np.minimum(days, len(self.begins)) - 1
+        is_known = place < len(self.ends)
+        return self._known(times, self.ends[np.where(is_known, place, 0)], is_known)
+
+    def _known(self, times: Us, deadlines: Us, is_known: NDArray[np.bool_]) -> Us:
+        return np.where(is_known & self.covers(times), deadlines, NEVER)
+
+
+def hours_of(columns: Sequence[pa.Array]) -> BusinessHours:
+    """The hours of a calendar from the columns of its rows."""
+    opens, closes, begins, ends = (np.asarray(column) for column in columns[:4])
+    return BusinessHours.of_intervals(orjson.loads(columns[4][0].as_py())["zone"], opens, closes, begins, ends)
+
+
+def title_of(name: str) -> str:
+    """The name of a table, or of the calendar that is stored as one, for messages."""
+    return f"calendar {name.removeprefix(PREFIX)!r}" if name.startswith(PREFIX) else f"table {name!r}"

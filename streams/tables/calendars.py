@@ -1,0 +1,227 @@
+"""Calendars: business hours that are declared by weekday, holidays and exceptions, and stored as a table of intervals.
+
+A row is an interval of business time. Clocks of the zone are read once, when the calendar is declared, so daylight
+saving is in the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any, TypeAlias
+
+import orjson
+import pyarrow as pa
+
+from streams.errors import DeclarationError
+from streams.showing import shown
+from streams.tables.business import OPENS, PREFIX
+from streams.tables.errors import CalendarRefused
+from streams.tables.form import TableForm, TableVersion
+from streams.tables.icalendar import days_of
+from streams.tables.reading import keep_rows
+from streams.time_forms import zone_of
+
+_FORM = TableForm(
+    key=(OPENS,),
+    columns={OPENS: "integer", "closes": "integer", "begins": "integer", "ends": "integer", "document": "text"},
+)
+_MEMBERS = ("zone", "hours", "holidays", "ical", "exceptions", "years")
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_USUAL_YEARS = (2000, 2050)
+_MOST_YEARS = 200
+_MOST_EXCEPTIONS = 10_000
+_MOST_INTERVALS = 24  # of a day
+_MOST_HOLIDAYS = 100_000
+_INTERVAL = re.compile(r"\s*(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})\s*")
+_DAY_MINUTES = 24 * 60
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND, _SECOND = timedelta(microseconds=1), timedelta(seconds=1)
+
+Minutes: TypeAlias = Sequence[tuple[int, int]]  # intervals of a day, minutes since midnight as clocks show them
+PublicHolidays: TypeAlias = Callable[[Mapping[str, Any], int, int], Collection[date]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """A declared calendar.
+
+    Attributes:
+        hours: Of the weekdays, Monday first.
+        closed: Holidays.
+        exceptions: The hours of single days, in place of those of the weekday or the holiday.
+        years: First and last.
+        document: The declaration as it was given.
+    """
+
+    zone: str
+    hours: Sequence[Minutes]
+    closed: frozenset[date]
+    exceptions: Mapping[date, Minutes]
+    years: tuple[int, int]
+    document: Mapping[str, Any]
+
+    def days(self) -> Iterator[tuple[date, Minutes]]:
+        """The days of the years with their hours."""
+        day, last = date(self.years[0], 1, 1), date(self.years[1], 12, 31)
+        while day <= last:
+            usual = () if day in self.closed else self.hours[day.weekday()]
+            yield day, self.exceptions.get(day, usual)
+            day += timedelta(days=1)
+
+
+def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) -> Calendar:
+    """Read the declaration of a calendar; ``public_holidays`` lists those of ``holidays`` from one year to another.
+
+    Raises:
+        CalendarRefused: The declaration is refused; the message names the member.
+    """
+    if unknown := [name for name in document if name not in _MEMBERS]:
+        raise _refused(str(unknown[0]), f"there is no such member; members are {', '.join(_MEMBERS)}")
+    zone, years = _zone(document.get("zone")), _years(document.get("years"))
+    first, last = date(years[0], 1, 1), date(years[1], 12, 31)
+    closed = set[date]()
+    if (wanted := document.get("holidays")) is not None:
+        closed.update(public_holidays(_members(wanted, "holidays"), *years))
+    if (text := document.get("ical")) is not None:
+        if not isinstance(text, str):
+            raise _refused("ical", "write the iCalendar text")
+        for number, day in enumerate(days_of(text, first, last)):
+            closed.add(day)
+            if number >= _MOST_HOLIDAYS:
+                raise _refused("ical", f"the text has more than {_MOST_HOLIDAYS:,} days")
+    found = _members(document.get("exceptions", {}), "exceptions")
+    if len(found) > _MOST_EXCEPTIONS:
+        raise _refused("exceptions", f"there are {len(found):,}; a calendar has at most {_MOST_EXCEPTIONS:,}")
+    exceptions = {_day(day, years): _minutes(hours, f"exceptions.{day}") for day, hours in found.items()}
+    hours = _weekly(_members(document.get("hours"), "hours"))
+    return Calendar(
+        zone=zone, hours=hours, closed=frozenset(closed), exceptions=exceptions, years=years, document=dict(document)
+    )
+
+
+def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
+    """The calendar as the first version of a table, whose content is in the cache folder.
+
+    Raises:
+        CalendarRefused: No day of the calendar has business hours.
+    """
+    zone = zone_of(calendar.zone)
+    rows: list[tuple[int, int, int, int]] = []
+    end = -1
+    for day, minutes in calendar.days():
+        if minutes:
+            begin, end = _moment(day, 0, zone), _moment(day, _DAY_MINUTES, zone)
+            moments = [(_moment(day, opens, zone), _moment(day, closes, zone)) for opens, closes in minutes]
+            rows += [(opens, closes, begin, end) for opens, closes in moments if opens < closes]
+    if not rows:
+        raise _refused("hours", "no day of the calendar has business hours")
+    columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
+    text = orjson.dumps(calendar.document, option=orjson.OPT_SORT_KEYS).decode()
+    document = pa.array([text, *[None] * (len(rows) - 1)], pa.string())
+    made = keep_rows(_FORM, pa.RecordBatch.from_arrays([*columns, document], names=list(_FORM.columns)))
+    return TableVersion.from_json({**made.to_json(), "name": PREFIX + name, "version": 1})
+
+
+def document_of(rows: pa.RecordBatch) -> dict[str, Any]:
+    """The declaration of a calendar from its rows."""
+    found: dict[str, Any] = orjson.loads(rows.column("document")[0].as_py())
+    return found
+
+
+def _moment(day: date, minute: int, zone: tzinfo) -> int:
+    """The first moment at which clocks in a zone show a minute of a day or a later time, microseconds UTC."""
+    wanted = datetime(day.year, day.month, day.day) + timedelta(minutes=minute)  # noqa: DTZ001 - as clocks show it
+    moment = wanted.replace(tzinfo=zone).astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=None) != wanted:  # clocks skip it
+        before = wanted.replace(tzinfo=zone, fold=1).astimezone(UTC)
+        while moment - before > _SECOND:
+            middle = before + (moment - before) // 2
+            if middle.astimezone(zone).replace(tzinfo=None) >= wanted:
+                moment = middle
+            else:
+                before = middle
+        moment = moment.replace(microsecond=0)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def _zone(found: Any) -> str:
+    if not isinstance(found, str):
+        raise _refused("zone", "write a time zone such as Europe/Berlin")
+    try:
+        zone_of(found)
+    except DeclarationError as error:
+        raise _refused("zone", str(error)) from error
+    return found
+
+
+def _years(found: Any) -> tuple[int, int]:
+    if found is None:
+        return _USUAL_YEARS
+    match found:
+        case [int(first), int(last)] if 1970 <= first <= last <= 2200 and last - first < _MOST_YEARS:
+            return first, last
+    raise _refused("years", f"{shown(found)} is not a first and a last year from 1970 to 2200, such as [2020, 2040]")
+
+
+def _members(found: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(found, Mapping):
+        raise _refused(name, "write an object" if found is not None else "it is missing")
+    return {str(member): value for member, value in found.items()}
+
+
+def _weekly(found: Mapping[str, Any]) -> list[Minutes]:
+    """The hours of the weekdays; a member is a weekday, or the first and the last of several."""
+    hours: list[Minutes | None] = [None] * 7
+    for name, written in found.items():
+        first, sign, last = name.strip().lower().partition("-")
+        if first not in _WEEKDAYS or (last if sign else first) not in _WEEKDAYS:
+            raise _refused("hours", f"{shown(name)} is not a weekday, or two with '-': write mon, or mon-fri")
+        begin, end = _WEEKDAYS.index(first), _WEEKDAYS.index(last if sign else first)
+        for place in [*range(begin, end + 1)] or [*range(begin, 7), *range(end + 1)]:
+            if hours[place] is not None:
+                raise _refused("hours", f"{_WEEKDAYS[place]} is in two members; name it once")
+            hours[place] = _minutes(written, f"hours.{name}")
+    return [minutes or () for minutes in hours]
+
+
+def _minutes(written: Any, member: str) -> Minutes:
+    """Hours such as ``09:00-12:00, 13:00-17:00``; ``closed`` has none."""
+    if written == "closed":
+        return ()
+    parts = written.split(",") if isinstance(written, str) else []
+    found = [_interval(part) for part in parts[: _MOST_INTERVALS + 1]]
+    borders = [border for interval in found if interval for border in interval]
+    is_rising = borders == sorted(borders) and all(interval and interval[0] < interval[1] for interval in found)
+    if not found or len(found) > _MOST_INTERVALS or not is_rising:
+        raise _refused(
+            member,
+            f"{shown(written)} are not hours of a day in their order; write for example 09:00-12:00, 13:00-17:00, or "
+            "closed; a day ends at 24:00, so hours over midnight are those of two days",
+        )
+    return [interval for interval in found if interval]
+
+
+def _interval(written: str) -> tuple[int, int] | None:
+    found = _INTERVAL.fullmatch(written)
+    if found is None:
+        return None
+    opens, opens_minute, closes, closes_minute = map(int, found.groups())
+    ends = opens * 60 + opens_minute, closes * 60 + closes_minute
+    return ends if max(opens_minute, closes_minute) < 60 and max(ends) <= _DAY_MINUTES else None
+
+
+def _day(written: str, years: tuple[int, int]) -> date:
+    try:
+        day = date.fromisoformat(written)
+    except ValueError:
+        day = None
+    if day is None or not years[0] <= day.year <= years[1]:
+        raise _refused("exceptions", f"{shown(written)} is not a date of the years {years[0]} to {years[1]}")
+    return day
+
+
+def _refused(member: str, reason: str) -> CalendarRefused:
+    return CalendarRefused(f"{member}: {reason}", field=member)

@@ -1,0 +1,128 @@
+"""Whole days of an iCalendar text (RFC 5545), such as an office or a state publishes its holidays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from streams.showing import shown
+from streams.tables.errors import CalendarRefused
+
+MOST_CHARACTERS = 1 << 18
+_MOST_DAYS = 366  # of one event
+_FIRST_YEAR = 1900  # of an event that is repeated
+_DATE = re.compile(r"(\d{4})(\d{2})(\d{2})")
+_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_TAKEN = frozenset(["FREQ", "INTERVAL", "COUNT", "UNTIL", "BYMONTH", "BYMONTHDAY", "WKST"])
+
+
+def days_of(text: str, first: date, last: date) -> Iterator[date]:
+    """The days, from ``first`` to ``last``, of the events that take whole days; other events are passed over.
+
+    Raises:
+        CalendarRefused: The text is too large or cannot be read, or an event repeats in a way that is not supported.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise CalendarRefused(f"ical: the text has more than {MOST_CHARACTERS:,} characters", field="ical")
+    event: dict[str, str] | None = None
+    begun = 0
+    for number, line in _unfolded(text):
+        name, _, value = line.partition(":")
+        name, _, options = name.upper().partition(";")
+        if (name, value.strip().upper()) == ("BEGIN", "VEVENT"):
+            event, begun = {}, number
+        elif (name, value.strip().upper()) == ("END", "VEVENT") and event is not None:
+            yield from _days_of_event(event, begun, first, last)
+            event = None
+        elif event is not None and name in ("DTSTART", "DTEND", "DURATION", "RRULE", "RDATE"):
+            event[name] = value.strip()
+            event[f"{name};"] = options
+    if begun == 0:
+        raise CalendarRefused("ical: the text has no VEVENT; send an iCalendar file (.ics)", field="ical")
+
+
+def _unfolded(text: str) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers; one that begins with a blank continues the line before."""
+    whole, begun = "", 1
+    for number, line in enumerate(_LINE_BREAK.split(text), start=1):
+        if line[:1] in (" ", "\t"):
+            whole += line[1:]
+            continue
+        yield begun, whole
+        whole, begun = line, number
+    yield begun, whole
+
+
+def _days_of_event(event: dict[str, str], number: int, first: date, last: date) -> Iterator[date]:
+    if "T" in event.get("DTSTART", "T") or "RDATE" in event:
+        if "RDATE" in event:
+            raise _refused(number, "RDATE is not supported; write an event for each day")
+        return
+    begin = _date(event["DTSTART"], number)
+    length = _length(event, begin, number)
+    for start in _starts(event.get("RRULE"), begin, number, last):
+        for place in range(max(0, (first - start).days), min(length, (last - start).days + 1)):
+            yield start + timedelta(days=place)
+
+
+def _length(event: dict[str, str], begin: date, number: int) -> int:
+    """The number of days of an event, whose end is the day after its last one."""
+    length = 1
+    if "DTEND" in event:
+        length = (_date(event["DTEND"], number) - begin).days or 1
+    elif found := re.fullmatch(r"P(\d{1,3})([DW])", event.get("DURATION", "P1D")):
+        length = int(found[1]) * (7 if found[2] == "W" else 1)
+    if not 1 <= length <= _MOST_DAYS:
+        raise _refused(number, f"the event has {length} days; it may have 1 to {_MOST_DAYS}")
+    return length
+
+
+def _starts(rule: str | None, begin: date, number: int, last: date) -> Iterator[date]:
+    """The first days of an event that may be repeated every year."""
+    if rule is None:
+        yield begin
+        return
+    parts = dict(part.upper().partition("=")[::2] for part in rule.split(";"))
+    fixed = {"BYMONTH": str(begin.month), "BYMONTHDAY": str(begin.day)}
+    is_other = any(parts.get(name, value).lstrip("0") != value for name, value in fixed.items())
+    if parts.get("FREQ") != "YEARLY" or is_other or not parts.keys() <= _TAKEN:
+        raise _refused(number, f"RRULE:{shown(rule)} is not supported; FREQ=YEARLY on a fixed date is")
+    if begin.year < _FIRST_YEAR:
+        raise _refused(number, f"it is repeated from {begin.year} on; begin in {_FIRST_YEAR} or later")
+    interval, count = (
+        _number(parts.get(name, usual), number) for name, usual in (("INTERVAL", "1"), ("COUNT", "9999"))
+    )
+    until = min(last, _date(parts["UNTIL"], number)) if "UNTIL" in parts else last
+    for year in range(begin.year, until.year + 1, interval):
+        if count <= 0:
+            return
+        if (begin.month, begin.day) == (2, 29) and not _is_leap(year):
+            continue
+        count -= 1
+        if (day := begin.replace(year=year)) <= until:
+            yield day
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def _number(text: str, number: int) -> int:
+    if re.fullmatch(r"[1-9]\d{0,3}", text) is None:
+        raise _refused(number, f"{shown(text)} is not a number from 1 to 9999")
+    return int(text)
+
+
+def _date(text: str, number: int) -> date:
+    found = _DATE.match(text)
+    try:
+        if found is not None:
+            return date(*map(int, found.groups()))
+    except ValueError:
+        pass
+    raise _refused(number, f"{shown(text)} is not a date; write for example 20261224")
+
+
+def _refused(number: int, reason: str) -> CalendarRefused:
+    return CalendarRefused(f"ical: the event in line {number}: {reason}", field="ical", line=number)
