@@ -322,12 +322,22 @@ class Into:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BusinessTime:
+    """An amount of business time by a calendar: business days, or business hours in microseconds."""
+
+    calendar: str
+    days: int | None = None
+    us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
     """A named pattern.
 
     Attributes:
         keys: Paths of ``WHERE [..]``; empty means the stream's correlation key.
         within_us: Span of the whole match, exclusive.
+        within_business: The same in business time; at most one of both is set.
         select: Mode of the gaps without a mode of their own.
         limit: Matches per trace, pattern and detection time; None: the limit of the settings.
         into: The derived stream of its matches; None: they are alerts.
@@ -339,6 +349,7 @@ class Pattern:
     keys: tuple[Path, ...] = ()
     where: Expression | None = None
     within_us: int | None = None
+    within_business: BusinessTime | None = None
     select: Selection = "all"
     after: After = After()
     limit: int | None = None
@@ -346,3 +357,8 @@ class Pattern:
     returns: tuple[Column, ...] = ()
     into: Into | None = None
     text: str = field(default="", compare=False, repr=False)
+
+    @property
+    def has_window(self) -> bool:
+        """Whether the clause WITHIN ends its partial matches."""
+        return self.within_us is not None or self.within_business is not None

@@ -46,7 +46,7 @@ def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
 
     0: the number is bounded, by a window or the pattern's own length. Infinite: each subset of the events may be one.
     """
-    if pattern.within_us is not None or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
+    if pattern.has_window or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
         return 0.0
     automaton = build_automaton(pattern)
     return _growth(automaton, _program_of(automaton, is_log_ordered=is_log_ordered))

@@ -66,7 +66,7 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
     types = {term.atoms[other].type for other in others}
     sooner = term.before[index]
     later = frozenset(other for other in others if index in term.before[other])
-    if atom.type in types or (pattern.within_us is not None and not (sooner and later)):
+    if atom.type in types or (pattern.has_window and not (sooner and later)):
         return False
     shown = frozenset[str]().union(*(known.shown_by(term.atoms[other]) for other in others))
     if atom.type not in known.horn_closure(shown):

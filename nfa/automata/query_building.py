@@ -94,9 +94,9 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
     """The term of a whole pattern; it has the outer NOTs unless the pattern has a window, with which they end."""
     outer: list[Absence] = []
-    if pattern.within_us is None and piece.first is not None:
+    if not pattern.has_window and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]
-    if pattern.within_us is None and piece.last is not None:
+    if not pattern.has_window and piece.last is not None:
         outer += [Absence(atom=atom, after=piece.last, before=frozenset()) for atom in piece.trailing]
     return replace(piece.term, absences=tuple(dict.fromkeys((*piece.term.absences, *outer))))
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nfa.conditions.likeness import ANY_TEXT, like_tokens
+from nfa.conditions.lookups import of_each_event
 from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, leaf_of
 from nfa.conditions.residuals import event_of
 from nfa.conditions.texts import DROPPED, TextPool
@@ -251,6 +254,10 @@ class ConditionCompiler:
         leaf, aliases = leaf_of(call), event_of(call)
         if leaf is not None and aliases:
             return self._write_load(leaf, aliases[0], scope)
+        if leaf is not None and aliases == ():
+            return self._write_newest(leaf, scope)
+        if (spread := of_each_event(call)) is not call:
+            return self._write(spread, scope)
         if call.name in FUNCTIONS:
             return self._write_function(call, scope)
         (argument,) = call.arguments
@@ -303,6 +310,15 @@ class ConditionCompiler:
             assert alias is not None
             atoms, repetition = scope.atoms.get(alias, 0), scope.repetitions.get(alias, NIL)
             self._append(kernel.ALIAS, number, _signed(atoms), repetition)
+        return 1
+
+    def _write_newest(self, leaf: Leaf, scope: ConditionScope | _EventScope) -> int:
+        """Load a column of the current event; in WHERE, which has none, of the newest one."""
+        if isinstance(scope, _EventScope) or scope.own is not None:
+            self._append(kernel.OWN, self._columns.number(leaf))
+        else:
+            atoms = reduce(or_, scope.atoms.values(), 0)
+            self._append(kernel.ALIAS, self._columns.number(leaf), _signed(atoms), NIL)
         return 1
 
     def _write_constant(self, value: Scalar) -> int:

@@ -22,7 +22,7 @@ _KNOWN: Mapping[Kind, Callable[[Values], NDArray[np.bool_]]] = {
 }
 
 
-def _times(values: Values) -> Any:
+def times_of(values: Values) -> Any:
     """Times as whole microseconds; a list if some are texts."""
     large = np.clip(values.floats, -_LARGE_US, _LARGE_US).astype(np.int64)
     times = np.where(values.kinds == INTEGER, values.integers, large)
@@ -44,7 +44,7 @@ _COLUMNS: Mapping[Kind, Callable[[Values], Any]] = {
     "text": lambda values: values.texts.tolist(),
     "number": lambda values: values.floats,
     "boolean": lambda values: values.integers != 0,
-    "time": _times,
+    "time": times_of,
 }
 
 

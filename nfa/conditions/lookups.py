@@ -1,18 +1,31 @@
-"""Lookups in reference tables: which ones expressions have, and their values over columns and for a match."""
+"""Lookups in reference tables and calendars: which ones expressions have, their values over columns and for a match.
+
+A lookup in a calendar is a function of times that reads its business hours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nfa.conditions.values import INTEGER, TEXT, Values
-from nfa.functions.lookups import LOOKUP, NAMES
-from nfa.syntax import Call, Expression, Literal, Scalar, calls_of
+from nfa.conditions.calls import times_of
+from nfa.conditions.residuals import event_of
+from nfa.conditions.values import INTEGER, NULL, TEXT, Values
+from nfa.functions.lookups import (
+    ADD_BUSINESS_DAYS,
+    ADD_BUSINESS_TIME,
+    BUSINESS_DURATION,
+    BUSINESS_TIME,
+    LOOKUP,
+    NAMES,
+)
+from nfa.functions.times import moments_of
+from nfa.syntax import Arithmetic, Attribute, BusinessTime, Call, Expression, Literal, Scalar, calls_of
 from streams import key_of
-from streams.tables import Lookup, Tables
+from streams.tables import NEVER, OPENS, PREFIX, BusinessHours, Lookup, Tables
 
 
 def lookups_of(expression: Expression) -> Iterator[Call]:
@@ -22,8 +35,27 @@ def lookups_of(expression: Expression) -> Iterator[Call]:
 
 def lookup_of(call: Call) -> Lookup:
     """The table and the column that a lookup reads."""
+    if call.name in _OF_CALENDARS:
+        return Lookup(PREFIX + _calendar(call), OPENS, 1)
     table, column, keys = _parts(call)
     return Lookup(table, column, len(keys))
+
+
+def deadline_of(business: BusinessTime) -> Call:
+    """The end of the window that an event begins under WITHIN in business time, as a function of the event."""
+    time = Call("time", (Attribute(()),))
+    name, amount = ADD_BUSINESS_TIME.name, business.us
+    if amount is None:
+        name, amount = ADD_BUSINESS_DAYS.name, business.days
+    return Call(name, (time, Literal(amount), Literal(business.calendar)))
+
+
+def of_each_event(call: Call) -> Expression:
+    """A duration between the times of two events as a difference of two functions of one event each; others as is."""
+    if call.name != BUSINESS_DURATION.name or event_of(call) is not None:
+        return call
+    begin, end, calendar = call.arguments
+    return Arithmetic("-", *(Call(BUSINESS_TIME.name, (time, calendar), call.position) for time in (end, begin)))
 
 
 def looked_up(
@@ -34,6 +66,8 @@ def looked_up(
     times_us: NDArray[np.int64] | None,
 ) -> Values:
     """The values of a lookup on ``size`` rows with these times; ``values`` evaluates the keys."""
+    if call.name in _OF_CALENDARS:
+        return _by_calendar(call, tables, values, size, times_us)
     table, column, keys = _parts(call)
     if tables is None:
         return Values.of_constant(None, size)
@@ -58,6 +92,69 @@ def _parts(call: Call) -> tuple[str, str | None, Sequence[Expression]]:
     column, *keys = rest
     assert isinstance(column, Literal)
     return str(table.value), str(column.value), keys
+
+
+def _calendar(call: Call) -> str:
+    name = call.arguments[-1]
+    assert isinstance(name, Literal)
+    return str(name.value)
+
+
+def _by_calendar(
+    call: Call,
+    tables: Tables | None,
+    values: Callable[[Expression], Values],
+    size: int,
+    times_us: NDArray[np.int64] | None,
+) -> Values:
+    """The values of a function of a calendar; null outside its years."""
+    found, is_known = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+    given = [values(argument) for argument in call.arguments[:-1]]
+    for rows, hours in () if tables is None else tables.hours(_calendar(call), times_us, size):
+        found[rows], is_known[rows] = _OF_CALENDARS[call.name](hours, *(one.take(rows) for one in given))
+    read = Values.of_integers(np.where(is_known, found, 0))
+    read.kinds[~is_known] = NULL
+    return read
+
+
+def _time(hours: BusinessHours, times: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The times, and which of them are in the years of the calendar."""
+    moments, is_known = moments_of(times_of(times), hours.zone)
+    return moments, is_known & hours.covers(moments) & (times.is_number | (times.kinds == TEXT))
+
+
+def _elapsed(hours: BusinessHours, times: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    moments, is_known = _time(hours, times)
+    return hours.elapsed(moments), is_known
+
+
+def _passed(hours: BusinessHours, begin: Values, end: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    (first, is_first_known), (last, is_last_known) = _elapsed(hours, begin), _elapsed(hours, end)
+    return last - first, is_first_known & is_last_known
+
+
+def _added(
+    add: Callable[[BusinessHours, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
+) -> Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]:
+    """The evaluation of a deadline; null for an amount below 1, and for one that the calendar does not reach."""
+
+    def added(hours: BusinessHours, times: Values, amounts: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        moments, is_known = _time(hours, times)
+        wanted = times_of(amounts.take(np.flatnonzero(amounts.is_number)))
+        whole = np.zeros(len(moments), np.int64)
+        whole[amounts.is_number] = wanted
+        found = add(hours, moments, np.maximum(whole, 1))
+        return found, is_known & (whole >= 1) & (found != NEVER)
+
+    return added
+
+
+_OF_CALENDARS: Mapping[str, Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]] = {
+    BUSINESS_TIME.name: _elapsed,
+    BUSINESS_DURATION.name: _passed,
+    ADD_BUSINESS_TIME.name: _added(BusinessHours.after_hours),
+    ADD_BUSINESS_DAYS.name: _added(BusinessHours.after_days),
+}
 
 
 def _key_column(values: Values) -> pa.Array:

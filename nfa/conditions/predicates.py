@@ -230,8 +230,15 @@ def leaf_of(expression: Expression) -> Leaf | None:
         and expression.name != _COALESCE
     ):
         aliases = event_of(expression)
-        return cast(Call, without_alias(expression, aliases[0])) if aliases else None
+        if aliases:
+            return cast(Call, without_alias(expression, aliases[0]))
+        return expression if aliases == () and reads_tables(expression) else None
     return source
+
+
+def reads_tables(expression: Expression) -> bool:
+    """Whether the value depends on reference tables, so that even of constants it is a column."""
+    return next(lookups_of(expression), None) is not None
 
 
 def leaves_of(expression: Expression) -> Iterator[Leaf]:

@@ -30,7 +30,7 @@ def _fault_of_zone(zone: Any) -> str | None:
     return None
 
 
-def _moments(times: Times, zone: str) -> tuple[Us, Mask]:
+def moments_of(times: Times, zone: str) -> tuple[Us, Mask]:
     """The moments, and which of them are known; a text without a zone is a time of clocks in ``zone``."""
     if isinstance(times, np.ndarray):
         moments = times
@@ -51,7 +51,7 @@ def _moments(times: Times, zone: str) -> tuple[Us, Mask]:
 
 def _local(times: Times, zone: str) -> tuple[Us, Mask]:
     """What clocks in a zone show, as microseconds since 1970-01-01 there, and which of it is known."""
-    moments, is_known = _moments(times, zone)
+    moments, is_known = moments_of(times, zone)
     moments = np.where(is_known, moments, 0)
     where = zone_of(zone)
     if where is UTC:
@@ -106,7 +106,7 @@ def _date(times: Times, zone: str = "UTC") -> Result:
 
 
 def _timestamp(times: Times, zone: str = "UTC") -> Result:
-    return _where_known(*_moments(times, zone))
+    return _where_known(*moments_of(times, zone))
 
 
 _PARAMETERS = (Parameter("time", "time"), Parameter("zone", "text", _fault_of_zone))

@@ -97,7 +97,12 @@ def is_run_by_shared_engine(pattern: Pattern, *, is_log_ordered: bool) -> bool:
 
 
 def _has_shared_form(automaton: PatternAutomaton) -> bool:
-    is_unary = automaton.pattern.where is None and all(split_condition(atom)[1] is None for atom in automaton.atoms)
+    pattern = automaton.pattern
+    is_unary = (
+        pattern.where is None
+        and pattern.within_business is None
+        and all(split_condition(atom)[1] is None for atom in automaton.atoms)
+    )
     return is_unary and len(automaton.aliases) <= MOST_ALIASES and is_shareable(automaton)
 
 

@@ -9,7 +9,7 @@ from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
 from nfa.language.kinds import check_events
 from nfa.language.limits import MAX_STEPS
-from nfa.language.placement import check_placement
+from nfa.language.placement import check_placement, check_window
 from nfa.language.references import NameScope, check_references, resolve
 from nfa.language.scope import all_atoms_of, check_aliases, resolve_event, scope_of_match
 from nfa.language.tree_building import UnresolvedPattern
@@ -27,6 +27,7 @@ def checked(draft: UnresolvedPattern) -> Pattern:
     event = draft.pattern.event
     _check_size(event)
     check_placement(event)
+    check_window(draft.pattern)
     check_aliases(event)
     pattern = replace(draft.pattern, event=resolve_event(event))
     scope = scope_of_match(event)
@@ -37,7 +38,7 @@ def checked(draft: UnresolvedPattern) -> Pattern:
     pattern = replace(pattern, returns=_columns(pattern, scope, draft))
     _check_after(draft, scope)
     _check_into(pattern, draft.clauses.get("into", NOWHERE))
-    if pattern.timeouts and pattern.within_us is None:
+    if pattern.timeouts and not pattern.has_window:
         raise PatternRefused(
             "needs-within",
             "EMIT TIMEOUTS needs the clause WITHIN, which ends partial matches; add it, such as WITHIN 1 h",

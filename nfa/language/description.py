@@ -10,6 +10,7 @@ from nfa.language.words import STEP_WORDS, is_plain, quoted
 from nfa.syntax import (
     After,
     Atom,
+    BusinessTime,
     Conjunction,
     Disjunction,
     Expression,
@@ -39,6 +40,8 @@ def describe_pattern(pattern: Pattern) -> str:
         lines.append(f"WHERE {' AND '.join(conditions)}")
     if pattern.within_us is not None:
         lines.append(f"WITHIN {duration_text(pattern.within_us)}")
+    if pattern.within_business is not None:
+        lines.append(f"WITHIN {_business(pattern.within_business)}")
     words = [] if pattern.select == "all" else [pattern.select.upper()]
     if words := words + _after(pattern.after):
         lines.append(f"SELECT {' '.join(words)}")
@@ -117,6 +120,15 @@ def _span(within_us: int | None) -> str:
     return "" if within_us is None else f" WITHIN {duration_text(within_us)}"
 
 
+def _business(business: BusinessTime) -> str:
+    number, unit = (str(business.days), "days") if business.us is None else duration_text(business.us).split()
+    return f"{number} business {unit} OF {_stream(business.calendar)}"
+
+
+def _stream(name: str) -> str:
+    return name if _STREAM.fullmatch(name) else f"`{name}`"
+
+
 def _step(atom: Atom, quantifier: str) -> str:
     words = ["_" if atom.is_any_type else "|".join(map(_dotted, atom.types))]
     words[0] += quantifier
@@ -141,7 +153,7 @@ def _after(after: After) -> list[str]:
 
 
 def _into(into: Into) -> str:
-    words = ["INTO", into.stream if _STREAM.fullmatch(into.stream) else f"`{into.stream}`"]
+    words = ["INTO", _stream(into.stream)]
     if into.key is not None:
         words += ["KEY", quoted(into.key)]
     if into.event_type is not None:

@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 from lark import Token, Tree
 
 from nfa.errors import PatternRefused
-from nfa.functions.lookups import IN_TABLE, LOOKUP
+from nfa.functions.lookups import IN_TABLE, LOOKUP, OF_CALENDARS
 from nfa.language.limits import MAX_DURATION_US
 from nfa.syntax import (
     Arithmetic,
@@ -34,6 +34,7 @@ from streams import NAMED_UNITS_US, is_element
 
 Branch: TypeAlias = Tree[Token]
 
+_OF_CALENDARS = frozenset(one.name for one in OF_CALENDARS)
 _MAX_DIGITS = 20  # more are read as float64
 _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
@@ -166,6 +167,8 @@ def _call(tree: Branch) -> Call:
         )
     if name == IN_TABLE.name:
         return _read_table(name, trees_of(tree), position_of(tree))
+    if name in _OF_CALENDARS:
+        return _by_calendar(name, trees_of(tree), position_of(tree))
     arguments = _parts(tree)
     if len(arguments) == 2 and name in ("any", "sum", "sum_of"):
         name, arguments = ("any" if name == "any" else "sum_of"), (arguments[0], Each(arguments[1]))
@@ -195,6 +198,13 @@ def _read_table(name: str, arguments: Sequence[Branch], position: Position, *col
         raise PatternRefused("function", f"{name} needs the name of a table and its key: {name}(table, key)", position)
     named = Literal(_text(tokens_of(table)[0])) if table.data == "string" else _table_name(trees_of(table)[0])
     return Call(name, (named, *column, *map(build_expression, keys)), position)
+
+
+def _by_calendar(name: str, arguments: Sequence[Branch], position: Position) -> Call:
+    """A call whose last argument is the name of a calendar."""
+    *rest, calendar = arguments
+    named = _table_name(trees_of(calendar)[0]) if calendar.data == "reference" else build_expression(calendar)
+    return Call(name, (*map(build_expression, rest), named), position)
 
 
 def _table_name(path: Branch) -> Literal:

@@ -44,8 +44,7 @@ def pattern_to_json(pattern: Pattern) -> JsonObject:
         document["keys"] = [_path(path) for path in pattern.keys]
     if pattern.where is not None:
         document["where"] = expression_to_json(pattern.where)
-    if pattern.within_us is not None:
-        document["within_us"] = pattern.within_us
+    document |= _window(pattern)
     if pattern.select != "all":
         document["select"] = pattern.select
     if pattern.after.rule != "none":
@@ -61,6 +60,13 @@ def pattern_to_json(pattern: Pattern) -> JsonObject:
     if pattern.into is not None:
         document["into"] = _present(stream=pattern.into.stream, key=pattern.into.key, type=pattern.into.event_type)
     return document
+
+
+def _window(pattern: Pattern) -> JsonObject:
+    business = pattern.within_business
+    if business is None:
+        return _present(within_us=pattern.within_us)
+    return {"within_business": _present(calendar=business.calendar, days=business.days, us=business.us)}
 
 
 def node_to_json(node: Node) -> JsonObject:

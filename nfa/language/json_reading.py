@@ -13,7 +13,7 @@ from typing import cast
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression, describe_pattern
 from nfa.language.json_place import JsonPlace
-from nfa.language.limits import MAX_DEPTH, MAX_DURATION_US, MAX_LIMIT
+from nfa.language.limits import MAX_BUSINESS_DAYS, MAX_DEPTH, MAX_DURATION_US, MAX_LIMIT
 from nfa.language.parsing import parse_pattern
 from nfa.language.references import FUNCTIONS
 from nfa.language.scope import all_atoms_of, hidden_aliases
@@ -27,6 +27,7 @@ from nfa.syntax import (
     Atom,
     Attribute,
     Both,
+    BusinessTime,
     Call,
     Column,
     Comparison,
@@ -62,7 +63,7 @@ _OPERATORS = ("and", "or", "not", "in", "like", "is_null", "neg", "call", *_COMP
 _RULES = ("none", "once_per_key", "skip_to_next", "skip_past_last", "skip_to_first", "skip_to_last")
 _SELECTIONS = ("all", "next", "strict")
 _MODES = ("any", "next", "strict")
-_FIELDS = "keys where within_us select after limit timeouts return into"
+_FIELDS = "keys where within_us within_business select after limit timeouts return into"
 
 
 def pattern_from_json(document: object) -> Pattern:
@@ -115,6 +116,7 @@ class _Reader:
             keys=tuple(_path(path) for path in fields["keys"].entries()) if "keys" in fields else (),
             where=self._expression(fields["where"], None) if "where" in fields else None,
             within_us=_duration(fields.get("within_us")),
+            within_business=_business(fields["within_business"]) if "within_business" in fields else None,
             select=cast(Selection, fields["select"].choice(_SELECTIONS)) if "select" in fields else "all",
             after=_after(fields["after"]) if "after" in fields else After(),
             limit=fields["limit"].whole(1, MAX_LIMIT) if "limit" in fields else None,
@@ -317,6 +319,14 @@ def _into(place: JsonPlace) -> Into:
 
 def _duration(place: JsonPlace | None) -> int | None:
     return None if place is None else place.whole(1, MAX_DURATION_US)
+
+
+def _business(place: JsonPlace) -> BusinessTime:
+    fields = place.fields("calendar", "days us")
+    if ("days" in fields) == ("us" in fields):
+        place.refuse("business time has days, or us, and not both")
+    days = fields["days"].whole(1, MAX_BUSINESS_DAYS) if "days" in fields else None
+    return BusinessTime(calendar=fields["calendar"].name(), days=days, us=_duration(fields.get("us")))
 
 
 def _path(place: JsonPlace) -> tuple[str, ...]:

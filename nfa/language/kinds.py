@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from nfa.conditions.lookups import of_each_event
 from nfa.conditions.residuals import event_of, without_alias
 from nfa.errors import PatternRefused
 from nfa.functions.function import Function, Kind
@@ -96,7 +97,8 @@ def check_kinds(expression: Expression) -> None:
 
 def check_events(condition: Expression, own: str | None) -> None:
     """Refuse, in a condition between steps, a function whose arguments are of several events."""
-    for call in calls_of(condition if own is None else without_alias(condition, own)):
+    written = calls_of(condition if own is None else without_alias(condition, own))
+    for call in (inner for one in written for inner in calls_of(of_each_event(one))):
         if call.name in FUNCTIONS and not FUNCTIONS[call.name].spans_events and event_of(call) is None:
             _refuse(
                 f"the arguments of {describe_expression(call)} are of several events; between steps, compare what "

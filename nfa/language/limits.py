@@ -12,6 +12,7 @@ MAX_DEPTH = 50  # brackets, and NOTs and arithmetic signs of one operand
 MAX_STEPS = 64  # atoms, those of NOT and UNTIL included
 MAX_REPETITIONS = 1_000  # n of {n}
 MAX_DURATION_US = 2**62
+MAX_BUSINESS_DAYS = 10_000
 MAX_LIMIT = 1_000_000_000  # n of LIMIT n
 
 _TOKENS = re.compile(r"--[^\n]*|'[^']*'?|`[^`]*`?|\w+|[^\w\s]")

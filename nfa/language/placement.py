@@ -13,6 +13,7 @@ from nfa.syntax import (
     Disjunction,
     Item,
     Node,
+    Pattern,
     Position,
     Repeat,
     Sequence,
@@ -37,6 +38,18 @@ def check_placement(node: Node) -> None:
         _check_edges(node, "a part with WITHIN")
     for part in parts_of(node):
         check_placement(part)
+
+
+def check_window(pattern: Pattern) -> None:
+    """Refuse a NOT before the first step where the clause WITHIN is in business time."""
+    leading = next(_leading_items(pattern.event), None) if pattern.within_business is not None else None
+    if leading is not None:
+        raise PatternRefused(
+            "not-placement",
+            "WITHIN in business time looks ahead, so a NOT before the first step has no meaning; write WITHIN in hours "
+            "or days without 'business'",
+            leading.position,
+        )
 
 
 def can_be_empty(node: Node) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from nfa.conditions.lookups import lookup_of, lookups_of
+from nfa.conditions.lookups import deadline_of, lookup_of, lookups_of
 from nfa.language.references import attributes_of
 from nfa.language.scope import all_atoms_of
 from nfa.language.stream_checks import Notice
@@ -57,5 +57,6 @@ def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str
 def lookups_in(pattern: Pattern) -> frozenset[Lookup]:
     """The lookups in reference tables of a pattern, in conditions, WHERE and RETURN."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
-    expressions = [*conditions, pattern.where, *(column.expression for column in pattern.returns)]
+    window = None if pattern.within_business is None else deadline_of(pattern.within_business)
+    expressions = [*conditions, pattern.where, *(column.expression for column in pattern.returns), window]
     return frozenset(lookup_of(call) for one in expressions if one is not None for call in lookups_of(one))

@@ -55,7 +55,7 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
     Raises:
         PatternRefused: ``needs-end``.
     """
-    if has_trace_end or pattern.within_us is not None:
+    if has_trace_end or pattern.has_window:
         return
     for item in trailing_items(pattern.event):
         if not has_closing and _is_endless(item):
@@ -67,8 +67,8 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
 
 def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
     """Warnings about parts that are accepted but probably mistakes, in the order of the text; see ``check_stream``."""
-    notices = list(_unbounded(pattern.event, pattern)) if pattern.within_us is None else []
-    if pattern.within_us is None and not has_trace_end:
+    notices = list(_unbounded(pattern.event, pattern)) if not pattern.has_window else []
+    if not pattern.has_window and not has_trace_end:
         notices.append(
             Notice(
                 "no-within",
@@ -87,7 +87,7 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = Fa
 
 def awaited_types(pattern: Pattern) -> frozenset[str]:
     """The forbidden types of a pattern's trailing NOTs without a deadline."""
-    items = trailing_items(pattern.event) if pattern.within_us is None else ()
+    items = () if pattern.has_window else trailing_items(pattern.event)
     return frozenset(name for item in items if item.negated and _is_endless(item) for name in item.negated.types)
 
 

@@ -17,12 +17,13 @@ from nfa.language.expression_building import (
     tokens_of,
     trees_of,
 )
-from nfa.language.limits import MAX_LIMIT, MAX_REPETITIONS, check_repetitions
+from nfa.language.limits import MAX_BUSINESS_DAYS, MAX_LIMIT, MAX_REPETITIONS, check_repetitions
 from nfa.syntax import (
     ANY_TYPE,
     After,
     AfterRule,
     Atom,
+    BusinessTime,
     Column,
     Conjunction,
     Disjunction,
@@ -37,6 +38,7 @@ from nfa.syntax import (
     Selection,
     Sequence,
 )
+from streams import NAMED_UNITS_US
 
 _QUANTIFIERS = frozenset(["optional", "one_or_more", "any_number", "exactly", "between", "at_least"])
 _SIGNS: Mapping[str, tuple[int, int | None]] = {"optional": (0, 1), "one_or_more": (1, None), "any_number": (0, None)}
@@ -105,7 +107,10 @@ def _with_clause(pattern: Pattern, clause: Branch) -> Pattern:
             conditions = [build_expression(part) for part in trees_of(clause) if part.data != "keys"]
             return replace(pattern, keys=tuple(keys), where=conditions[0] if conditions else None)
         case "within":
-            return replace(pattern, within_us=_within(clause))
+            (span,) = trees_of(clause)
+            if span.data == "business":
+                return replace(pattern, within_business=_business(span))
+            return replace(pattern, within_us=build_duration(span))
         case "select":
             return _select(pattern, clause)
         case "limit":
@@ -285,4 +290,29 @@ def _gap(tree: Branch) -> Gap:
 
 
 def _within(tree: Branch) -> int:
-    return build_duration(trees_of(tree)[0])
+    (span,) = trees_of(tree)
+    if span.data == "business":
+        raise PatternRefused(
+            "gap-placement",
+            "business time is of the clause WITHIN, behind the event; between steps, compare times, as in "
+            "time(b) < add_business_days(time(a), 2, calendar)",
+            position_of(span),
+        )
+    return build_duration(span)
+
+
+def _business(tree: Branch) -> BusinessTime:
+    number, unit = tokens_of(tree)
+    (name,) = trees_of(tree)
+    size_us = NAMED_UNITS_US.get(unit.lower()) or NAMED_UNITS_US[unit.lower().removesuffix("s")]
+    if size_us < NAMED_UNITS_US["d"]:
+        return BusinessTime(calendar=build_name(name), us=build_duration(tree))
+    days = _bounded(number, MAX_BUSINESS_DAYS) if number.type == "INT" else 0
+    if size_us > NAMED_UNITS_US["d"] or not 1 <= days <= MAX_BUSINESS_DAYS:
+        raise PatternRefused(
+            "duration",
+            f"{number} business {unit} is not a whole number of business days from 1 to {MAX_BUSINESS_DAYS}, or of "
+            "business hours; write for example 2 business days, or 90 business min",
+            position_of(tree),
+        )
+    return BusinessTime(calendar=build_name(name), days=days)

@@ -16,6 +16,7 @@ from nfa.automata.progress import Negation
 from nfa.conditions.bytecode import ColumnTable, CompiledCondition, ConditionCompiler, ConditionScope
 from nfa.conditions.filter_index import NO_CELL
 from nfa.conditions.listening import Listening
+from nfa.conditions.lookups import deadline_of
 from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.residuals import split_condition
 from nfa.conditions.texts import TextPool
@@ -239,7 +240,9 @@ class _Writer:
         scopes = _Scopes(automaton)
         first_state = len(rows["accepts"])
         self.parked.append([])
-        rows["within"].append(LATEST if pattern.within_us is None else pattern.within_us)
+        rows["within"].append((pattern.within_us or 0) if pattern.has_window else LATEST)
+        business = pattern.within_business
+        rows["deadline"].append(NIL if business is None else self.columns.number(deadline_of(business)))
         rows["work"].append(USUAL_BUDGET.per_trace)  # the engine writes the pattern's own, and whether it is suspended
         rows["work_in_all"].append(USUAL_BUDGET.in_all)
         rows["allowance"].append(USUAL_BUDGET.per_event)
@@ -481,4 +484,4 @@ def takes_every_type(pattern_types: tuple[str, ...]) -> bool:
 
 def needs_trace_end(pattern: Pattern, automaton: PatternAutomaton) -> bool:
     """Whether some match is only decided by the end of its trace."""
-    return automaton.is_trailing and pattern.within_us is None
+    return automaton.is_trailing and not pattern.has_window

@@ -64,13 +64,14 @@ class RankedPairs:
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
         """The runs of a pair that have no future; decided runs are not among them."""
-        state, within_us = self.state, int(self.compiled.program.within[self.state.pair_pattern[pair]])
+        state = self.state
         if state.pair_finished[pair]:
             return set(runs)
         return {
             run
-            for run, ranked in runs.items()
-            if state.run_muted[run] or (state.run_kind[run] == tables.ACTIVE and time_us - within_us >= ranked.start_us)
+            for run in runs
+            if state.run_muted[run]
+            or (state.run_kind[run] == tables.ACTIVE and state.run_end[run] != LATEST and time_us >= state.run_end[run])
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.conditions.texts import TextPool
-from nfa.conditions.values import TEXT
+from nfa.conditions.values import NULL, TEXT
 from nfa.errors import StateFormatError
 from nfa.kernels.runs import tables
-from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, RunState
+from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, RunProgram, RunState
 from nfa.runs import state as run_state
 from nfa.runs.program import CompiledRuns
 from nfa.runs.state import EVENT_FIELDS, NODE_FIELDS, PAIR_FIELDS, RUN_FIELDS
@@ -109,7 +109,8 @@ def restored(
     program = compiled.program
     found["node_atom"] = program.atom[found["node_step"]]
     found["run_state"] = program.target[found["node_step"][found["run_node"]]]
-    found["node_length"], found["run_first"] = _lengths(found), _firsts(found)
+    found["node_length"], first = _lengths(found), _firsts(found)
+    found["run_first"], found["run_end"] = found["event_sequence"][first], _ends(found, first, program)
     found["event_order"] = found["event_time"] if bounds.is_simultaneous else found["event_sequence"]
     for fields, free, used in _ARENAS.values():
         size = len(found[fields[1]] if fields is not RUN_FIELDS else found["run_node"])
@@ -243,14 +244,25 @@ def _lengths(found: Arrays) -> NDArray[np.int32]:
 
 
 def _firsts(found: Arrays) -> NDArray[np.int64]:
-    """Sequence number of each run's earliest event, the first one among ties."""
-    events, parents = found["node_event"].tolist(), found["node_parent"].tolist()
-    times, sequences = found["event_time"].tolist(), found["event_sequence"].tolist()
+    """The earliest event of each run, the first one among ties."""
+    events, parents, times = (found[name].tolist() for name in ("node_event", "node_parent", "event_time"))
     first: list[int] = []
     for event, parent in zip(events, parents, strict=True):
         is_later = parent != NIL and times[first[parent]] <= times[event]
         first.append(first[parent] if is_later else event)
-    return np.array([sequences[first[node]] for node in found["run_node"].tolist()], np.int64)
+    return np.array([first[node] for node in found["run_node"].tolist()], np.int64)
+
+
+def _ends(found: Arrays, first: NDArray[np.int64], program: RunProgram) -> NDArray[np.int64]:
+    """The end of the window that each run's earliest event begins, as ``kernels.runs.windows`` computes it."""
+    patterns = np.repeat(found["pair_pattern"], found["pair_count"])
+    within, column = program.within[patterns], program.deadline[patterns]
+    is_endless, is_business = within == LATEST, column != NIL
+    ends = np.where(is_endless, LATEST, found["event_time"][first] + np.where(is_endless, 0, within))
+    if is_business.any():
+        read = first[is_business], column[is_business]
+        ends[is_business] = np.where(found["event_kinds"][read] == NULL, LATEST, found["event_values"][read])
+    return ends
 
 
 def _check_runs(found: Arrays, compiled: CompiledRuns) -> None:

@@ -182,7 +182,7 @@ class _Look:
         """Add to patterns without partial matches how the last one ended; the events are matched one by one."""
         groups: dict[int, list[TracedPattern]] = {}
         for document, one in zip(found, patterns, strict=True):
-            is_timed = document["state"] == "alive" and one.routed.pattern.within_us is not None
+            is_timed = document["state"] == "alive" and one.routed.pattern.has_window
             if document["state"] in ("waiting", "closed") or is_timed:
                 groups.setdefault(self._first(one), []).append(one)
         broken: dict[str, Document] = {}

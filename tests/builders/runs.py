@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test
 from nfa.syntax import ANY_TYPE, Atom
 from nfa.traces.table import Visits
 from streams import Event, EventBatch, Ties
+from streams.tables import Tables
 
 ResultRecord: TypeAlias = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...], int]
 """Pattern name, trace key, event ids by alias, detection time."""
@@ -37,6 +39,7 @@ class RunHarness:
     def __init__(self, *, ties: Ties = "log", match_limit: int = 10_000, run_limit: int = RUN_LIMIT) -> None:
         self._options = (ties, match_limit, run_limit)
         self.engine = RunEngine(ties=ties, match_limit=match_limit, run_limit=run_limit)
+        self.tables: Tables | None = None
         self.matches: list[ResultRecord] = []
         self.timeouts: list[ResultRecord] = []
         self.how: list[int] = []
@@ -93,7 +96,7 @@ class RunHarness:
         """
         if not events:
             return
-        batch, first = EventBatch.from_events(events), len(self._events)
+        batch, first = replace(EventBatch.from_events(events), tables=self.tables), len(self._events)
         self._events += events
         moves = np.array(monitors or [0] * (len(events) + 1), np.int32) + RESERVED
         guards = self._guards(np.ones((1, self.columns), np.bool_) if live is None else live, policy)

@@ -75,8 +75,10 @@ def cut(events: Sequence[Event], places: Sequence[int]) -> list[Sequence[Event]]
     return [events[first:last] for first, last in itertools.pairwise(borders)]
 
 
-def wanted(pattern: Pattern, events: Sequence[Event], ties: Ties, *, is_open: bool) -> tuple[list, list, int]:
-    outcome = reference_outcome(pattern, events, ties=ties, is_open=is_open)
+def wanted(
+    pattern: Pattern, events: Sequence[Event], ties: Ties, *, is_open: bool, open_us: frozenset[int] = frozenset()
+) -> tuple[list, list, int]:
+    outcome = reference_outcome(pattern, events, ties=ties, is_open=is_open, open_us=open_us)
     matches = [
         (tuple((alias, tuple(events[n].id for n in places)) for alias, places in sorted(m.bindings.items())), when)
         for m, when in ((m, m.detected_us) for m in outcome.matches)

@@ -275,3 +275,21 @@ def test_having_reads_the_tables_of_the_place_where_it_is_decided(kept, window):
     run.states = [ShardState.load(state.dump(), files=TableFiles()) for state in run.states]
     assert much(7, "x", 1) == [{"who": "x", "total": 5}]  # no longer met
     assert much(9, "x", 5) == [{"who": "x", "total": 10}]
+
+
+def test_a_lookup_of_a_constant_reads_the_table(kept):
+    texts = {
+        "step": "PATTERN step EVENT A a [v > lookup(limits, 'x').most]",
+        "between": "PATTERN between EVENT SEQ(A a, A b [v > lookup(limits, 'x').most + a.v])",
+        "whole": "PATTERN whole EVENT SEQ(A a, A b) WHERE a.v + b.v > lookup(limits, 'x').most AND 'x' IN TABLE limits",
+    }
+    records: list[Step] = [StreamOn(ORDERS), TableOn(kept("limits", 1, {"x": 3}))]
+    records += [PatternOn(name=name, version=1, text=text) for name, text in texts.items()]
+    (entries,) = log_of([*records, [event(1, "A", v=2), event(2, "A", v=5), event(3, "A", v=1)]]).values()
+    alerts = bodies(ShardState(0).apply(entries), "alert")
+    found = {name: [one["bindings"] for one in alerts if one["pattern"] == name] for name in texts}
+    assert found == {
+        "step": [{"a": ["e2"]}],
+        "between": [],
+        "whole": [{"a": ["e1"], "b": ["e2"]}, {"a": ["e2"], "b": ["e3"]}],
+    }

@@ -84,6 +84,7 @@ from nfa.kernels.runs.waits import (
     may_complete,
     open_deadline,
 )
+from nfa.kernels.runs.windows import is_past, window_end
 from nfa.kernels.traces import BY_QUERY, FAILED
 from streams.kernels.compiling import routine
 
@@ -93,13 +94,15 @@ PASSES, FORBIDDEN, TOO_EARLY, TAKEN = range(4)
 
 
 @routine
-def note_start(s: RunState, grown: Int, run: Int) -> None:
+def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
     """Note the start of a run that the current event extends from another, or begins (NIL)."""
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
+    s.run_end[grown] = window_end(p, s, s.now[PATTERN], s.now[EVENT])
     if run != NIL:
         s.run_muted[grown] = s.run_muted[run]
         if s.run_start[run] <= s.now[TIME]:
             s.run_start[grown], s.run_first[grown] = s.run_start[run], s.run_first[run]
+            s.run_end[grown] = s.run_end[run]
 
 
 @routine
@@ -109,7 +112,7 @@ def grow(
     """Make a run from a node that another run has just bound by a step, or that begins a run (NIL)."""
     bits = s.run_bits
     grown = new_run(s, node, p.target[step], kind)
-    note_start(s, grown, run)
+    note_start(p, s, grown, run)
     if run != NIL:
         for column in range(GREEDY):
             bits[grown, column] = bits[run, column]
@@ -156,7 +159,7 @@ def complete(
         elif not has_trail and greedy == NOTHING:
             s.now[BUDGET] -= 1
             done = new_run(s, node, state, DECIDED)
-            note_start(s, done, run)
+            note_start(p, s, done, run)
             s.run_due[done] = s.now[TIME]
             if not p.is_simultaneous[0]:
                 set_aside(s, done)
@@ -216,8 +219,7 @@ def bind(
 @routine
 def is_too_old(p: RunProgram, s: RunState) -> bool:
     """Whether the current event is so far out of order that its window with any earlier event has closed."""
-    within = p.within[s.now[PATTERN]]
-    return bool(within != LATEST and s.now[CLOCK] - s.now[TIME] >= within)
+    return bool(s.now[CLOCK] >= window_end(p, s, s.now[PATTERN], s.now[EVENT]))
 
 
 @routine
@@ -306,7 +308,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
     """Let a complete run meet the current event; false if a trailing condition is broken."""
     s.now[STEPS] += 1
-    if not is_in_reach(p, s, run):
+    if not is_in_reach(s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
         return True
     if is_refuted(p, s, x, c, run):
@@ -354,9 +356,9 @@ def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found:
     """Retract a match that was emitted early, or drop a decided match; false if nothing of the match is retained."""
     kind = s.run_kind[run]
     if kind == DECIDED:
-        return not (is_in_reach(p, s, run) and is_refuted(p, s, x, c, run))
+        return not (is_in_reach(s, run) and is_refuted(p, s, x, c, run))
     is_over = s.now[CLOCK] >= s.run_due[run]
-    if not is_over and is_in_reach(p, s, run) and is_refuted(p, s, x, c, run):
+    if not is_over and is_in_reach(s, run) and is_refuted(p, s, x, c, run):
         hand_out(s, found, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), CORRECTION)
         s.run_due[run] = EARLIEST
         is_over = True
@@ -366,9 +368,7 @@ def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found:
 @routine
 def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
     """Let every run of a pair meet the current event."""
-    pattern = s.now[PATTERN]
-    within = p.within[pattern]
-    keeps = (p.flags[pattern] & TIMEOUTS) != 0
+    keeps = (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0
     before = NIL
     run = s.pair_runs[pair]
     while run != NIL:
@@ -377,10 +377,7 @@ def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
             is_kept = False
         elif s.run_kind[run] == ACTIVE:
             settle(s, run)
-            if within != LATEST and s.now[CLOCK] - s.run_start[run] >= within:
-                is_kept = keeps
-            else:
-                is_kept = advance(p, s, x, c, found, run, limit) or keeps
+            is_kept = keeps if is_past(s, run, s.now[CLOCK]) else advance(p, s, x, c, found, run, limit) or keeps
         else:
             is_kept = meet_waiting(p, s, x, c, found, run)
         if is_kept:
@@ -479,7 +476,7 @@ def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
 @routine
 def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
     """Let the parked runs of a pair that wait for an event like the current one take their steps."""
-    within, event, mask = p.within[s.now[PATTERN]], np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
+    event, mask = np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
     for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
         step = p.hear_step[place]
         column, state, value = p.asks[step], p.source[step], NOTHING
@@ -494,7 +491,7 @@ def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found
         while run != NIL and s.now[STEPS] <= s.now[CEILING]:
             following = s.bucket_next[run]
             if s.run_hash[run] == home and s.run_pair[run] == pair and s.run_state[run] == state:
-                if within != LATEST and s.now[CLOCK] - s.run_start[run] >= within:
+                if is_past(s, run, s.now[CLOCK]):
                     drop(s, run)
                 else:
                     s.now[STEPS] += 1

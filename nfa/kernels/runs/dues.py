@@ -34,8 +34,9 @@ from nfa.kernels.runs.tables import (
     RunProgram,
     RunState,
 )
-from nfa.kernels.runs.timeouts import end_of, time_out
+from nfa.kernels.runs.timeouts import time_out
 from nfa.kernels.runs.waits import decide, is_decided
+from nfa.kernels.runs.windows import is_past, latest_end
 from streams.kernels.compiling import routine
 
 
@@ -54,9 +55,9 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
         elif kind in (PENDING, REPORTED):
             own = s.run_due[run]
         elif within != LATEST:
-            own = s.run_start[run] + within
+            own = s.run_end[run]
             if kind == SPENT:
-                own = end_of(s, s.run_node[run]) + within
+                own = latest_end(p, s, np.int64(pattern), s.run_node[run])
         due = min(due, own)
         run = s.run_next[run]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
@@ -111,12 +112,12 @@ def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> No
         time_out(p, s, found, pair, time)
     filled = s.counters[FILLED]
     if s.pair_parked_due[pair] <= time:
-        sweep(p, s, pair, time)
+        sweep(s, pair, time)
     previous = NIL
     run = s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
-        is_over = s.run_kind[run] == ACTIVE and time - s.run_start[run] >= p.within[pattern]
+        is_over = s.run_kind[run] == ACTIVE and is_past(s, run, time)
         if s.run_kind[run] == PENDING and is_decided(s, run, time, np.bool_(False)):
             is_over = not decide(p, s, found, run)
         if s.run_kind[run] == REPORTED and s.run_due[run] <= time:

@@ -16,6 +16,7 @@ import numpy as np
 from nfa.kernels.conditions import FLOAT, INTEGER, TEXT
 from nfa.kernels.runs.arena import enter_bucket, free_run, leave
 from nfa.kernels.runs.tables import ACTIVE, LATEST, NIL, NOTHING, ONE, Int, RunProgram, RunState
+from nfa.kernels.runs.windows import is_past
 from streams.kernels.compiling import routine
 
 SPREAD, LOW = np.uint64(0x9E3779B1), np.uint64(0xFFFFFFFF)
@@ -77,9 +78,7 @@ def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
     s.run_pair[run] = pair
     s.run_hash[run] = home_of(pair, s.run_state[run], key_of(p, s, run))
     enter_bucket(s, run)
-    within = p.within[s.pair_pattern[pair]]
-    if within != LATEST:
-        s.pair_parked_due[pair] = min(s.pair_parked_due[pair], s.run_start[run] + within)
+    s.pair_parked_due[pair] = min(s.pair_parked_due[pair], s.run_end[run])
 
 
 @routine
@@ -92,17 +91,16 @@ def drop(s: RunState, run: Int) -> None:
 
 
 @routine
-def sweep(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
+def sweep(s: RunState, pair: Int, time: Int) -> None:
     """Release the expired parked runs of a pair."""
-    within = p.within[s.pair_pattern[pair]]
     due: Int = LATEST
     run = s.pair_parked[pair]
     while run != NIL:
         following = s.run_next[run]
-        if within != LATEST and time - s.run_start[run] >= within:
+        if is_past(s, run, time):
             drop(s, run)
-        elif within != LATEST:
-            due = min(due, s.run_start[run] + within)
+        else:
+            due = min(due, s.run_end[run])
         run = following
     s.pair_parked_due[pair] = due
     s.pair_visits[pair] = 0

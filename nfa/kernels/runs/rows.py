@@ -188,7 +188,7 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
     if s.pair_parked_due[pair] <= s.now[CLOCK]:
         is_tight = s.pair_count[pair] * (limits.width + 1) >= limits.runs
         if is_tight or SWEEP_SHARE * s.pair_visits[pair] >= s.pair_count[pair]:
-            sweep(p, s, pair, s.now[CLOCK])
+            sweep(s, pair, s.now[CLOCK])
 
 
 @routine

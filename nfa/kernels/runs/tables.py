@@ -83,6 +83,7 @@ class RunProgram(NamedTuple):
     hear_step: NDArray[np.int32]
     state_from: NDArray[np.int32]  # by pattern
     within: NDArray[np.int64]  # by pattern; LATEST: none
+    deadline: NDArray[np.int32]  # by pattern: column of events with the end of the window that they begin; NIL: none
     flags: NDArray[np.int32]  # by pattern
     where: NDArray[np.int32]  # by pattern: condition
     rule: NDArray[np.int32]  # by pattern: after-match rule
@@ -176,6 +177,7 @@ class RunState(NamedTuple):
     run_muted: NDArray[np.bool_]  # ruled out by an after-match rule
     run_how: NDArray[np.int8]  # of a decided run: what decided it
     run_start: NDArray[np.int64]  # time of the earliest event
+    run_end: NDArray[np.int64]  # of the window that this event begins; LATEST: none
     run_first: NDArray[np.int64]  # its sequence number
     run_lead: NDArray[np.int64]  # newest event before the start that a leading NOT takes
     run_due: NDArray[np.int64]  # pending: time of its last deadline; decided: detection time; emitted early: kept until

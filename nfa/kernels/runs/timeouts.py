@@ -41,17 +41,8 @@ from nfa.kernels.runs.tables import (
     RunState,
 )
 from nfa.kernels.runs.waits import hand_out
+from nfa.kernels.runs.windows import is_past, latest_end
 from streams.kernels.compiling import apart, routine
-
-
-@routine
-def end_of(s: RunState, node: Int) -> Int:
-    """The newest time of a chain's events; not always the time of the last event, if events are out of order."""
-    newest = np.int64(EARLIEST)
-    while node != NIL:
-        newest = max(newest, s.event_time[s.node_event[node]])
-        node = s.node_parent[node]
-    return newest
 
 
 @routine
@@ -121,7 +112,7 @@ def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 @routine
 def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
     """Whether an active run could take a step just before its window ended; afterwards it is spent."""
-    last = s.run_start[run] + p.within[s.now[PATTERN]] - 1
+    last = s.run_end[run] - 1
     order = last if p.is_simultaneous[0] else LATEST
     if s.run_bits_order[run] < order:
         for column in range(0, VETO, 2):
@@ -134,11 +125,11 @@ def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
 @routine
 def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int64:
     """Move the candidates of a pair to a list of their own, and put them into buckets."""
-    within, first = p.within[s.now[PATTERN]], np.int64(NIL)
+    first = np.int64(NIL)
     before, run = np.int64(NIL), s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
-        is_over = s.run_kind[run] == ACTIVE and time - within >= s.run_start[run]
+        is_over = s.run_kind[run] == ACTIVE and is_past(s, run, time)
         if not is_over or not was_alive(p, s, run):
             before = np.int64(run)
         else:
@@ -164,8 +155,7 @@ def report(p: RunProgram, s: RunState, found: Found, pair: Int, first: Int) -> N
         if s.run_lead[run] == LIVES:
             leave_bucket(s, np.int32(run))
             if emitted == NIL or compare(p, s, emitted, run) != 0:
-                due = s.run_start[run] + p.within[s.now[PATTERN]]
-                hand_out(s, found, s.run_node[run], due, np.int64(s.run_how[run]), TIMEOUT)
+                hand_out(s, found, s.run_node[run], s.run_end[run], np.int64(s.run_how[run]), TIMEOUT)
                 emitted = np.int64(run)
         s.run_lead[run] = WAS_PART
         s.run_next[run] = s.pair_runs[pair]
@@ -176,11 +166,11 @@ def report(p: RunProgram, s: RunState, found: Found, pair: Int, first: Int) -> N
 @routine
 def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
     """Drop spent runs that no later partial match can extend."""
-    within, before = p.within[s.now[PATTERN]], np.int64(NIL)
+    before = np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
-        if s.run_kind[run] != SPENT or time - within < end_of(s, s.run_node[run]):
+        if s.run_kind[run] != SPENT or time < latest_end(p, s, s.now[PATTERN], s.run_node[run]):
             before = np.int64(run)
         else:
             if before == NIL:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.kernels.runs.tables import ACTIVE, LATEST, NIL, PENDING, Int, RunProgram, RunState
+from nfa.kernels.runs.tables import ACTIVE, NIL, PENDING, Int, RunProgram, RunState
+from nfa.kernels.runs.windows import is_past
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
 
 
 @routine
-def is_open(p: RunProgram, s: RunState, run: Int, pattern: Int, now: Int) -> bool:
+def is_open(s: RunState, run: Int, now: Int) -> bool:
     """Whether a run is a partial match, or a match whose trailing NOT is not decided yet."""
     if s.run_muted[run]:
         return False
     if s.run_kind[run] == PENDING:
         return True
-    is_growing = s.run_kind[run] == ACTIVE
-    return bool(is_growing and (p.within[pattern] == LATEST or now - s.run_start[run] < p.within[pattern]))
+    return bool(s.run_kind[run] == ACTIVE and not is_past(s, run, now))
 
 
 @routine
@@ -54,7 +54,7 @@ def held_pairs(p: RunProgram, s: RunState, depths: NDArray[np.int32], now: Int, 
         for first in (s.pair_runs[pair], s.pair_parked[pair]):
             run = np.int64(first)
             while run != NIL:
-                if is_open(p, s, run, pattern, now):
+                if is_open(s, run, now):
                     ways += 1
                     if best == NIL or is_further(s, depths, run, best):
                         best = run

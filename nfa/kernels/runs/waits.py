@@ -42,6 +42,7 @@ from nfa.kernels.runs.tables import (
     RunProgram,
     RunState,
 )
+from nfa.kernels.runs.windows import is_past
 from streams.kernels.compiling import routine
 
 
@@ -79,8 +80,7 @@ def emit(s: RunState, found: Found, node: Int, limit: Int) -> None:
 @routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
     """The time when the last trailing condition of a match is decided; ``at_end`` for conditions without a deadline."""
-    within = p.within[s.now[PATTERN]]
-    whole = LATEST if within == LATEST else s.run_start[run] + within
+    whole = s.run_end[run]
     latest = np.int64(EARLIEST)
     if greedy != NOTHING:
         latest = np.int64(at_end if whole == LATEST else whole)
@@ -96,8 +96,7 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
 @routine
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
     """As ``deadline``, but without NOTs whose event can no longer come; ``EARLIEST`` if no condition is left."""
-    within = p.within[s.now[PATTERN]]
-    whole = LATEST if within == LATEST else s.run_start[run] + within
+    whole = s.run_end[run]
     latest = np.int64(EARLIEST if greedy == NOTHING else whole)
     end = s.event_time[s.node_event[s.run_node[run]]]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
@@ -170,11 +169,9 @@ def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> b
 
 
 @routine
-def is_in_reach(p: RunProgram, s: RunState, run: Int) -> bool:
+def is_in_reach(s: RunState, run: Int) -> bool:
     """Whether the current event comes after a complete match and before the end of its window."""
-    within = p.within[s.now[PATTERN]]
-    is_within = within == LATEST or s.now[CLOCK] - s.run_start[run] < within
-    return bool(is_within and s.now[ORDER] > s.event_order[s.node_event[s.run_node[run]]])
+    return bool(not is_past(s, run, s.now[CLOCK]) and s.now[ORDER] > s.event_order[s.node_event[s.run_node[run]]])
 
 
 @routine

@@ -35,6 +35,14 @@ class Attempt:
         return min(self.trace.time(place) for place in self.bound.values())
 
     @property
+    def window_end_us(self) -> int | None:
+        """When the clause WITHIN ends the attempt; None: never."""
+        pattern, start_us = self.pattern, self.start_us
+        if pattern.within_business is not None:
+            return self.trace.business_end(pattern.within_business, start_us)
+        return None if pattern.within_us is None else start_us + pattern.within_us
+
+    @property
     def end_us(self) -> int:
         """Time of the latest bound event."""
         return max(self.trace.time(place) for place in self.bound.values())

@@ -52,16 +52,18 @@ def reference_outcome(
     is_open: bool = False,
     watermark_us: int | None = None,
     limit: int = LIMIT,
+    open_us: Collection[int] = (),
 ) -> ReferenceResult:
     """The result of a pattern that the front end accepts for one trace in log order, times not decreasing.
 
     A trace that is not open has ended with the input. The watermark of an open trace is by default the time of its last
-    event; ``limit`` is the cap for a pattern without LIMIT.
+    event; ``limit`` is the cap for a pattern without LIMIT, ``open_us`` is the business time.
     """
+    whole = Trace(tuple(trace), ties, open_us=frozenset(open_us))
     if not is_open:
-        return outcome_of(pattern, Trace(tuple(trace), ties), Ended(), limit=limit)
+        return outcome_of(pattern, whole, Ended(), limit=limit)
     seen_us = trace[-1].time_us if watermark_us is None and trace else watermark_us
-    return outcome_of(pattern, Trace(tuple(trace), ties), Ended(is_open=True, watermark_us=seen_us), limit=limit)
+    return outcome_of(pattern, whole, Ended(is_open=True, watermark_us=seen_us), limit=limit)
 
 
 def outcome_of(pattern: Pattern, trace: Trace, ended: Ended, *, limit: int = LIMIT) -> ReferenceResult:

@@ -18,7 +18,7 @@ from tests.references.patterns.traces import Trace
 class FoundPartial:
     """A partial match that its window ended, with the places of the bound events in order, by alias.
 
-    ``due_us``, the time of its report, is ``start_us`` plus WITHIN.
+    ``due_us``, the time of its report, is the end of the window.
     """
 
     bindings: Mapping[str, tuple[int, ...]]
@@ -27,29 +27,28 @@ class FoundPartial:
 
 
 def timeouts_of(pattern: Pattern, trace: Trace, matches: Iterable[Bindings], ended: Ended) -> list[FoundPartial]:
-    """The maximal partial matches that were alive at ``start + d``, once the watermark has reached this time."""
-    assert pattern.within_us is not None
-    living: dict[Bindings, int] = {}
+    """The maximal partial matches that were alive at the end of the window, once the watermark has reached it."""
+    living: dict[Bindings, tuple[int, int]] = {}
     partials: set[Bindings] = set()
     for attempt in begun_bindings(pattern, trace):
-        begun = replace(attempt, horizon_us=attempt.start_us + pattern.within_us - 1)
+        end_us = attempt.window_end_us
+        begun = attempt if end_us is None else replace(attempt, horizon_us=end_us - 1)
         if is_kept_by(RULES, begun):
             partials.add(begun.bindings())
-            if is_alive(begun, pattern.within_us):
-                living[begun.bindings()] = begun.start_us
+            if end_us is not None and is_alive(begun, end_us - 1):
+                living[begun.bindings()] = begun.start_us, end_us
     found = [
-        FoundPartial(bindings=dict(bindings), start_us=start_us, due_us=start_us + pattern.within_us)
-        for bindings, start_us in living.items()
-        if ended.has_passed(start_us + pattern.within_us, is_deadline=True)
+        FoundPartial(bindings=dict(bindings), start_us=start_us, due_us=end_us)
+        for bindings, (start_us, end_us) in living.items()
+        if ended.has_passed(end_us, is_deadline=True)
         and not any(is_prefix(bindings, match) for match in matches)
         and not any(is_prefix(bindings, other) for other in partials if other != bindings)
     ]
     return sorted(found, key=lambda partial: (partial.due_us, sorted(partial.bindings.items())))
 
 
-def is_alive(attempt: Attempt, within_us: int) -> bool:
+def is_alive(attempt: Attempt, last_us: int) -> bool:
     """Whether a step could still take an event at the end of the window's last microsecond."""
-    last_us = attempt.start_us + within_us - 1
     past = tuple(event for event in attempt.trace.events if event.time_us <= last_us)
     supposed = Event(id="supposed", type="supposed", time_us=last_us, key="supposed")
     trace = replace(attempt.trace, events=(*past, supposed), clocks=())

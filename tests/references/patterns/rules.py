@@ -100,8 +100,8 @@ def keeps_spans(attempt: Attempt) -> bool:
 
 def keeps_window(attempt: Attempt) -> bool:
     """Rule 4.9: the window of WITHIN is still open, by the stream's time, when the match's last event comes."""
-    within_us, places = attempt.pattern.within_us, sorted(attempt.bound.values())
-    return within_us is None or len(places) < 2 or attempt.trace.clock(places[-1]) - attempt.start_us < within_us
+    end_us, places = attempt.window_end_us, sorted(attempt.bound.values())
+    return end_us is None or len(places) < 2 or attempt.trace.clock(places[-1]) < end_us
 
 
 def keeps_trailing(attempt: Attempt) -> bool:
@@ -137,8 +137,8 @@ RULES_OF_PARTS = tuple(rule for rule in RULES if rule is not keeps_greed)  # 5.4
 def deadline_us(attempt: Attempt, condition: Negation | Greedy) -> int | None:
     """The deadline D of section 4.6; None: the end of the trace."""
     found = []
-    if attempt.pattern.within_us is not None:
-        found.append(attempt.start_us + attempt.pattern.within_us)
+    if attempt.window_end_us is not None:
+        found.append(attempt.window_end_us)
     if isinstance(condition, Negation) and condition.gap.within_us is not None:
         found.append(attempt.end_us + condition.gap.within_us)
     return min(found, default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from nfa.syntax import Attribute, Pattern, Scalar
+from nfa.syntax import Attribute, BusinessTime, Pattern, Scalar
 from streams import Event, Ties
 from tests.references.patterns.values import DataScope, value_of
 
@@ -15,11 +15,13 @@ class Trace:
     """The events of one trace in log order, with the relation ``before`` among them; events are named by place.
 
     ``clocks`` is how far the stream's time had come with each event; empty if events come in the order of time.
+    ``open_us`` are the microseconds of business time.
     """
 
     events: tuple[Event, ...]
     ties: Ties
     clocks: tuple[int, ...] = ()
+    open_us: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.events)
@@ -30,6 +32,15 @@ class Trace:
     def clock(self, place: int) -> int:
         """The newest time of the stream up to an event, us."""
         return self.clocks[place] if self.clocks else self.time(place)
+
+    def business_end(self, business: BusinessTime, start_us: int) -> int | None:
+        """When an amount of business time after a start has passed, by a walk; None: never."""
+        left = business.us or 0
+        for time_us in range(start_us, max(self.open_us, default=0) + 1):
+            left -= time_us in self.open_us
+            if left == 0:
+                return time_us + 1
+        return None
 
     def is_before(self, earlier: int, later: int) -> bool:
         """Whether ``e < f``: by log position, or by time if ties are simultaneous."""
