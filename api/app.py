@@ -28,6 +28,7 @@ from api.routers import (
     analysis,
     audit,
     backtests,
+    calendars,
     conformance,
     constraints,
     dead_letters,
@@ -70,6 +71,7 @@ _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
     (stream_events, "patterns"),
     (event_types, "patterns"),
     (tables, "patterns"),
+    (calendars, "patterns"),
     (workflows, "patterns"),
     (conformance, "read"),  # its POST changes nothing
     (following, "patterns"),

@@ -27,6 +27,7 @@ TAGS: list[dict[str, Any]] = [
     for name, description in (
         ("streams", "Streams of events: their correlation key, the schemas of their types, and ends of transactions."),
         ("tables", "Reference tables that conditions look up."),
+        ("calendars", "Business hours and days, for deadlines and durations in patterns."),
         ("workflows", "Process models, the constraints that follow from them, and the streams that follow them."),
         ("constraints", "Rules that every transaction of a stream keeps."),
         ("patterns", "The patterns that are matched, from draft to retirement."),

@@ -42,7 +42,7 @@ from service import (
 )
 from shards import OperatorRefused
 from streams import DeclarationError, EventRejected, ForestallError
-from streams.tables import TableColumnUnknown, TableMissing, TableRefused, TableUnknown
+from streams.tables import CalendarRefused, TableColumnUnknown, TableMissing, TableRefused, TableUnknown
 from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow, WorkflowTooLarge
 
 MEDIA_TYPE = "application/problem+json"
@@ -189,6 +189,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     TableUnknown: HTTPStatus.BAD_REQUEST,
     TableColumnUnknown: HTTPStatus.BAD_REQUEST,
     TableRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    CalendarRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
     TableMissing: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 

@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from service import (
     Announcing,
     BacktestLibrary,
+    CalendarLibrary,
     DeadLetters,
     DryRuns,
     IncidentLibrary,
@@ -45,6 +46,7 @@ class Services:
     operators: OperatorLibrary
     streams: StreamLibrary
     tables: TableLibrary
+    calendars: CalendarLibrary
     workflows: WorkflowLibrary
     webhooks: WebhookLibrary
     incidents: IncidentLibrary
@@ -81,7 +83,8 @@ class Services:
             registration=registration,
             operators=OperatorLibrary(stores, clock, kinds, can_spill=not settings.keeps_states_in_redis),
             streams=StreamLibrary(stores, registration.constraint_sets, clock),
-            tables=TableLibrary(stores, settings, clock),
+            tables=(tables := TableLibrary(stores, settings, clock)),
+            calendars=CalendarLibrary(tables),
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             webhooks=WebhookLibrary(stores, settings, clock),
             incidents=IncidentLibrary(stores, clock),

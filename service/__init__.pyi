@@ -80,6 +80,7 @@ from .questions.asking import Questions
 from .questions.errors import AnswersLate, PipelineAway, TooManyQuestions
 from .questions.open_cases import CaseFilter, OpenCaseLibrary, OpenCaseReport
 from .questions.operators import OperatorAnswer, OperatorQuestions
+from .registering.calendars import CalendarLibrary, CalendarReport
 from .registering.incidents import IncidentLibrary
 from .registering.inspection import PatternInspection, SetInspection, set_document
 from .registering.joining import Derived
@@ -180,6 +181,8 @@ __all__ = [
     "BacktestLibrary",
     "BacktestStatus",
     "BatchTooLarge",
+    "CalendarLibrary",
+    "CalendarReport",
     "Caller",
     "CaseFilter",
     "Condition",

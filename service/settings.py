@@ -118,7 +118,7 @@ class Limits(BaseModel):
         backtest_alerts_kept: Number of alerts of a backtest that are kept; all are counted.
         alerts_kept: Number of alerts of a stream that are kept; beyond, the oldest are removed with their notes. 0: all
             are kept.
-        max_tables: Number of reference tables.
+        max_tables: Number of reference tables and calendars.
         max_table_rows: Rows of a reference table.
         max_table_bytes: Bytes of an uploaded file of rows, and of the rows as they are mapped into memory.
         trace_entries: Number of a shard's newest log entries that are read to show a transaction.

@@ -40,6 +40,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "streams": "Streams of the running service.",
         "event-types": "Schemas of event types, by stream of the running service.",
         "tables": "Reference tables of the running service.",
+        "calendars": "Calendars of the running service.",
         "workflows": "Workflows of the running service.",
         "constraints": (
             "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
@@ -82,7 +83,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Send events": ("replay", "feed"),
         "Look": ("events", "alerts", "incidents", "traces", "endings", "deviations", "derived-events", "dead-letters"),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
-        _OF_OPERATORS: ("constraints", "tables", "workflows", "backtests"),
+        _OF_OPERATORS: ("constraints", "tables", "calendars", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),
         "Administer": ("streams", "event-types", "webhooks", "keys", "backup", "restore", "reshard"),
     }

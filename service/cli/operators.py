@@ -80,7 +80,7 @@ def _add_add(app: typer.Typer, resource: Resource) -> None:
         api_key: ApiKeyOption = None,
         is_json: IsJson = False,
     ) -> None:
-        body = {**_document(document), **given(state="draft" if draft else None)}
+        body = {**read_document(document), **given(state="draft" if draft else None)}
         with calling(url, api_key) as client:
             tell_operator(client.post(resource.path, body), is_json=is_json)
 
@@ -187,7 +187,7 @@ def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -
     app.command(action, help=meaning)(pause if action == "pause" else move)
 
 
-def _document(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Any]:
     """The JSON object of a file."""
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from constraints import ConstraintSet, parse_constraints
 from nfa import KindsRead, incomparable, parse_pattern
+from service.projects.calendars import Calendars
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
 from service.projects.operators import Operators, own_members
@@ -58,7 +59,7 @@ class LocalProject:
     Attributes:
         streams: By name.
         operators: Active operators of other kinds than patterns, and their parts.
-        tables: The reference tables.
+        tables: The reference tables and calendars.
         notices: By operator the members of its document without effect, in words.
     """
 
@@ -173,7 +174,8 @@ class _Reading:
 
     @cached_property
     def _tables(self) -> Tables:
-        return reduce(Tables.with_version, map(table_of, self._of(ReferenceTables)), Tables())
+        calendars = [one.extra["version"] for one in self._of(Calendars)]
+        return reduce(Tables.with_version, [*map(table_of, self._of(ReferenceTables)), *calendars], Tables())
 
     def project(self) -> LocalProject:
         """The project."""

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import yaml
 
 from service.client import ForestallClient
+from service.projects.calendars import Calendars
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
 from service.projects.operators import Operators
@@ -34,6 +35,7 @@ Action: TypeAlias = Literal["new", "changed", "gone", "kept"]
 
 KINDS: tuple[ResourceKind, ...] = (
     ReferenceTables(),
+    Calendars(),
     Streams(),
     EventTypes(),
     SchemaChecks(),

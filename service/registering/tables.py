@@ -11,15 +11,18 @@ import pyarrow as pa
 
 from service.errors import InvalidTableName, TableInUse, TooManyTables
 from service.runtime import Stores
-from service.settings import PREFIX, Settings
+from service.settings import PREFIX as SETTINGS_PREFIX
+from service.settings import Settings
 from service.stores import ANY, Condition, RegisteredOperator, RegisteredTable
 from shards import KINDS_BY_NAME
 from streams import Clock, listed, name_fault
 from streams.tables import (
+    PREFIX,
     Lookup,
     TableColumnUnknown,
     TableFormat,
     TableLimits,
+    TableRefused,
     Tables,
     TableVersion,
     TableWish,
@@ -27,6 +30,7 @@ from streams.tables import (
     keep_table,
     read_row,
     require_lookup,
+    title_of,
 )
 
 _MOST_CHANGES = 10_000  # of single rows, which every shard holds in memory
@@ -72,17 +76,26 @@ class TableLibrary:
         """
         if fault := name_fault("table", upload.name):
             raise InvalidTableName(fault)
-        if upload.name not in (known := self.forms()) and len(known) >= self._limits.max_tables:
-            raise TooManyTables(
-                f"the service has {len(known)} tables, the most that it may have; delete one, or set "
-                f"{PREFIX}LIMITS__MAX_TABLES",
-                most=len(known),
-            )
+        self.require_room(upload.name)
         limits = TableLimits(rows=self._limits.max_table_rows, size_bytes=self._limits.max_table_bytes)
         made = keep_table(upload.path, upload.format, upload.wish, limits)
-        return self._registered(TableVersion.from_json({**made.to_json(), "name": upload.name}), upload.condition)
+        return self.register(TableVersion.from_json({**made.to_json(), "name": upload.name}), upload.condition)
 
-    def _registered(self, version: TableVersion, condition: Condition) -> TableReport:
+    def require_room(self, name: str) -> None:
+        """Check that there may be one more table or calendar, unless the name exists; raises ``TooManyTables``."""
+        if name not in (known := self.forms()) and len(known) >= self._limits.max_tables:
+            raise TooManyTables(
+                f"the service has {len(known)} tables and calendars, the most that it may have; delete one, or set "
+                f"{SETTINGS_PREFIX}LIMITS__MAX_TABLES",
+                most=len(known),
+            )
+
+    def register(self, version: TableVersion, condition: Condition) -> TableReport:
+        """Register a version whose content is in the cache folder; the same content changes nothing.
+
+        Raises:
+            TableInUse: An operator reads a column that the version does not have.
+        """
         users = self._users_of(version.name)
         before = self.forms().get(version.name)
         for user, lookup in users:
@@ -109,8 +122,10 @@ class TableLibrary:
             TableRefused: A value does not have the type of its column, or the key is not one of the table.
         """
         record = self._store.get(name)
+        if name.startswith(PREFIX):
+            raise TableRefused(f"the {title_of(name)} has no rows to change; declare it again", field="name")
         if record.changes >= _MOST_CHANGES:
-            self._registered(self._merged(record), Condition(matches=(record.tag,)))
+            self.register(self._merged(record), Condition(matches=(record.tag,)))
         own, values = read_row(record.table.form, key, row)
         changed = self._store.change_row(name, own, values, condition)
         return TableReport(record=changed, users=_distinct(self._users_of(name)), is_new=True)
@@ -119,9 +134,10 @@ class TableLibrary:
         """A table, and the operators that look it up."""
         return TableReport(record=self._store.get(name), users=_distinct(self._users_of(name)))
 
-    def tables(self) -> list[TableReport]:
-        """All tables, by name."""
-        return [self.table(record.name) for record in self._store.all()]
+    def tables(self, *, of_calendars: bool = False) -> list[TableReport]:
+        """All tables, or those of calendars, by name."""
+        names = [record.name for record in self._store.all()]
+        return [self.table(name) for name in names if name.startswith(PREFIX) == of_calendars]
 
     def versions(self, name: str) -> list[RegisteredTable]:
         """Every version of a table, the current one last."""
@@ -136,7 +152,7 @@ class TableLibrary:
         self._store.get(name)
         if users := _distinct(self._users_of(name)):
             raise TableInUse(
-                f"the table {name!r} is looked up by {listed([f'the {one.kind} {one.name}' for one in users])}; "
+                f"the {title_of(name)} is looked up by {listed([f'the {one.kind} {one.name}' for one in users])}; "
                 "delete or change them first",
                 table=name,
                 users=[{"kind": one.kind, "name": one.name} for one in users],

@@ -118,6 +118,7 @@ def test_what_is_created_has_an_address(document):
     assert without == {  # what is PUT is where it was put, and notes are part of their alert
         ("put", "/v1/workflows/{name}"),
         ("put", "/v1/tables/{name}"),
+        ("put", "/v1/calendars/{name}"),
         ("put", "/v1/streams/{stream}/event-types/{event_type}"),
         ("post", "/v1/alerts/{alert_id}/notes"),
     }

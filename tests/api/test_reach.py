@@ -311,7 +311,13 @@ def test_no_spelling_of_a_body_gets_around(made, clerk, http):
 def test_every_path_says_whose_it_is():
     """A path parameter that the tables do not know shuts out restricted keys; this makes somebody think about it."""
     app = create_app(settings_for("redis://127.0.0.1:1/0"))
-    of_no_stream = {("keys", "key_id"), ("projects", "name"), ("tables", "name"), ("workflows", "name")}
+    of_no_stream = {
+        ("keys", "key_id"),
+        ("projects", "name"),
+        ("tables", "name"),
+        ("workflows", "name"),
+        ("calendars", "name"),
+    }
     parts = {"delivery_id", "event_type", "key", "version"}
     found = set()
     for route in iter_route_contexts(app.routes):

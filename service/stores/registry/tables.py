@@ -18,7 +18,7 @@ from service.stores.log.event_log import EventLog
 from service.stores.records import decode, encode
 from service.stores.registry.changes import Change, RecordBook, version_of
 from streams import LAYOUT_KEY, TableOff, TableOn, TableRow, encode_control, log_key
-from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching, pieces_of_file
+from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching, pieces_of_file, title_of
 
 TABLES_KEY = PREFIX + "tables"
 TABLE_VERSIONS_KEY = PREFIX + "table-versions"
@@ -229,4 +229,5 @@ def _record(body: bytes, name: str) -> RegisteredTable:
 
 
 def _unknown(name: str) -> UnknownTable:
-    return UnknownTable(f"there is no table {name!r}; GET /v1/tables lists them", table=name)
+    title = title_of(name)
+    return UnknownTable(f"there is no {title}; GET /v1/{title.partition(' ')[0]}s lists them", table=name)

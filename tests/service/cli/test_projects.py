@@ -547,3 +547,37 @@ def test_quiet_alerts_are_the_same_when_they_come_back(service, tmp_path):
     text = "".join(path.read_text() for path in (tmp_path / "exported").rglob("*.yaml"))
     assert "close_after: 2 h" in text
     assert applied(service, tmp_path / "exported") == []
+
+
+def test_calendars_are_made_exported_and_refused_with_their_place(service, tmp_path):
+    document = {
+        "desk.yaml": """
+kind: stream
+name: tickets
+key: data.ticket
+---
+kind: calendar
+name: de
+zone: Europe/Berlin
+hours: {mon-fri: 09:00-17:00}
+holidays: {country: DE}
+ical_file: own.ics
+exceptions:
+  2026-12-24: closed
+---
+kind: pattern
+name: late
+stream: tickets
+text: PATTERN late EVENT SEQ(Opened o, NOT Reply) WITHIN 2 business days OF de
+""",
+        "own.ics": "BEGIN:VEVENT\nDTSTART;VALUE=DATE:20260601\nEND:VEVENT\n",
+    }
+    folder = written(tmp_path / "desk", document)
+    assert applied(service, folder) == [("new", "calendar de"), ("new", "stream tickets"), ("new", "pattern late")]
+    assert applied(service, folder) == []
+    export_project(service, tmp_path / "out")
+    assert (tmp_path / "out" / "calendars" / "de.ics").read_text() == document["own.ics"]
+    assert plan_of(service, tmp_path / "out", is_pruned=True).changes == []
+    written(folder, {"desk.yaml": document["desk.yaml"].replace("country: DE", "country: XX")})
+    with pytest.raises(ProjectRefused, match=r"desk.yaml:10: holidays: .*'XX'} is unknown"):
+        plan_of(service, folder)

@@ -435,3 +435,18 @@ def test_every_command_is_in_one_panel_of_the_overall_help():
     assert isinstance(group, TyperGroup)
     assert sorted(group.commands) == sorted(commands())
     assert {getattr(command, "rich_help_panel", None) for command in group.commands.values()} >= {"Run", "Administer"}
+
+
+def test_calendars_are_put_listed_shown_and_deleted(ask, told, tmp_path):
+    file, holidays = tmp_path / "de.yaml", tmp_path / "own.ics"
+    file.write_text("zone: Europe/Berlin\nhours: {mon-fri: 09:00-17:00}\nexceptions: {2026-12-24: closed}\n")
+    holidays.write_text("BEGIN:VEVENT\nDTSTART;VALUE=DATE:20260601\nEND:VEVENT\n")
+    assert ask("calendars", "put", "de", str(file))[1].endswith("de: version 1\n")
+    (made,) = told("calendars", "put", "de", str(file), "--ical", str(holidays))
+    assert (made["version"], made["calendar"]["exceptions"]) == (2, {"2026-12-24": "closed"})
+    assert [(one["name"], one["version"]) for one in told("calendars", "list")] == [("de", 2)]
+    (shown,) = told("calendars", "show", "de")
+    assert shown == made
+    assert ask("calendars", "delete", "de")[0] == 0
+    status, _, err = ask("calendars", "show", "de")
+    assert (status, "there is no calendar 'de'" in err) == (2, True)

@@ -1,0 +1,69 @@
+"""Calendars: declare, list, look up, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends, Response, status
+
+from api.errors import WrongShape
+from api.requests.bodies import RawBody, parse_json, require_json
+from api.requests.preconditions import Preconditions
+from api.schemas.calendars import CALENDAR_EXAMPLE, CalendarDetail, CalendarList, CalendarModel
+from api.services import Served
+from service import CalendarReport
+
+router = APIRouter(prefix="/calendars", tags=["calendars"])
+
+_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {"application/json": {"schema": {"type": "object"}, "example": CALENDAR_EXAMPLE}},
+}
+
+
+@router.put(
+    "/{name}",
+    status_code=status.HTTP_201_CREATED,
+    summary="Declare a calendar",
+    dependencies=[Depends(require_json)],
+    openapi_extra={"requestBody": _BODY},
+    responses={200: {"model": CalendarDetail, "description": "It has these hours already."}},
+)
+def put_calendar(
+    name: str, body: RawBody, services: Served, preconditions: Preconditions, response: Response
+) -> CalendarDetail:
+    """Declare business hours by weekday, holidays of a country or of an iCalendar text, and exceptions.
+
+    Other hours under the same name are the next version, by which events are read from its place of the log on. A
+    deadline that an earlier event began stays.
+    """
+    document = parse_json(body)
+    if not isinstance(document, dict):
+        raise WrongShape("body: a calendar is a JSON object with the members zone and hours")
+    report = services.calendars.put(name, document, preconditions)
+    if not report.table.is_new:
+        response.status_code = status.HTTP_200_OK
+    return _shown(report, response)
+
+
+@router.get("", summary="List the calendars")
+def list_calendars(services: Served) -> CalendarList:
+    """All calendars, by name, and the operators that use them."""
+    return CalendarList(items=[CalendarModel.from_table(report) for report in services.calendars.calendars()])
+
+
+@router.get("/{name}", summary="Look up a calendar")
+def get_calendar(name: str, services: Served, response: Response) -> CalendarDetail:
+    """The declaration of a calendar, its versions, and the operators that use it."""
+    return _shown(services.calendars.calendar(name), response)
+
+
+@router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a calendar")
+def delete_calendar(name: str, services: Served, preconditions: Preconditions) -> None:
+    """Delete a calendar that no operator uses."""
+    services.calendars.delete(name, preconditions)
+
+
+def _shown(report: CalendarReport, response: Response) -> CalendarDetail:
+    response.headers["ETag"] = f'"{report.table.record.tag}"'
+    return CalendarDetail.from_domain(report)

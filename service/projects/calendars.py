@@ -1,0 +1,54 @@
+"""The calendars of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from service.client import ForestallClient, part
+from service.projects.documents import Document
+from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
+from service.registering.calendars import public_holidays
+from streams.tables import CalendarRefused, keep_calendar, read_calendar
+
+
+class Calendars(ResourceKind):
+    """Calendars; the text of ``ical_file`` is the member ``ical``."""
+
+    title = "calendar"
+
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The calendar of a document; its hours are kept in the cache folder."""
+        if document.kind != self.title:
+            return
+        form = dict(document.body)
+        if "ical_file" in form:
+            form["ical"] = document.beside("ical_file", folder).decode(errors="replace")
+            del form["ical_file"]
+        try:
+            version = keep_calendar(document.name, read_calendar(form, public_holidays))
+        except CalendarRefused as error:
+            member = str(error.details.get("field"))
+            raise document.refuse(error.message, member if member in document.body else "") from error
+        yield Wanted(kind=self, name=document.name, form=form, document=document, extra={"version": version})
+
+    def names(self, client: ForestallClient) -> list[str]:
+        """The calendars of a service."""
+        return [item["name"] for item in client.get("/calendars")["items"]]
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """A calendar of a service."""
+        at = f"/calendars/{part(name)}"
+        read = client.read(at)
+        return None if read is None else Found(form=read[0]["calendar"], tag=read[1], at=at, answer=read[0])
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Declare the calendar."""
+        client.change("PUT", f"/calendars/{part(wanted.name)}", tag_of(found), json=wanted.form)
+
+    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+        """The document of a calendar; an iCalendar text becomes a file."""
+        form = dict(found.form)
+        if "ical" in form:
+            form["ical_file"] = keep(f"{name}.ics", form.pop("ical").encode())
+        return form
