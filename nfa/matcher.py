@@ -402,8 +402,7 @@ class Matcher:
         lane = self._lanes.get(self._lane_keys(pattern))
         if lane is None or lane.newest_us == EARLIEST:
             return
-        within_us = pattern.query.pattern.within_us
-        until_us = None if within_us is None else lane.newest_us + within_us
+        until_us = lane.drained_by(pattern)
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _without_later(self, found: list[LaneOutput]) -> list[LaneOutput]:

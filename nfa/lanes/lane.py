@@ -61,6 +61,16 @@ class Lane:
         """The newest time of the lane; ``EARLIEST`` before the first event."""
         return self._state.table.newest_us
 
+    def drained_by(self, pattern: RunningPattern) -> int | None:
+        """When the windows of a pattern's present partial matches have ended; None: never."""
+        declared = pattern.query.pattern
+        if declared.within_business is None:
+            return None if declared.within_us is None else self.newest_us + declared.within_us
+        if pattern not in self._patterns:
+            return self.newest_us
+        number = self._run_numbers.index(self._patterns.index(pattern))
+        return self._state.runs.latest_window_end(number, self.newest_us)
+
     @property
     def sequence(self) -> int:
         """Number of rows so far: the sequence number of the next."""

@@ -118,7 +118,7 @@ class LaneView:
                 Furthest(
                     bound=bound,
                     waits_for=_waits_for(pattern, int(held.states[place])),
-                    expires_us=_expires_us(pattern, bound),
+                    expires_us=self._expires_us(held, place, bound),
                 )
             )
         return found
@@ -150,6 +150,13 @@ class LaneView:
         homes: NDArray[np.uint64] = pairs[np.searchsorted(pairs[:, 1], found), 0]
         return homes
 
+    def _expires_us(self, held: HeldMatches, place: int, bound: Sequence[BoundStep]) -> int | None:
+        number = int(held.patterns[place])
+        pattern = self.patterns[number].query.pattern
+        if pattern.within_business is not None:
+            return self.state.runs.window_end(self.run_numbers.index(number), int(held.nodes[place]))
+        return None if pattern.within_us is None else min(step.time_us for step in bound) + pattern.within_us
+
     def _chain(self, held: HeldMatches, place: int) -> Iterator[tuple[str, int]]:
         """Alias and sequence number of the events of the furthest partial match of an entry."""
         node, number = int(held.nodes[place]), int(held.patterns[place])
@@ -178,8 +185,3 @@ def _waits_for(pattern: RunningPattern, state: int) -> list[str]:
     for finish in automaton.finishes[state]:
         steps += [f"NOT {describe_atom(automaton.outline.negated[one.number])}" for one in finish.negations]
     return list(dict.fromkeys(steps))[:_MOST_WAITED_FOR]
-
-
-def _expires_us(pattern: RunningPattern, bound: Sequence[BoundStep]) -> int | None:
-    within_us = pattern.query.pattern.within_us
-    return None if within_us is None else min(step.time_us for step in bound) + within_us

@@ -121,6 +121,14 @@ class RunEngine:
         """The events up to a node of ``held_pairs``, oldest first, as (atom number, sequence number)."""
         return viewing.chain(self._state, node)
 
+    def window_end(self, pattern: int, node: int) -> int | None:
+        """When the window of a node of ``held_pairs`` ends, of a pattern in business time; None: never."""
+        return viewing.window_end(self._state, self._compiled, pattern, node)
+
+    def latest_window_end(self, pattern: int, newest_us: int) -> int | None:
+        """When the last window of a pattern's runs ends, at least the newest time; None: never."""
+        return viewing.latest_window_end(self._state, self._compiled, pattern, newest_us)
+
     def configure(
         self,
         patterns: Sequence[RunPattern],

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.conditions.values import NULL
 from nfa.kernels.runs import tables, viewing
-from nfa.kernels.runs.tables import NIL, RunState
+from nfa.kernels.runs.tables import LATEST, NIL, RunState
 from nfa.runs.program import CompiledRuns
 
 
@@ -20,6 +21,25 @@ def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[
     found = np.zeros((int(state.counters[tables.PAIRS]), 5), np.int64)
     count = int(viewing.held_pairs(compiled.program, state, depths, now_us, found)) if len(found) else 0
     return found[:count]
+
+
+def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int) -> int | None:
+    """When the window of a chain ends, in business time; None: never."""
+    events: list[int] = []
+    while node != NIL:
+        events.append(int(state.node_event[node]))
+        node = int(state.node_parent[node])
+    first = min(reversed(events), key=lambda event: int(state.event_time[event]))
+    place = first, compiled.program.deadline[pattern]
+    return None if state.event_kinds[place] == NULL else int(state.event_values[place])
+
+
+def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, newest_us: int) -> int | None:
+    """When the last window of a pattern's runs ends, at least the newest time; None: never."""
+    first, end = compiled.program.state_from[pattern : pattern + 2]
+    is_own = (state.run_kind != NIL) & (state.run_state >= first) & (state.run_state < end)
+    latest = int(state.run_end[is_own].max(initial=newest_us))
+    return None if latest == LATEST else latest
 
 
 def chain(state: RunState, node: int) -> list[tuple[int, int]]:

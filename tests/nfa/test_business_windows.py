@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nfa import Matcher, PatternRefused, parse_pattern
+from nfa import CaseQuery, Matcher, PatternRefused, parse_pattern
 from nfa.automata.pattern_automaton import build_automaton
 from nfa.language.placement import check_window
 from nfa.runs.program import is_ordered
@@ -103,3 +103,22 @@ def test_a_deadline_is_that_of_the_calendar_when_the_first_event_came():
     matcher = Matcher.load(matcher.dump(), {})
     found = matcher.process(replace(second, tables=ToyTables(open_us=frozenset([2, 7, 8]))))
     assert [one.start_us for one in found.matches()] == [2]
+
+
+def test_open_traces_and_replaced_versions_know_the_deadline():
+    text = "PATTERN p EVENT SEQ(A a, B b, {}) WITHIN 2 business us OF toy"
+    tables = ToyTables(open_us=frozenset([1, 5, 6, 9]))
+
+    def batch(events):
+        return replace(EventBatch.from_events(trace(events)), tables=tables)
+
+    matcher = Matcher()
+    matcher.add_pattern(text.format("C c"))
+    matcher.process(batch("A2 B3"))
+    (case,) = matcher.open_cases(CaseQuery(limit=1)).cases
+    assert [one.furthest and one.furthest.expires_us for one in case.patterns] == [7]
+    matcher.add_pattern(text.format("D d"), version=2, drains=True)
+    assert len(matcher.versions) == 2
+    assert [one.version for one in matcher.process(batch("C6")).matches()] == [1]
+    matcher.process(batch("X8"))
+    assert len(matcher.versions) == 1
