@@ -193,6 +193,7 @@ def _application(
             _include(app, operators.operator_router(kind), "patterns", prefix=VERSION)
         if kind.is_asked:
             _include(app, operators.asking_router(kind), "read", prefix=VERSION)
+    _include(app, live.results_router, "read", prefix=VERSION)
     _include(app, metrics.router, "patterns")
     app.include_router(health.router, prefix=VERSION)
     add_pages(app)

@@ -41,6 +41,7 @@ TAGS: list[dict[str, Any]] = [
         ("alerts", "Matches of patterns."),
         ("incidents", "Alerts of a group as one incident: opened, acknowledged, closed."),
         ("suppressed-alerts", "Alerts that an earlier alert of their group suppresses."),
+        ("results", "Results of several kinds as one feed."),
         ("derived-events", "Matches that became events of derived streams."),
         ("corrections", "Retractions of alerts that were sent early."),
         ("suspensions", "Patterns that are no longer matched, as they cost too much work."),

@@ -5,6 +5,7 @@ A client may send an id of its own (``X-Request-Id``), which the answer, the log
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 import uuid
@@ -23,7 +24,7 @@ _ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 _EMPTY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _API = "/v1/"
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Exchange:
@@ -50,14 +51,9 @@ class Exchange:
                 took_s = time.perf_counter() - begin_s
                 self._times.note(scope["method"], state.get("route", "other"), message["status"], took_s)
                 _complete(message, scope, request_id)
-                note = log.debug if message["status"] < HTTPStatus.BAD_REQUEST else log.info
-                note(
-                    "request",
-                    method=scope["method"],
-                    path=scope["path"],
-                    status=message["status"],
-                    took_ms=round(1_000 * took_s, 1),
-                )
+                level = logging.DEBUG if message["status"] < HTTPStatus.BAD_REQUEST else logging.INFO
+                fields = {"method": scope["method"], "path": scope["path"], "status": message["status"]}
+                log.log(level, "request", extra={**fields, "took_ms": round(1_000 * took_s, 1)})
             await send(message)
 
         try:
@@ -65,7 +61,7 @@ class Exchange:
         except* anyio.BrokenResourceError:  # the client has left an endless answer
             if not has_begun:
                 raise
-            log.debug("client-left", path=scope["path"])
+            log.debug("client-left", extra={"path": scope["path"]})
 
 
 def _request_id(scope: Scope) -> str:

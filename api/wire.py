@@ -41,12 +41,6 @@ Moment: TypeAlias = Annotated[str, AfterValidator(_checked), _DATE_TIME]
 Time: TypeAlias = Annotated[str, _DATE_TIME]
 """A time in an answer, as RFC 3339 text."""
 
-Older: TypeAlias = Annotated[
-    str | None,
-    Field(description="Send as 'after' for the next page, of older items; null when no older items are kept."),
-]
-"""The cursor of a list in the order newest first."""
-
 
 _SHOWN_ONCE: Final = "shown-once"
 
@@ -99,6 +93,21 @@ class WireModel(BaseModel):
         if faults:
             raise ValidationError.from_exception_data(cls.__name__, faults)
         return found
+
+
+class PartModel(WireModel):
+    """A part of a list; subclasses have its ``items``."""
+
+    next: str | None = Field(None, description="Send as `after` for the next part; null when this is the last.")
+
+
+class PageModel(PartModel):
+    """A page of a list that grows; subclasses have its ``items``."""
+
+    next: str | None = Field(
+        description="Send as `after` for the next page, in the same order; null when the list ends here at present."
+    )
+    after: str = Field(description="Send later as `after` to get newer items, the oldest first.")
 
 
 def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:

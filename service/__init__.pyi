@@ -7,6 +7,7 @@ from .backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
 from .delivery.attempts import Reply
 from .delivery.library import Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
 from .delivery.live import Gap, LiveAlerts
+from .delivery.results_feed import ResultsFeed
 from .delivery.sink import AlertSink
 from .embedded import EmbeddedServer, find_server
 from .errors import (
@@ -121,7 +122,6 @@ from .stores import (
     ApiKey,
     Asked,
     Attempt,
-    AttemptPage,
     AuditEntry,
     Backtest,
     BacktestAlerts,
@@ -133,6 +133,7 @@ from .stores import (
     IncidentPage,
     Note,
     OperatorDraft,
+    Order,
     ProjectRecord,
     RecentPage,
     RegisteredConstraints,
@@ -172,7 +173,6 @@ __all__ = [
     "ApiKey",
     "Asked",
     "Attempt",
-    "AttemptPage",
     "AuditEntry",
     "Backlog",
     "Backtest",
@@ -238,6 +238,7 @@ __all__ = [
     "OperatorExplanation",
     "OperatorLibrary",
     "OperatorQuestions",
+    "Order",
     "PatternChoice",
     "PatternCounts",
     "PatternInspection",
@@ -268,6 +269,7 @@ __all__ = [
     "Replayed",
     "Reply",
     "RequestRefused",
+    "ResultsFeed",
     "SchemaUse",
     "Scope",
     "ServiceError",

@@ -20,6 +20,7 @@ from streams import Event, KeyForm, keyed_cloudevent
 from streams.compiling import COMPILING
 
 _LONGEST_PAUSE_S = 60
+_LARGEST_PAGE = 1_000
 _READY_POLL_S = 0.2
 _RECONNECT_S = 0.5
 _NOTHING_ACCEPTED = "nothing-accepted"
@@ -153,21 +154,34 @@ class ForestallClient:
         return cast("dict[str, Any]", answer)
 
     def pages(
-        self, path: str, on_gap: Callable[[str], None] = lambda _: None, **parameters: str | int
+        self,
+        path: str,
+        on_gap: Callable[[str], None] = lambda _: None,
+        *,
+        most: int | None = None,
+        on_more: Callable[[str], None] = lambda _: None,
+        **parameters: str | int,
     ) -> Iterator[dict[str, Any]]:
-        """All items of a paged list; from a cursor on if ``after`` is given.
+        """All items of a paged list, or at most a number; from a cursor on if ``after`` is given.
 
-        If items before a page are no longer kept, ``on_gap`` is called with the time of the oldest kept item.
+        If items before a page are no longer kept, ``on_gap`` is called with the time of the oldest kept item. If more
+        items follow, ``on_more`` is called with their cursor after the last item.
         """
         cursor: dict[str, str | int] = {}
+        left = most
         while True:
-            page = self.get(path, **{"limit": 1_000, **parameters, **cursor})
+            page = self.get(path, **{**parameters, "limit": min(left or _LARGEST_PAGE, _LARGEST_PAGE), **cursor})
             if page.get("trimmed_until"):
                 on_gap(page["trimmed_until"])
             yield from page["items"]
             if not page.get("next"):
                 return
             cursor = {"after": page["next"]}
+            if left is not None:
+                left -= len(page["items"])
+                if not left:
+                    on_more(page["next"])
+                    return
 
     def follow(
         self,

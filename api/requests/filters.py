@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Protocol, TypeVar
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Query
+from pydantic import BaseModel
 
 from api.services import Served
-from service import AlertFilter, Caller
+from service import AlertFilter, Caller, InvalidCursor, Order
 
 
 class _OfStream(Protocol):
@@ -19,6 +21,7 @@ class _OfStream(Protocol):
 
 
 _Item = TypeVar("_Item", bound=_OfStream)
+_Model = TypeVar("_Model", bound=BaseModel)
 
 Now = Annotated[
     bool,
@@ -67,4 +70,62 @@ def of_stream(stream: str | None) -> dict[str, str]:
 
 StreamFilter = Annotated[str | None, Depends(known_stream)]
 PatternFilter = Annotated[str | None, Depends(known_pattern)]
-OlderThan = Annotated[str | None, Query(description="'next' of an earlier page, for the items older than that page.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paging:
+    """The wanted page of a list that grows."""
+
+    after: str | None
+    order: Order | None
+    limit: int
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a store's ``page``."""
+        return {"after": self.after, "order": self.order, "limit": self.limit}
+
+
+def paging(
+    after: Annotated[
+        str | None,
+        Query(
+            description="A cursor: `next` of a page for the following one, `after` for newer items; `0`: the oldest."
+        ),
+    ] = None,
+    order: Annotated[
+        Order | None, Query(description="Newest first (`desc`, the default) or oldest first; a cursor has its order.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Paging:
+    """The page that a request wants."""
+    return Paging(after=after, order=order, limit=limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The wanted part of a list of declared resources; without a limit it is the whole list."""
+
+    after: str | None
+    limit: int | None
+
+    def of(self, items: Sequence[_Model], member: str) -> dict[str, Any]:
+        """The items after the cursor, which is the ``member`` of the last item before them, and the next cursor."""
+        names = [str(getattr(item, member)) for item in items]
+        if self.after is not None and self.after not in names:
+            raise InvalidCursor(f"after={self.after!r} is not, or no longer, in the list; leave it out")
+        begin = 0 if self.after is None else names.index(self.after) + 1
+        end = len(items) if self.limit is None else begin + self.limit
+        return {"items": items[begin:end], "next": names[end - 1] if end < len(items) else None}
+
+
+def part(
+    after: Annotated[str | None, Query(description="`next` of an earlier part, for the items after it.")] = None,
+    limit: Annotated[int | None, Query(ge=1, le=1000, description="At most this number; default: all.")] = None,
+) -> Part:
+    """The part that a request wants."""
+    return Part(after=after, limit=limit)
+
+
+WantedPage = Annotated[Paging, Depends(paging)]
+WantedPart = Annotated[Part, Depends(part)]

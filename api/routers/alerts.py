@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, status
 
-from api.requests.filters import PatternFilter, StreamFilter
+from api.requests.filters import PatternFilter, StreamFilter, WantedPage
 from api.requests.idempotency import IdempotentRoute, once
 from api.schemas.alerts import AcknowledgementModel, AlertDetail, AlertList, NewAcknowledgement, NewNote, NoteModel
 from api.services import Served
@@ -45,16 +45,14 @@ def wanted_alerts(
 def list_alerts(
     services: Served,
     wanted: Annotated[AlertFilter, Depends(wanted_alerts)],
-    after: Annotated[str, Query(description="Cursor of an earlier page.")] = "0",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    page: WantedPage,
 ) -> AlertList:
-    """Alerts in the order in which they were found. A cursor stays valid for ever, so a poller misses nothing.
+    """Alerts by the order in which they were found. A cursor stays valid for ever, so a poller misses nothing.
 
-    A cursor before all retained alerts continues with the oldest. If alerts are selected by key, times or
-    acknowledgement, a page may have few alerts or none, because only some thousands are examined for it; `next` is set
-    if more may follow.
+    If alerts are selected by key, times or acknowledgement, a page may have few alerts or none, because only some
+    thousands are examined for it; `next` is set if more may follow.
     """
-    return AlertList.from_domain(services.stores.alerts.page(wanted, after=after, limit=limit))
+    return AlertList.from_domain(services.stores.alerts.page(wanted, **page.options))
 
 
 @router.get("/{alert_id}", summary="Look up an alert", response_model_exclude_unset=True)

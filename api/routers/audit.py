@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from fastapi import APIRouter
 
-from fastapi import APIRouter, Query
-
-from api.requests.filters import OlderThan
+from api.requests.filters import WantedPage
 from api.schemas.audit import AuditList
 from api.services import Served
 
@@ -14,12 +12,10 @@ router = APIRouter(prefix="/audit", tags=["audit"])
 
 
 @router.get("", summary="List recent changes")
-def list_changes(
-    services: Served, after: OlderThan = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> AuditList:
-    """Requested changes, newest first: the caller, the time, the resource and the answer.
+def list_changes(services: Served, page: WantedPage) -> AuditList:
+    """Requested changes: the caller, the time, the resource and the answer.
 
     The log has every request with the scope ``patterns`` or ``admin`` that is not a GET, including refused ones. It
     does not have events, punctuations and ends of transactions.
     """
-    return AuditList.from_domain(services.stores.audit.page(limit, after=after))
+    return AuditList.from_domain(services.stores.audit.page(**page.options))

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
-from api.requests.filters import StreamFilter, shown
+from api.requests.filters import StreamFilter, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
 from api.services import Served
@@ -37,10 +37,10 @@ def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response
 
 
 @router.get("", summary="List the backtests")
-def list_backtests(services: Served, caller: Calling, stream: StreamFilter) -> BacktestList:
+def list_backtests(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> BacktestList:
     """The backtests that the caller may touch, newest first."""
     found = shown(services.backtests.all(), caller, stream)
-    return BacktestList(items=[BacktestModel.from_domain(backtest) for backtest in found])
+    return BacktestList(**part.of([BacktestModel.from_domain(backtest) for backtest in found], "id"))
 
 
 @router.get("/{backtest_id}", summary="Look up a backtest")

@@ -10,7 +10,7 @@ from api.access.callers import Calling
 from api.errors import UnsupportedMediaType
 from api.locations import LOCATION, give_location
 from api.requests.bodies import MediaType, RawBody
-from api.requests.filters import StreamFilter, shown
+from api.requests.filters import StreamFilter, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.constraints import (
@@ -19,6 +19,7 @@ from api.schemas.constraints import (
     ConstraintsList,
     ConstraintsModel,
     ConstraintsSummary,
+    ConstraintsVersion,
     ConstraintsVersions,
 )
 from api.services import Served
@@ -73,10 +74,10 @@ def upload_constraints(
 
 
 @router.get("", summary="List the constraint sets")
-def list_constraints(services: Served, caller: Calling, stream: StreamFilter) -> ConstraintsList:
+def list_constraints(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> ConstraintsList:
     """The streams with a constraint set that the caller may touch, with its version."""
     records = shown(services.stores.registry.constraint_sets(), caller, stream)
-    return ConstraintsList(items=[ConstraintsSummary.copying(record) for record in records])
+    return ConstraintsList(**part.of([ConstraintsSummary.copying(record) for record in records], "stream"))
 
 
 @router.get("/{stream}", summary="Look up the constraint set of a stream")
@@ -89,6 +90,7 @@ def get_constraints(stream: str, services: Served, response: Response) -> Constr
 
 
 @router.get("/{stream}/versions", summary="List the versions of a stream's constraint set")
-def list_constraint_versions(stream: str, services: Served) -> ConstraintsVersions:
+def list_constraint_versions(stream: str, services: Served, part: WantedPart) -> ConstraintsVersions:
     """All versions with their settings, the newest first; a transaction follows the one current when it began."""
-    return ConstraintsVersions.from_records(services.registration.constraint_versions(stream))
+    records = services.registration.constraint_versions(stream)
+    return ConstraintsVersions(**part.of([ConstraintsVersion.from_record(one) for one in reversed(records)], "version"))

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from api.problems import OVERLOAD_RESPONSES
-from api.requests.filters import OlderThan, StreamFilter, of_stream
+from api.requests.filters import StreamFilter, WantedPage, of_stream
 from api.schemas.dead_letters import DeadLetterDetail, DeadLetterList, ReplayedList, ReplayModel
 from api.services import Served
 
@@ -21,12 +21,12 @@ def list_dead_letters(
     services: Served,
     stream: StreamFilter,
     code: CodeFilter = None,
-    after: OlderThan = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    *,
+    wanted: WantedPage,
 ) -> DeadLetterList:
-    """Events and log entries that could not be processed, newest first, and counters by reason."""
+    """Events and log entries that could not be processed, and counters by reason."""
     store = services.stores.dead_letters
-    page = store.page(limit, stream=stream, after=after, code=code)
+    page = store.page(**wanted.options, stream=stream, code=code)
     outcomes = store.outcomes([letter["id"] for letter in page.records])
     return DeadLetterList.from_domain(page, store.counts(**of_stream(stream)), outcomes)
 

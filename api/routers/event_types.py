@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Path, Response, status
 
 from api.errors import UnsupportedMediaType
 from api.requests.bodies import MediaType, RawBody
+from api.requests.filters import WantedPart
 from api.requests.form import parse_document
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
@@ -24,13 +25,13 @@ _KINDS = ("application/json", "application/schema+json")
 
 
 @router.get("", summary="List the schemas of a stream")
-def list_event_types(stream: str, services: Served, response: Response) -> EventTypeList:
+def list_event_types(stream: str, services: Served, response: Response, part: WantedPart) -> EventTypeList:
     """The types of a stream that have schemas, by name, and whether events are checked against them."""
     types = services.stores.registry.event_types
     items = [EventTypeModel.from_domain(stream, found) for found in types.all(stream).values()]
     use = types.use(stream)
     give_tag(response, use)
-    return EventTypeList(schemas=SchemaSwitch.from_use(use).schemas, items=items)
+    return EventTypeList(schemas=SchemaSwitch.from_use(use).schemas, **part.of(items, "type"))
 
 
 @router.put("", summary="Turn schema checks on or off")

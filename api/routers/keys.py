@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Response, status
 
 from api.locations import LOCATION, give_location
+from api.requests.filters import WantedPart
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.keys import CreatedKey, KeyList, KeyModel, KeyRotation, NewKey
@@ -35,9 +36,9 @@ def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
 
 
 @router.get("", summary="List the API keys")
-def list_keys(services: Served) -> KeyList:
+def list_keys(services: Served, part: WantedPart) -> KeyList:
     """All API keys, the oldest first, including revoked and expired ones."""
-    return KeyList(items=[KeyModel.from_domain(report) for report in services.keys.all()])
+    return KeyList(**part.of([KeyModel.from_domain(report) for report in services.keys.all()], "id"))
 
 
 @router.get("/{key_id}", summary="Look up an API key")

@@ -1,4 +1,4 @@
-"""Alerts as they are found, by server-sent events."""
+"""Alerts and other results as they are found, by server-sent events."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ import orjson
 from fastapi import APIRouter, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from api.errors import WrongShape
 from api.requests.filters import PatternFilter, StreamFilter
 from api.services import Served
 from api.stopping import stop_sign
-from service import AlertFilter
+from service import AlertFilter, ResultsFeed
+from shards import RESULT_KINDS
 
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 
+results_router = APIRouter(prefix="/results", tags=["results"])
+
 RETRY_MS = 2_000
+
+_FOLLOWED = tuple(sorted(kind.name for kind in RESULT_KINDS.values() if kind.plural))
+LastEventId = Annotated[
+    str | None, Header(description="The last `id` that was received; takes precedence over `after`.")
+]
 
 
 async def seated(services: Served) -> AsyncIterator[None]:
@@ -29,11 +38,23 @@ async def seated(services: Served) -> AsyncIterator[None]:
         yield
 
 
+def wanted_feed(
+    services: Served,
+    stream: StreamFilter,
+    kinds: Annotated[
+        str, Query(description=f"Kinds of results, with commas between them: {', '.join(_FOLLOWED)}.")
+    ] = "alert,correction",
+) -> ResultsFeed:
+    """The results that a request follows."""
+    wanted = [kind.strip() for kind in kinds.split(",")]
+    if unknown := [kind for kind in wanted if kind not in _FOLLOWED]:
+        raise WrongShape(f"query.kinds: {unknown[0]!r} is no kind of results; there are {', '.join(_FOLLOWED)}")
+    return ResultsFeed(services.stores.alerts, services.stores.results, list(dict.fromkeys(wanted)), stream)
+
+
 def first_cursor(
     services: Served,
-    last_event_id: Annotated[
-        str | None, Header(description="The last `id` that was received; takes precedence over `after`.")
-    ] = None,
+    last_event_id: LastEventId = None,
     after: Annotated[
         str | None, Query(description="Start after this cursor of a list; `0`: with the oldest kept alert.")
     ] = None,
@@ -74,3 +95,46 @@ async def follow_alerts(
     async for cursor, alert in services.live.follow(wanted, after, is_stopping):
         shown = {name: value for name, value in alert.items() if name != "acknowledged"}
         yield ServerSentEvent(id=cursor, event="alert", raw_data=orjson.dumps(shown).decode())
+
+
+def first_cursor_of_results(
+    feed: Annotated[ResultsFeed, Depends(wanted_feed)],
+    last_event_id: LastEventId = None,
+    after: Annotated[
+        str | None, Query(description="Start after this `id` of an event; `0`: with the oldest kept results.")
+    ] = None,
+) -> str:
+    """The cursor after which a listener begins: the cursor in its request, or the end of the lists.
+
+    Raises:
+        InvalidCursor: The text is not a cursor of these kinds.
+    """
+    cursor = last_event_id or after
+    if cursor is None:
+        return feed.newest()
+    feed(cursor, 1)
+    return cursor
+
+
+@results_router.get(
+    "/live",
+    summary="Follow results",
+    response_class=EventSourceResponse,
+    dependencies=[Depends(seated)],
+)
+async def follow_results(
+    services: Served,
+    feed: Annotated[ResultsFeed, Depends(wanted_feed)],
+    after: Annotated[str, Depends(first_cursor_of_results)],
+    is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
+) -> AsyncIterable[ServerSentEvent]:
+    """Each result as one event with its kind as name, in the form of its list, soon after it is found, without end.
+
+    The `id` of an event is the cursor after it, for the same kinds: a client that reconnects with it as `Last-Event-ID`
+    resumes exactly there. Without one only new results are sent. The results of one kind come in the order in which
+    they were found. The first event has only an `id`, and a comment is sent every 15 seconds when there are no results.
+    """
+    yield ServerSentEvent(id=after, retry=RETRY_MS)
+    async for cursor, (kind, result) in services.live.follow_results(feed, after, is_stopping):
+        shown = {name: value for name, value in result.items() if name != "acknowledged"}
+        yield ServerSentEvent(id=cursor, event=kind, raw_data=orjson.dumps(shown).decode())

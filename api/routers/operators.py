@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Query, Response, status
+from fastapi import APIRouter, Depends, Response, status
 
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
 from api.pictures import PICTURE_HEADERS, SVG
 from api.problems import ASKING_RESPONSES
-from api.requests.filters import Now, OlderThan, StreamFilter, shown
+from api.requests.filters import Now, StreamFilter, WantedPage, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.operators import (
@@ -105,10 +105,10 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         name=f"list_{kind.plural}",
         response_description=f"All {kind.plural} that the caller may touch, by name.",
     )
-    def list_all(services: Served, caller: Calling, stream: StreamFilter) -> OperatorList:
+    def list_all(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> OperatorList:
         """All operators of the kind that the caller may touch, by name, including drafts, paused and retired ones."""
         operators = shown(services.operators.all(kind.name, stream), caller, stream)
-        return OperatorList(items=[OperatorModel.from_domain(operator) for operator in operators])
+        return OperatorList(**part.of([OperatorModel.from_domain(operator) for operator in operators], "name"))
 
     @router.get(
         "/{name:path}/versions",
@@ -116,10 +116,10 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         name=f"list_versions_of_{kind.name}",
         response_description="Every version, the oldest first.",
     )
-    def list_versions(name: str, services: Served) -> OperatorList:
+    def list_versions(name: str, services: Served, part: WantedPart) -> OperatorList:
         """Every version of the operator, the oldest first."""
         versions = services.operators.versions(kind.name, name)
-        return OperatorList(items=[OperatorModel.from_domain(version) for version in versions])
+        return OperatorList(**part.of([OperatorModel.from_domain(version) for version in versions], "version"))
 
     @router.get(
         "/{name:path}",
@@ -191,17 +191,15 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
         f"/{{name:path}}/results/{result.plural}",
         summary=f"List recent {result.title} of {indefinite(kind.name)}",
         name=f"list_{result.member}_of_{kind.name}",
-        response_description=f"A page of {result.title} of the {kind.name}, the newest first, and counters.",
+        response_description=f"A page of {result.title} of the {kind.name}, and counters.",
     )
-    def list_results(
-        name: str, services: Served, after: OlderThan = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-    ) -> OperatorResults:
-        """Recent results of all versions of the operator, newest first, and counters."""
+    def list_results(name: str, services: Served, wanted: WantedPage) -> OperatorResults:
+        """Recent results of all versions of the operator, and counters."""
         stream = services.operators.get(kind.name, name).stream
         store = services.stores.results[result.name]
-        page = store.page(limit, stream=stream, after=after, **{result.subject: name})
+        page = store.page(**wanted.options, stream=stream, **{result.subject: name})
         counts = store.counts(stream=stream, **{result.subject: name})
-        return OperatorResults(items=page.records, counts=list(counts), next=page.next)
+        return OperatorResults(items=page.records, counts=list(counts), next=page.next, after=page.after)
 
 
 def _add_move(router: APIRouter, kind: DocumentKind, action: Action) -> None:

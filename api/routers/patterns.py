@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Response, status
 from api.access.callers import Calling
 from api.errors import Forbidden
 from api.locations import LOCATION, give_location
-from api.requests.filters import Now, StreamFilter, shown
+from api.requests.filters import Now, StreamFilter, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.patterns import (
@@ -65,18 +65,18 @@ def register_pattern(
 
 
 @router.get("", summary="List the patterns")
-def list_patterns(services: Served, caller: Calling, stream: StreamFilter) -> PatternList:
+def list_patterns(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> PatternList:
     """All patterns that the caller may touch, by name, including drafts, paused, suspended and retired ones."""
     patterns = shown(services.stores.registry.patterns(stream), caller, stream)
-    return PatternList(items=[PatternModel.from_domain(pattern) for pattern in patterns])
+    return PatternList(**part.of([PatternModel.from_domain(pattern) for pattern in patterns], "name"))
 
 
 @router.get("/{name:path}/versions", summary="List the versions of a pattern")
-def list_versions(name: str, services: Served) -> PatternVersions:
+def list_versions(name: str, services: Served, part: WantedPart) -> PatternVersions:
     """Every version of the pattern, the oldest first."""
     versions = services.stores.registry.pattern_operators.versions(name)
     last = versions[-1].version
-    return PatternVersions(items=[PatternVersion.from_domain(version, last) for version in versions])
+    return PatternVersions(**part.of([PatternVersion.from_domain(version, last) for version in versions], "version"))
 
 
 @router.get("/{name:path}/statistics", summary="Get the statistics of a pattern")

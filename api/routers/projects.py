@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from api.requests.filters import WantedPart
 from api.schemas.projects import ProjectList, ProjectModel, ProjectResources
 from api.services import Served
 
@@ -15,9 +16,11 @@ ProjectName = Annotated[str, Path(min_length=1, max_length=200, description="The
 
 
 @router.get("", summary="List the projects")
-def list_projects(services: Served) -> ProjectList:
+def list_projects(services: Served, part: WantedPart) -> ProjectList:
     """All projects that were applied, by name, each with its resources."""
-    return ProjectList(items=[ProjectModel.from_domain(record) for record in services.stores.projects.all()])
+    return ProjectList(
+        **part.of([ProjectModel.from_domain(record) for record in services.stores.projects.all()], "name")
+    )
 
 
 @router.get("/{name}", summary="Look up a project")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
-from api.requests.filters import OlderThan, StreamFilter, of_stream
+from api.requests.filters import StreamFilter, WantedPage, of_stream
 from api.schemas.alerts import SuppressedAlertList
 from api.schemas.results import (
     CorrectionList,
@@ -33,11 +33,10 @@ def _add_list(kind: str, model: _Model, called: str, description: str) -> None:
     def list_results(
         services: Served,
         stream: StreamFilter,
-        after: OlderThan = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        page: WantedPage,
     ) -> ResultList[Any, Any]:
         store = services.stores.results[kind]
-        return model.from_domain(store.page(limit, stream=stream, after=after), store.counts(**of_stream(stream)))
+        return model.from_domain(store.page(**page.options, stream=stream), store.counts(**of_stream(stream)))
 
     router.add_api_route(
         f"/{plural}",
@@ -54,45 +53,45 @@ _add_list(
     "suppressed-alert",
     SuppressedAlertList,
     "suppressed alerts",
-    "Alerts that an earlier alert of their group suppresses, newest first, and counters by pattern.",
+    "Alerts that an earlier alert of their group suppresses, and counters by pattern.",
 )
 _add_list(
     "correction",
     CorrectionList,
     "corrections",
-    "Retractions of alerts that were sent early and do not hold, newest first, and counters by pattern.",
+    "Retractions of alerts that were sent early and do not hold, and counters by pattern.",
 )
 _add_list(
     "suspension",
     SuspensionList,
     "suspensions",
-    "Patterns that were suspended as they cost too much work, newest first, and counters by pattern.",
+    "Patterns that were suspended as they cost too much work, and counters by pattern.",
 )
 _add_list(
     "derived",
     DerivedEventList,
     "derived events",
-    "Events that patterns with INTO made of their matches, newest first, and counters by pattern and stream.\n\n"
+    "Events that patterns with INTO made of their matches, and counters by pattern and stream.\n\n"
     "With ``stream``: those of matches in this stream.",
 )
 _add_list(
     "timeout",
     TimeoutList,
     "timeouts",
-    "Partial matches whose WITHIN has passed, of patterns with EMIT TIMEOUTS, newest first, and counters.",
+    "Partial matches whose WITHIN has passed, of patterns with EMIT TIMEOUTS, and counters.",
 )
 _add_list(
     "ending",
     EndingList,
     "early terminations",
-    "The first event after which a pattern can no longer match in a transaction, newest first, and counters by reason."
+    "The first event after which a pattern can no longer match in a transaction, and counters by reason."
     "\n\nA transaction's own end event is among them, with the form ``end``.",
 )
 _add_list(
     "deviation",
     DeviationList,
     "deviations",
-    "Events that break their stream's constraints, newest first, and counters by event type and kind.",
+    "Events that break their stream's constraints, and counters by event type and kind.",
 )
 
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response, status
 from api.access.auth import require_scope
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
+from api.requests.filters import WantedPart
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.streams import StreamChanges, StreamDetail, StreamList, StreamModel, StreamRemoval
@@ -44,10 +45,10 @@ def declare_stream(
 
 
 @router.get("", summary="List the streams")
-def list_streams(services: Served, caller: Calling) -> StreamList:
+def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamList:
     """All streams that the caller may touch, by name."""
     found = [stream for stream in services.stores.registry.streams() if caller.may_touch(stream.name)]
-    return StreamList(items=[StreamModel.from_domain(stream) for stream in found])
+    return StreamList(**part.of([StreamModel.from_domain(stream) for stream in found], "name"))
 
 
 @router.get("/{name}", summary="Look up a stream")

@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from api.errors import UnsupportedMediaType, WrongShape
 from api.requests.bodies import MediaType, RawBody, parse_json, require_json
+from api.requests.filters import WantedPart
 from api.requests.preconditions import Preconditions
 from api.schemas.tables import CSV_EXAMPLE, ROW_EXAMPLE, TableDetail, TableList, TableModel
 from api.services import Served
@@ -88,9 +89,9 @@ def upload_table(
 
 
 @router.get("", summary="List the tables")
-def list_tables(services: Served) -> TableList:
+def list_tables(services: Served, part: WantedPart) -> TableList:
     """All tables, by name, and the operators that look them up."""
-    return TableList(items=[TableModel.from_domain(report) for report in services.tables.tables()])
+    return TableList(**part.of([TableModel.from_domain(report) for report in services.tables.tables()], "name"))
 
 
 @router.get("/{name}", summary="Look up a table")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response, status
+from fastapi import APIRouter, Depends, Response, status
 
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
-from api.requests.filters import OlderThan, StreamFilter, shown
+from api.requests.filters import StreamFilter, WantedPage, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.webhooks import (
@@ -56,10 +55,10 @@ def register_webhook(webhook: NewWebhook, services: Served, response: Response) 
 
 
 @router.get("", summary="List the webhooks")
-def list_webhooks(services: Served, caller: Calling, stream: StreamFilter) -> WebhookList:
+def list_webhooks(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> WebhookList:
     """All webhooks that the caller may touch, the oldest first; with ``stream``, webhooks for this stream only."""
     found = shown(services.stores.webhooks.all(), caller, stream)
-    return WebhookList(items=[WebhookModel.from_domain(webhook) for webhook in found])
+    return WebhookList(**part.of([WebhookModel.from_domain(webhook) for webhook in found], "id"))
 
 
 @router.get("/{webhook_id}", summary="Look up a webhook")
@@ -125,12 +124,11 @@ async def test_webhook(webhook_id: str, services: Served) -> PingResult:
 def list_deliveries(
     webhook_id: str,
     services: Served,
-    after: OlderThan = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    page: WantedPage,
 ) -> AttemptList:
-    """Delivery attempts of a webhook, newest first; about the latest thousand are kept."""
+    """Delivery attempts of a webhook; about the latest thousand are kept."""
     services.stores.webhooks.get(webhook_id)
-    return AttemptList.from_domain(services.stores.delivery_log.page(webhook_id, limit, after=after))
+    return AttemptList.from_domain(services.stores.delivery_log.listed(webhook_id).page(**page.options))
 
 
 @router.post(

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Query, Response, status
 from api.errors import UnsupportedMediaType, WrongShape
 from api.pictures import PICTURE_HEADERS, SOURCE_HEADERS, SVG
 from api.requests.bodies import MediaType, RawBody
+from api.requests.filters import WantedPart
 from api.requests.form import parse_document
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions
@@ -109,9 +110,11 @@ def upload_workflow(
 
 
 @router.get("", summary="List the workflows")
-def list_workflows(services: Served) -> WorkflowList:
+def list_workflows(services: Served, part: WantedPart) -> WorkflowList:
     """All workflows, by name, and the streams that follow them."""
-    return WorkflowList(items=[WorkflowModel.from_domain(report) for report in services.workflows.workflows()])
+    return WorkflowList(
+        **part.of([WorkflowModel.from_domain(report) for report in services.workflows.workflows()], "name")
+    )
 
 
 @router.get("/{name}", summary="Look up a workflow")
@@ -129,9 +132,10 @@ def delete_workflow(name: str, services: Served, preconditions: Preconditions) -
 
 
 @router.get("/{name}/versions", summary="List the versions of a workflow")
-def list_workflow_versions(name: str, services: Served) -> WorkflowVersions:
+def list_workflow_versions(name: str, services: Served, part: WantedPart) -> WorkflowVersions:
     """All versions, the newest first."""
-    return WorkflowVersions.from_records(services.workflows.versions(name))
+    records = services.workflows.versions(name)
+    return WorkflowVersions(**part.of([WorkflowVersion.from_record(one) for one in reversed(records)], "version"))
 
 
 @router.get("/{name}/versions/{version}", summary="Look up a version of a workflow")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from api.schemas.results import ResultList, ResultModel
-from api.wire import Time, WireModel
+from api.wire import PageModel, Time, WireModel
 from service import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
 
 By = Annotated[str, Field(min_length=1, max_length=200)]
@@ -126,18 +126,12 @@ class AlertDetail(ListedAlert):
         return cls.model_validate(known)
 
 
-class AlertList(WireModel):
-    """A page of alerts, oldest first."""
+class AlertList(PageModel):
+    """A page of alerts."""
 
     items: list[ListedAlert]
-    next: str | None = Field(description="Send as 'after' for the next page; null when this is currently the last.")
-    after: str = Field(description="Cursor of the last item; send it later to get newer ones.")
 
     @classmethod
     def from_domain(cls, page: AlertPage) -> Self:
         """The wire form of a page."""
-        return cls(
-            items=[ListedAlert.of(alert) for alert in page.alerts],
-            next=page.after if page.has_more else None,
-            after=page.after,
-        )
+        return cls(items=[ListedAlert.of(alert) for alert in page.alerts], next=page.next, after=page.after)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import Older, Time, WireModel
+from api.wire import PageModel, Time, WireModel
 from service import RecentPage
 from streams import format_time
 
@@ -33,13 +33,12 @@ class AuditModel(WireModel):
         return cls(at=format_time(record["at_us"]), **members)
 
 
-class AuditList(WireModel):
-    """The latest changes, newest first."""
+class AuditList(PageModel):
+    """The latest changes."""
 
     items: list[AuditModel]
-    next: Older
 
     @classmethod
     def from_domain(cls, page: RecentPage) -> Self:
         """The wire form of a page."""
-        return cls(items=[AuditModel.from_record(record) for record in page.records], next=page.next)
+        return cls(items=[AuditModel.from_record(record) for record in page.records], next=page.next, after=page.after)

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.patterns import SuppressModel
 from api.schemas.results import ResultModel
-from api.wire import Time, WireModel, moment
+from api.wire import PartModel, Time, WireModel, moment
 from service import Backtest, BacktestAlerts, BacktestDraft, BacktestStatus, PatternChoice, Pruning
 from streams import format_time
 
@@ -167,7 +167,7 @@ class BacktestDetail(BacktestModel):
         )
 
 
-class BacktestList(WireModel):
+class BacktestList(PartModel):
     """Backtests, the newest first."""
 
     items: list[BacktestModel]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.wire import Time, WireModel
+from api.wire import PartModel, Time, WireModel
 from constraints import parse_constraints
 from service import ConstraintReport, RegisteredConstraints, set_document
 
@@ -96,7 +95,7 @@ class ConstraintsSummary(WireModel):
     uploaded_at: Time
 
 
-class ConstraintsList(WireModel):
+class ConstraintsList(PartModel):
     """The constraint sets of all streams that have one, by name."""
 
     items: list[ConstraintsSummary]
@@ -119,12 +118,7 @@ class ConstraintsVersion(ConstraintsSummary):
         return cls.copying(record, **members)
 
 
-class ConstraintsVersions(WireModel):
+class ConstraintsVersions(PartModel):
     """Every constraint set that a stream has had, the newest first. Open transactions may follow older ones."""
 
     items: list[ConstraintsVersion]
-
-    @classmethod
-    def from_records(cls, records: Sequence[RegisteredConstraints]) -> Self:
-        """The wire form of the versions, given the oldest first."""
-        return cls(items=[ConstraintsVersion.from_record(record) for record in reversed(records)])

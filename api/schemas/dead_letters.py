@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import Older, Time, WireModel, moment
+from api.wire import PageModel, Time, WireModel, moment
 from service import RecentPage, Replayed, ReplayOutcome
 
 _LISTED_CHARS = 4_000
@@ -100,12 +100,11 @@ class DeadLetterCount(WireModel):
     count: int
 
 
-class DeadLetterList(WireModel):
-    """Recent dead letters, newest first, and the count of all by reason."""
+class DeadLetterList(PageModel):
+    """Recent dead letters, and the count of all by reason."""
 
     items: list[DeadLetterModel]
     counts: list[DeadLetterCount]
-    next: Older
 
     @classmethod
     def from_domain(
@@ -116,4 +115,5 @@ class DeadLetterList(WireModel):
             items=[DeadLetterModel.listed(*found) for found in zip(page.records, outcomes, strict=True)],
             counts=[DeadLetterCount.model_validate(count) for count in counts],
             next=page.next,
+            after=page.after,
         )

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.wire import Time, WireModel
+from api.wire import PartModel, Time, WireModel
 from service import EventType, SchemaUse
 
 _EXAMPLE: dict[str, Any] = {
@@ -50,7 +50,7 @@ class SchemaSwitch(WireModel):
         return cls(schemas="check" if use.is_checked else "off")
 
 
-class EventTypeList(SchemaSwitch):
+class EventTypeList(SchemaSwitch, PartModel):
     """The types of a stream that have schemas, by name, and whether these are checked."""
 
     items: list[EventTypeModel]

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field
 
-from api.wire import Moment, Secret, Time, WireModel, moment
+from api.wire import Moment, PartModel, Secret, Time, WireModel, moment
 from service import MOST_GRACE_S, ApiKey, KeyDraft, KeyReport, Scope
 from streams import parse_time
 
@@ -73,7 +73,7 @@ class CreatedKey(KeyModel):
         return cls(**KeyModel.of(key).model_dump(), token=token)
 
 
-class KeyList(WireModel):
+class KeyList(PartModel):
     """All keys, the oldest first."""
 
     items: list[KeyModel]

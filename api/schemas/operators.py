@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.schemas.patterns import SkippedModel, State
-from api.wire import Older, Time, WireModel, moment
+from api.wire import PageModel, PartModel, Time, WireModel, moment
 from service import OperatorAnswer, RegisteredOperator, Severity, SkippedBacklog
 from streams import format_time
 
@@ -86,12 +86,11 @@ class OperatorModel(WireModel):
         return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.copying(skipped)})
 
 
-class OperatorResults(WireModel):
-    """Recent results of an operator, newest first, and its counters."""
+class OperatorResults(PageModel):
+    """Recent results of an operator, and its counters."""
 
     items: list[dict[str, Any]]
     counts: list[dict[str, Any]]
-    next: Older
 
 
 class OperatorExplanationModel(WireModel):
@@ -142,7 +141,7 @@ class OperatorAnswerModel(WireModel):
         return cls(positions=dict(answer.positions), time=moment(members.pop("time_us")), **members)
 
 
-class OperatorList(WireModel):
+class OperatorList(PartModel):
     """Operators of one kind."""
 
     items: list[OperatorModel]

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.results import EndingSummary, SuspensionModel
-from api.wire import Time, WireModel
+from api.wire import PartModel, Time, WireModel
 from nfa import Pattern, pattern_to_json
 from service import (
     Condition,
@@ -216,7 +216,7 @@ class PatternDetail(CheckedPattern):
         )
 
 
-class PatternList(WireModel):
+class PatternList(PartModel):
     """All patterns, by name."""
 
     items: list[PatternModel]
@@ -247,7 +247,7 @@ class PatternVersion(WireModel):
         )
 
 
-class PatternVersions(WireModel):
+class PatternVersions(PartModel):
     """All versions of a pattern, the oldest first."""
 
     items: list[PatternVersion]

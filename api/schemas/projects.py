@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from api.wire import Time, WireModel
+from api.wire import PartModel, Time, WireModel
 from service import ProjectRecord
 
 _MOST = 20_000
@@ -43,7 +43,7 @@ class ProjectModel(ProjectResources):
         return cls.copying(record, resources=resources)
 
 
-class ProjectList(WireModel):
+class ProjectList(PartModel):
     """All projects."""
 
     items: list[ProjectModel]

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import Field
 
-from api.wire import Older, Time, WireModel
+from api.wire import PageModel, Time, WireModel
 from service import USUAL_SEVERITY, RecentPage, Severity
 
 
@@ -27,19 +27,18 @@ Item = TypeVar("Item", bound=ResultModel)
 Count = TypeVar("Count", bound=WireModel)
 
 
-class ResultList(WireModel, Generic[Item, Count]):
-    """Recent results of a kind, newest first, and the count of all."""
+class ResultList(PageModel, Generic[Item, Count]):
+    """Recent results of a kind, and the count of all."""
 
     items: list[Item]
     counts: list[Count]
-    next: Older
 
     @classmethod
     def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
         """The wire form of a page and all counters."""
         (item,) = get_args(cls.model_fields["items"].annotation)
         items = [item.from_domain(result) for result in page.records]
-        return cls.model_validate({"items": items, "counts": counts, "next": page.next})
+        return cls.model_validate({"items": items, "counts": counts, "next": page.next, "after": page.after})
 
 
 class CorrectionModel(ResultModel):

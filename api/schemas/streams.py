@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from api.wire import Time, WireModel, moment
+from api.wire import PartModel, Time, WireModel, moment
 from service import EventPage, LatenessDecision, MeasuredLateness, StreamUsage, StreamUse
 from streams import (
     CHANGEABLE,
@@ -271,7 +271,7 @@ class StreamDetail(StreamModel):
         )
 
 
-class StreamList(WireModel):
+class StreamList(PartModel):
     """All streams, by name."""
 
     items: list[StreamModel]

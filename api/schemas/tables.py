@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import Field
 
-from api.wire import Time, WireModel
+from api.wire import PartModel, Time, WireModel
 from service import RegisteredTable, TableReport
 from streams import format_time
 
@@ -73,7 +73,7 @@ class TableDetail(TableModel):
         return cls(**TableModel.from_domain(report).model_dump(), versions=listed)
 
 
-class TableList(WireModel):
+class TableList(PartModel):
     """All tables, by name."""
 
     items: list[TableModel]

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from api.wire import Moment, Older, OneOf, Secret, Time, WireModel, moment
+from api.wire import Moment, OneOf, PageModel, PartModel, Secret, Time, WireModel, moment
 from service import (
     DIGEST,
     USUAL_KINDS,
-    AttemptPage,
+    Attempt,
+    RecentPage,
     RegisteredWebhook,
     Reply,
     Severity,
@@ -208,7 +209,7 @@ class WebhookDetail(WebhookModel):
         )
 
 
-class WebhookList(WireModel):
+class WebhookList(PartModel):
     """All webhooks, the oldest first."""
 
     items: list[WebhookModel]
@@ -254,16 +255,16 @@ class AttemptModel(WireModel):
     next_at: Time | None = Field(description="When the next attempt is due; an open circuit may put it off.")
 
 
-class AttemptList(WireModel):
-    """A page of attempts, newest first."""
+class AttemptList(PageModel):
+    """A page of attempts."""
 
     items: list[AttemptModel]
-    next: Older
 
     @classmethod
-    def from_domain(cls, page: AttemptPage) -> Self:
+    def from_domain(cls, page: RecentPage) -> Self:
         """The wire form of a page."""
-        return cls(items=[AttemptModel.copying(attempt) for attempt in page.attempts], next=page.next)
+        items = [AttemptModel.copying(Attempt(**record)) for record in page.records]
+        return cls(items=items, next=page.next, after=page.after)
 
 
 class RedeliveryResult(WireModel):

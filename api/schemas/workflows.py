@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
 from api.errors import wrong_shape
-from api.wire import Time, WireModel
+from api.wire import PartModel, Time, WireModel
 from constraints import Constraint
 from service import Derived, Follower, RegisteredWorkflow, WorkflowDifference, WorkflowReport
 from streams import format_time
@@ -139,21 +139,16 @@ class WorkflowModel(WorkflowVersion):
         return cls(**_members(report.record), streams=streams)
 
 
-class WorkflowList(WireModel):
+class WorkflowList(PartModel):
     """All workflows, by name."""
 
     items: list[WorkflowModel]
 
 
-class WorkflowVersions(WireModel):
+class WorkflowVersions(PartModel):
     """Every version of a workflow, the newest first."""
 
     items: list[WorkflowVersion]
-
-    @classmethod
-    def from_records(cls, records: Sequence[RegisteredWorkflow]) -> Self:
-        """The wire form of the versions, given the oldest first."""
-        return cls(items=[WorkflowVersion.from_record(record) for record in reversed(records)])
 
 
 class DerivedConstraint(WireModel):

@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show
-from service.cli.resources import Resource, Table, add_list_of_latest
+from service.cli.resources import After, AtMost, Resource, Table, add_list_of_latest, note_more
 from service.client import part
 
 alerts = typer.Typer(help="Alerts of the running service.", no_args_is_help=True)
@@ -28,16 +28,38 @@ def list_alerts(
     stream: _Stream = None,
     pattern: _Pattern = None,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Only alerts of this transaction.")] = None,
-    after: Annotated[str, typer.Option(metavar="CURSOR", help="Start after this cursor.")] = "0",
-    limit: Annotated[int, typer.Option(min=1, help="At most this number.")] = 100,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only alerts detected at this time or later, RFC 3339.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only alerts detected before this time.")] = None,
+    acknowledged: Annotated[
+        bool | None,
+        typer.Option("--acknowledged/--unacknowledged", help="Only alerts that were acknowledged, or were not."),
+    ] = None,
+    after: After = None,
+    oldest_first: Annotated[
+        bool, typer.Option("--oldest-first", help="The oldest first, in place of the newest.")
+    ] = False,
+    limit: AtMost = 100,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """List alerts, the oldest first."""
-    chosen = given(stream=stream, pattern=pattern, key=key)
+    """List alerts, the newest first."""
+    order = "asc" if oldest_first and after is None else None
+    marked = None if acknowledged is None else str(acknowledged).lower()
+    chosen = given(
+        stream=stream,
+        pattern=pattern,
+        key=key,
+        since=since,
+        until=until,
+        acknowledged=marked,
+        after=after,
+        order=order,
+    )
     with calling(url, api_key) as client:
-        for alert in islice(client.pages("/alerts", after=after, **chosen), limit):
+        for alert in client.pages("/alerts", most=limit, on_more=note_more, **chosen):
             _show(alert, is_json=is_json)
 
 

@@ -8,7 +8,7 @@ import orjson
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
-from service.cli.resources import AtMost, OfStream, Resource, Table, add_show
+from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_show
 from service.client import ForestallClient, part
 
 dead_letters = typer.Typer(help="Dead letters of the running service.", no_args_is_help=True)
@@ -32,6 +32,7 @@ _SENT = Table(("id", "outcome"), lambda replay: {**replay, "outcome": _outcome(r
 def list_letters(
     stream: OfStream = None,
     code: Code = None,
+    after: After = None,
     limit: AtMost = 20,
     url: Url = None,
     api_key: ApiKeyOption = None,
@@ -39,7 +40,7 @@ def list_letters(
 ) -> None:
     """List recent dead letters, the newest first."""
     with calling(url, api_key) as client:
-        _LETTERS.table.show_pages(client, _LETTERS.path, limit, is_json=is_json, stream=stream, code=code)
+        _LETTERS.table.show_pages(client, _LETTERS.path, limit, is_json=is_json, stream=stream, code=code, after=after)
 
 
 add_show(dead_letters, _LETTERS, "a dead letter with its event, and the result of sending it again")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -19,9 +18,10 @@ from service.client import ForestallClient, part
 
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 OfStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help="Only items of this stream.")]
+After: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="CURSOR", help="Continue after this cursor, as 'more:' shows it; 0: the oldest.")
+]
 AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="At most this number.")]
-
-_LARGEST_PAGE = 1_000
 
 
 def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:
@@ -39,8 +39,7 @@ class Table:
         self, client: ForestallClient, path: str, limit: int, *, is_json: bool, **chosen: str | None
     ) -> None:
         """Print the first ``limit`` items of a paged list; ``chosen`` are the filters that are given."""
-        pages = client.pages(path, **given(limit=min(limit, _LARGEST_PAGE), **chosen))
-        self.show(list(islice(pages, limit)), is_json=is_json)
+        self.show(list(client.pages(path, most=limit, on_more=note_more, **given(**chosen))), is_json=is_json)
 
     def show(self, items: list[dict[str, Any]], *, is_json: bool) -> None:
         """Print some items."""
@@ -72,6 +71,11 @@ class Resource:
         return f"{self.path}/{part(self.identified(client, name))}"
 
 
+def note_more(cursor: str) -> None:
+    """Say on standard error that a list continues."""
+    standard_error.print(printable(f"more: --after {cursor}"), markup=False)
+
+
 def add_list(app: typer.Typer, resource: Resource) -> None:
     """Add ``list`` for resources that belong to no stream."""
 
@@ -98,13 +102,14 @@ def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list")
     @app.command(name, help=f"List {resource.listed}.")
     def list_latest(
         stream: OfStream = None,
+        after: After = None,
         limit: AtMost = 20,
         url: Url = None,
         api_key: ApiKeyOption = None,
         is_json: IsJson = False,
     ) -> None:
         with calling(url, api_key) as client:
-            resource.table.show_pages(client, resource.path, limit, is_json=is_json, stream=stream)
+            resource.table.show_pages(client, resource.path, limit, is_json=is_json, stream=stream, after=after)
 
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:

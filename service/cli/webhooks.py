@@ -12,7 +12,7 @@ from rich.markup import escape
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show_secret, show_sentence
 from service.cli.inputs import read_json, read_text, standard_error
 from service.cli.patterns import Severity
-from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
+from service.cli.resources import After, AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
 from service.client import ForestallClient, part
 from service.stores import USUAL_KINDS
 from shards import RESULT_KINDS
@@ -136,6 +136,7 @@ def send_test(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None,
 @webhooks.command()
 def deliveries(
     webhook: WebhookId,
+    after: After = None,
     limit: AtMost = 20,
     url: Url = None,
     api_key: ApiKeyOption = None,
@@ -143,7 +144,8 @@ def deliveries(
 ) -> None:
     """List the latest delivery attempts, the newest first."""
     with calling(url, api_key) as client:
-        _ATTEMPTS.show_pages(client, f"{_WEBHOOKS.path_of(client, webhook)}/deliveries", limit, is_json=is_json)
+        path = f"{_WEBHOOKS.path_of(client, webhook)}/deliveries"
+        _ATTEMPTS.show_pages(client, path, limit, is_json=is_json, after=after)
 
 
 @webhooks.command()

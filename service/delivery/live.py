@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from service.delivery.results_feed import FeedItem, ResultsFeed
 from service.errors import StoreUnavailable, TooManyListeners
 from service.stores import AlertFilter, AlertStore, EventFilter, EventPages
 
@@ -21,11 +22,6 @@ _PAGE_ITEMS = 100
 
 class LivePage(Protocol):
     """A page of the followed items."""
-
-    @property
-    def items(self) -> Sequence[dict[str, Any]]:
-        """The items as plain JSON."""
-        ...
 
     @property
     def cursors(self) -> Sequence[str]:
@@ -97,6 +93,14 @@ class LiveAlerts:
         """
         pages = self._pages(lambda cursor, limit: self._alerts.page(wanted, after=cursor, limit=limit), after, is_over)
         async for _, page in pages:
+            for one in zip(page.cursors, page.items, strict=True):
+                yield one
+
+    async def follow_results(
+        self, feed: ResultsFeed, after: str, is_over: Callable[[], bool]
+    ) -> AsyncIterator[tuple[str, FeedItem]]:
+        """As ``follow``, for results of several kinds."""
+        async for _, page in self._pages(feed, after, is_over):
             for one in zip(page.cursors, page.items, strict=True):
                 yield one
 

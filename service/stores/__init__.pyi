@@ -4,9 +4,10 @@ from .answers import Answer, AnswerStore, Asked
 from .audit import AuditEntry, AuditLog
 from .conditions import ANY, Condition, tag_of
 from .connection import Client, connect, is_answering, server_folder
+from .cursors import Cursor, Order
 from .deliveries.delivery import DIGEST, Delivery, DeliveryOutcome
 from .deliveries.delivery_queue import Circuit, CollectedResult, DeliveryStore, QueueRules
-from .deliveries.log import Attempt, AttemptPage, DeliveryLog
+from .deliveries.log import Attempt, DeliveryLog
 from .deliveries.webhooks import (
     USUAL_KINDS,
     DeliveryStats,
@@ -85,7 +86,6 @@ __all__ = [
     "ApiKey",
     "Asked",
     "Attempt",
-    "AttemptPage",
     "AuditEntry",
     "AuditLog",
     "BacklogStore",
@@ -99,6 +99,7 @@ __all__ = [
     "Condition",
     "ConstraintsDraft",
     "ContextLimits",
+    "Cursor",
     "DeadLetter",
     "DeadLetterStore",
     "DeciderRecord",
@@ -144,6 +145,7 @@ __all__ = [
     "OperatorDraft",
     "OperatorPart",
     "Operators",
+    "Order",
     "PipelineStatus",
     "ProjectRecord",
     "ProjectStore",

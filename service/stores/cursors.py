@@ -1,14 +1,58 @@
-"""Cursors of paged lists: a cursor sent by a client is checked before it reaches Redis."""
+"""Cursors of paged lists: a cursor sent by a client is checked before it reaches Redis.
+
+A cursor is a place in a list, and the order in which the list is read from there on. A cursor without a mark has the
+order that the list has had in the first release; a letter in front marks the other order.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
 
 from service.errors import InvalidCursor
 
 NUMBER = re.compile("[0-9]{1,18}")
 PLACE = re.compile("(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")  # of a Redis stream, which has no place 0-0
 ROW_PLACE = re.compile(rf"{PLACE.pattern}(\.[0-9]{{1,9}})?")  # the same, or a row of a block there
+
+Order: TypeAlias = Literal["asc", "desc"]
+"""Oldest first, or newest first."""
+
+OLDEST = "0"
+"""The cursor before the oldest item of any list."""
+
+_MARKS: dict[Order, str] = {"asc": "a", "desc": "d"}
+_ORDERS = {mark: order for order, mark in _MARKS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page begins: after a place, in an order; without a place, at the beginning in that order."""
+
+    order: Order
+    place: str | None = None
+
+    @classmethod
+    def read(cls, after: str | None, order: Order | None, form: re.Pattern[str], unmarked: Order) -> Self:
+        """The cursor of a request; ``unmarked``: the order of cursors without a mark. Raises ``InvalidCursor``."""
+        if after is None:
+            return cls(order or "desc")
+        if after == OLDEST:
+            found = cls("asc")
+        else:
+            place = after[1:] if after[:1] in _ORDERS else after
+            require_cursor(after, re.compile(f"[ad]?{form.pattern}"))
+            found = cls(_ORDERS.get(after[:1], unmarked), place)
+        if order not in (None, found.order):
+            raise InvalidCursor(f"after={after!r} is a cursor of the order {found.order}; leave out the order")
+        return found
+
+    def text(self, unmarked: Order) -> str:
+        """The cursor as it is sent; ``unmarked`` as in ``read``."""
+        if self.place is None:
+            return OLDEST
+        return self.place if self.order == unmarked else _MARKS[self.order] + self.place
 
 
 def require_cursor(after: str, form: re.Pattern[str]) -> None:

@@ -1,5 +1,6 @@
 """What every exchange has: an id in request, answer and problem; validators; who may keep an answer; its time."""
 
+import logging
 import re
 
 import pytest
@@ -19,12 +20,14 @@ def test_an_id_of_the_client_is_repeated_and_another_is_made(orders, check_probl
         assert re.fullmatch("[0-9a-f]{32}", made)
 
 
-def test_a_refused_request_is_in_the_log_with_its_id(orders):
-    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
+def test_a_refused_request_is_in_the_log_with_its_id(orders, caplog):
+    ids = []
+    caplog.handler.addFilter(lambda _: ids.append(structlog.contextvars.get_contextvars().get("request_id")) or True)
+    with caplog.at_level(logging.INFO, "api.exchange"):
+        orders.get("/v1/streams/orders", headers={"X-Request-Id": "job-7"})
         orders.get("/v1/streams/none", headers={"X-Request-Id": "job-8"})
-    (line,) = [line for line in logs if line["event"] == "request"]
-    assert (line["request_id"], line["path"], line["status"]) == ("job-8", "/v1/streams/none", 404)
-    assert line["log_level"] == "info"
+    (line,) = [line for line in caplog.records if line.name == "api.exchange"]
+    assert (line.getMessage(), line.path, line.status, ids[-1]) == ("request", "/v1/streams/none", 404, "job-8")
 
 
 def test_a_tag_covers_the_whole_body_and_gives_304(orders):

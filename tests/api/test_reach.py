@@ -146,8 +146,6 @@ FOREIGN: list[tuple[str, str, object]] = [
     ("GET", "/v1/constraints/payments", None),
     ("GET", "/v1/constraints/payments/analysis", None),
     ("GET", "/v1/patterns?stream=payments", None),
-    ("GET", "/v1/patterns?stream=payments&stream=orders", None),
-    ("GET", "/v1/patterns?stream=orders&stream=payments", None),
     ("GET", "/v1/alerts?stream=nowhere", None),
     ("GET", "/v1/endings/summary?stream=payments", None),
     ("GET", "/v1/webhooks?stream=payments", None),
@@ -210,11 +208,16 @@ def test_what_is_of_another_stream_is_not_there(made, clerk, http):
     before = [http.get(f"/v1/{kind}").json() for kind in ("alerts", "backtests", "webhooks", "patterns")]
     for method, path, kind in BY_ID:
         foreign = made[kind, "payments"] or "of_payments"
-        found = clerk.request(method, path.format(foreign))
-        missing = clerk.request(method, path.format("x" * len(foreign)))
+        found = clerk.request(method, path.format(foreign), headers={"X-Request-Id": "same"})
+        missing = clerk.request(method, path.format("x" * len(foreign)), headers={"X-Request-Id": "same"})
         assert found.status_code == missing.status_code == 404, (method, path)
         assert found.text.replace(foreign, "") == missing.text.replace("x" * len(foreign), ""), (method, path)
     assert [http.get(f"/v1/{kind}").json() for kind in ("alerts", "backtests", "webhooks", "patterns")] == before
+
+
+@pytest.mark.parametrize("streams", ["stream=payments&stream=orders", "stream=orders&stream=payments"])
+def test_a_stream_is_named_once(made, clerk, check_problem, streams):
+    check_problem(clerk.get(f"/v1/patterns?{streams}"), 422, "wrong-shape")
 
 
 def test_a_webhook_for_all_streams_is_not_there(made, clerk, http):

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from service.errors import UnknownDelivery
 from service.stores.connection import Client
-from service.stores.cursors import PLACE, require_cursor
 from service.stores.deliveries.delivery import RECORDS_KEY, Delivery, Verdict, read_delivery
 from service.stores.deliveries.webhooks import GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY, LOG_KEY
 from service.stores.records import decode
+from service.stores.results.recent import RecentList
 
 _PAGE_ROWS = 500
 
@@ -40,27 +40,15 @@ class Attempt:
     next_us: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptPage:
-    """Some attempts, newest first; ``next`` is the cursor for older ones, None when these are all."""
-
-    attempts: list[Attempt]
-    next: str | None
-
-
 class DeliveryLog:
     """The latest attempts of each webhook, written by the queue."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def page(self, webhook_id: str, limit: int, *, after: str | None = None) -> AttemptPage:
-        """The latest attempts of a webhook, newest first, or the older ones after a cursor."""
-        if after is not None:
-            require_cursor(after, PLACE)
-        found = self._rows(webhook_id, "+" if after is None else f"({after}", limit + 1)
-        attempts = [_attempt(fields) for _, fields in found[:limit]]
-        return AttemptPage(attempts=attempts, next=found[limit - 1][0].decode() if len(found) > limit else None)
+    def listed(self, webhook_id: str) -> RecentList:
+        """The list of the latest attempts of a webhook, each a record with the members of an ``Attempt``."""
+        return RecentList(self._client, LOG_KEY + webhook_id, kept=0)
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
         """A delivery of a webhook that waits, was abandoned, or ended a short while ago; else ``UnknownDelivery``."""

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, cast
 import orjson
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import NUMBER, require_cursor
+from service.stores.cursors import NUMBER, OLDEST, Cursor, Order
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.results.alert_blocks import StoredAlert, pack_alerts, unpack_alerts, unpack_body
@@ -49,6 +49,7 @@ _TRIMMED_AT_ONCE = 1_000  # more than a chunk adds, so that a lowered limit is r
 _PAGE_ALERTS = 500
 _EXAMINED = 5_000
 _MOST_CHUNKS = 256  # that are read at once
+_UNMARKED: Order = "asc"  # the order of cursors without a mark
 _LOST = b'"would_be_lost":true'
 
 _Found: TypeAlias = tuple[str, dict[str, Any]]
@@ -84,18 +85,24 @@ class AlertFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertPage:
-    """Some alerts, oldest first.
+    """Some alerts in an order.
 
     Attributes:
         alerts: Alerts as plain JSON; acknowledged ones have the member ``acknowledged``.
-        after: Cursor after the last examined alert; the given cursor if none was examined.
-        has_more: Whether more may follow at present.
+        after: Cursor for newer alerts than those that were examined, oldest first; the given cursor if there were none.
+        next: Cursor of the next page in this order; None where it ends at present.
+        cursors: Of a page with the oldest first: for each alert, the cursor after it.
     """
 
     alerts: list[dict[str, Any]]
     after: str
-    has_more: bool = False
+    next: str | None = None
     cursors: list[str] = field(default_factory=list)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether more may follow at present."""
+        return self.next is not None
 
     @property
     def items(self) -> list[dict[str, Any]]:
@@ -238,30 +245,43 @@ class AlertStore:
         """Cursor after the newest of all alerts."""
         return str(int(cast("bytes | None", self._client.get(NUMBER_KEY)) or 0))
 
-    def page(self, wanted: AlertFilter = AlertFilter(), *, after: str = "0", limit: int = 100) -> AlertPage:
-        """Alerts after a cursor, oldest first; after a cursor older than all kept alerts, the oldest ones.
+    def page(
+        self,
+        wanted: AlertFilter = AlertFilter(),
+        *,
+        after: str | None = OLDEST,
+        order: Order | None = None,
+        limit: int = 100,
+    ) -> AlertPage:
+        """Alerts after a cursor in its order; without a cursor from the beginning in an order, newest first by default.
 
         If alerts are selected by more than stream and pattern, a page may have fewer alerts than match, because only
         some thousands are examined for it.
         """
-        require_cursor(after, NUMBER)
+        begin = Cursor.read(after, order, NUMBER, _UNMARKED)
+        is_upward = begin.order == "asc"
+        stored = self._stored(wanted, int(begin.place or 0)) if is_upward else self._before(wanted, begin.place)
         found: list[_Found] = []
-        has_more = False
-        for examined, (cursor, alert) in enumerate(self._behind(wanted, after, limit), start=1):
-            after = cursor
+        last, has_more = begin.place, False
+        for examined, (place, alert) in enumerate(self._marked(stored, wanted, limit), start=1):
+            last = place
             if wanted.wants(alert) and wanted.is_acknowledged in (None, "acknowledged" in alert):
-                found.append((cursor, alert))
+                found.append((place, alert))
             has_more = len(found) == limit or examined == _EXAMINED
             if has_more:
                 break
+        following = Cursor(begin.order, last).text(_UNMARKED) if has_more else None
+        newest = last if is_upward else (found[0][0] if begin.place and found else begin.place or self.newest())
         return AlertPage(
-            alerts=[alert for _, alert in found], after=after, has_more=has_more, cursors=[place for place, _ in found]
+            alerts=[alert for _, alert in found],
+            after=Cursor("asc", newest).text(_UNMARKED),
+            next=following,
+            cursors=[place for place, _ in found],
         )
 
-    def _behind(self, wanted: AlertFilter, after: str, limit: int) -> Iterator[_Found]:
-        """Alerts of a stream and pattern after a cursor, with their acknowledgements."""
+    def _marked(self, stored: Iterator[StoredAlert], wanted: AlertFilter, limit: int) -> Iterator[_Found]:
+        """Stored alerts with their places and acknowledgements."""
         is_plain = wanted == AlertFilter(stream=wanted.stream, pattern=wanted.pattern)
-        stored = self._stored(wanted, int(after))
         while alerts := list(islice(stored, limit if is_plain else _PAGE_ALERTS)):
             seen = self.marks.acknowledgements([alert.id for alert in alerts])
             for alert, mark in zip(alerts, seen, strict=True):
@@ -279,8 +299,21 @@ class AlertStore:
             last, size = chunks[-1][0].decode(), sum(int(rows) for _, streams in chunks for rows in streams.values())
             count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
 
-    def _of_chunks(self, chunks: _Chunks, wanted: AlertFilter) -> Iterator[StoredAlert]:
-        """The alerts of a stream and pattern in some chunks, in order."""
+    def _before(self, wanted: AlertFilter, before: str | None) -> Iterator[StoredAlert]:
+        """Alerts of a stream and pattern with a number below ``before``, newest first; None: all."""
+        index, until, count = _index(wanted.stream, wanted.pattern), "+", 1
+        if before is not None:
+            above = cast(_Chunks, self._client.xrange(index, min=f"{int(before)}-0", count=1))
+            until = above[0][0].decode() if above else until
+        while chunks := cast(_Chunks, self._client.xrevrange(index, max=until, count=count)):
+            for alert in self._of_chunks(chunks, wanted, newest_first=True):
+                if before is None or alert.number < int(before):
+                    yield alert
+            until, size = f"({chunks[-1][0].decode()}", sum(int(rows) for _, some in chunks for rows in some.values())
+            count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
+
+    def _of_chunks(self, chunks: _Chunks, wanted: AlertFilter, *, newest_first: bool = False) -> Iterator[StoredAlert]:
+        """The alerts of a stream and pattern in some chunks, those of each chunk in order."""
         names = [
             [f"{place.decode()}:{stream.decode()}" for stream in streams if wanted.stream in (None, stream.decode())]
             for place, streams in chunks
@@ -291,7 +324,7 @@ class AlertStore:
         for some in names:
             alerts = [alert for name in some if name in blocks for alert in unpack_alerts(blocks[name], name)]
             chosen = [alert for alert in alerts if wanted.pattern in (None, alert.pattern)]
-            yield from sorted(chosen, key=lambda alert: alert.number)
+            yield from sorted(chosen, key=lambda alert: alert.number, reverse=newest_first)
 
 
 def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], writing: Writing) -> bytes:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias, cast
 
 import orjson
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import ROW_PLACE, require_cursor
+from service.stores.cursors import OLDEST, ROW_PLACE, Cursor, Order
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import decode
@@ -30,6 +30,8 @@ from streams import NOTED_KEY
 COUNTS_SUFFIX = ":counts"  # appended to the key of a list: the key of its counters
 SIZE_SUFFIX = ":size"  # the key of the number of its records; missing in lists of earlier releases
 
+_UNMARKED: Order = "desc"  # the order of cursors without a mark
+_BEFORE_ALL = "0-0"
 _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
 _PARTS_KEPT = 10  # a block has at most this part of the records that are kept, as they are removed by blocks
@@ -42,10 +44,18 @@ _Entries: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentPage:
-    """Some records, newest first; ``next`` is the cursor for older ones, None when these are all."""
+    """Some records in an order.
+
+    Attributes:
+        next: Cursor of the next page in this order; None where it ends at present.
+        after: Cursor for newer records than those that were examined, oldest first.
+        cursors: Of a page with the oldest first: for each record, the cursor after it.
+    """
 
     records: list[dict[str, Any]]
     next: str | None
+    after: str = OLDEST
+    cursors: list[str] = field(default_factory=list)
 
 
 class RecentList:
@@ -57,26 +67,56 @@ class RecentList:
         self.key = key
 
     def page(
-        self, limit: int, *, stream: str | None = None, after: str | None = None, **chosen: str | None
+        self,
+        limit: int,
+        *,
+        stream: str | None = None,
+        after: str | None = None,
+        order: Order | None = None,
+        **chosen: str | None,
     ) -> RecentPage:
-        """The latest records, newest first, or the older ones after ``next`` of an earlier page.
+        """The records after a cursor in its order, or from the beginning in an order, the newest first by default.
 
         Only records whose fields have the chosen values are listed; None: any value. A cursor stays valid while records
         are added, or removed because the list is full.
         """
-        if after is not None:
-            require_cursor(after, ROW_PLACE)
-        found: list[dict[str, Any]] = []
-        last: str | None = None
+        begin = Cursor.read(after, order, ROW_PLACE, _UNMARKED)
         wanted = {name: value for name, value in {"stream": stream, **chosen}.items() if value is not None}
-        for place, record in self.newest_first(_PAGE_ROWS if wanted else limit + 1, after):
+        rows = _PAGE_ROWS if wanted else limit + 1
+        if begin.order == "asc":
+            return self._upward(limit, begin, wanted, self.oldest_first(begin.place or _BEFORE_ALL, rows))
+        return self._downward(limit, begin, wanted, self.newest_first(rows, begin.place))
+
+    def _downward(self, limit: int, begin: Cursor, wanted: Mapping[str, str], listed: Iterator[_Listed]) -> RecentPage:
+        found: list[_Listed] = []
+        newest, following = begin.place, None
+        for place, record in listed:
+            newest = newest or place
             if not wanted.items() <= record.items():
                 continue
             if len(found) == limit:
-                return RecentPage(records=found, next=last)
-            found.append(record)
+                following = Cursor("desc", found[-1][0]).text(_UNMARKED)
+                break
+            found.append((place, record))
+        newest = found[0][0] if begin.place is not None and found else newest
+        after = Cursor("asc", newest).text(_UNMARKED)
+        return RecentPage(records=[record for _, record in found], next=following, after=after)
+
+    def _upward(self, limit: int, begin: Cursor, wanted: Mapping[str, str], listed: Iterator[_Listed]) -> RecentPage:
+        found: list[_Listed] = []
+        last, has_more = begin.place, False
+        for place, record in listed:
+            is_wanted = wanted.items() <= record.items()
+            has_more = is_wanted and len(found) == limit
+            if has_more:
+                break
             last = place
-        return RecentPage(records=found, next=None)
+            if is_wanted:
+                found.append((place, record))
+        after = Cursor("asc", last).text(_UNMARKED)
+        cursors = [Cursor("asc", place).text(_UNMARKED) for place, _ in found]
+        records = [record for _, record in found]
+        return RecentPage(records=records, next=after if has_more else None, after=after, cursors=cursors)
 
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_Listed]:
         """Records with their places, newest first, from the end or a place; about ``page_rows`` are read at once."""

@@ -91,7 +91,7 @@ def test_registered_patterns_are_named_by_version(orders, check_problem):
 )
 def test_what_cannot_be_done_is_refused(orders, check_problem, changes, status, code):
     check_problem(ask(orders, **changes), status, code)
-    assert orders.get("/v1/backtests").json() == {"items": []}
+    assert orders.get("/v1/backtests").json() == {"items": [], "next": None}
 
 
 def test_a_pattern_of_another_stream_is_refused(orders, check_problem):

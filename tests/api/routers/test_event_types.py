@@ -36,7 +36,7 @@ def test_schemas_are_kept(orders, check_problem):
     second = orders.put(f"{PATH}/Quoted", json={}, headers={"content-type": "application/schema+json"})
     assert (second.status_code, second.json()["version"]) == (200, 2)
     assert orders.get(f"{PATH}/Quoted").json() == second.json()
-    assert orders.get(PATH).json() == {"schemas": "off", "items": [second.json()]}
+    assert orders.get(PATH).json() == {"schemas": "off", "items": [second.json()], "next": None}
     assert orders.delete(f"{PATH}/Quoted").status_code == 204
     for answer in (orders.get(f"{PATH}/Quoted"), orders.delete(f"{PATH}/Quoted")):
         check_problem(answer, 404, "unknown-event-type")

@@ -30,7 +30,7 @@ def test_a_token_is_told_once(http, created):
         "revoked": False,
     }
     shown = http.get("/v1/keys")
-    assert shown.json() == {"items": [created]}
+    assert shown.json() == {"items": [created], "next": None}
     assert http.get(f"/v1/keys/{created['id']}").json() == created
     assert token.rpartition("_")[2] not in shown.text
 
@@ -86,7 +86,7 @@ def test_rotation_takes_nothing_else(http, created, check_problem, body):
 )
 def test_what_cannot_be_a_key_is_refused(http, check_problem, changes, status, code):
     check_problem(http.post("/v1/keys", json={**DRAFT, **changes}), status, code)
-    assert http.get("/v1/keys").json() == {"items": []}
+    assert http.get("/v1/keys").json() == {"items": [], "next": None}
 
 
 def test_an_unknown_key_is_a_404(http, check_problem):

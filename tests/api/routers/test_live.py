@@ -54,7 +54,7 @@ def test_alerts_come_with_their_cursors(orders, write):
         ("alert", "1", "a1"),
         ("alert", "2", "a2"),
     ]
-    assert alerts[0].json() == orders.get("/v1/alerts").json()["items"][0]
+    assert alerts[0].json() == orders.get("/v1/alerts?order=asc").json()["items"][0]
 
 
 def test_a_listener_that_comes_back_goes_on_where_it_was(orders, write):

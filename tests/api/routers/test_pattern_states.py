@@ -180,7 +180,7 @@ def test_a_pattern_is_tried_on_the_newest_events(orders):
     assert found["took_ms"] > 0
     assert try_out(orders, stream="orders", text=TEXT, constraints="off")["ended"] == 0
     assert try_out(orders, stream="orders", text=TEXT, events=2)["events"] == 2
-    assert orders.get("/v1/patterns").json() == {"items": []}
+    assert orders.get("/v1/patterns").json() == {"items": [], "next": None}
 
 
 def test_a_draft_is_tried_by_its_name(orders, check_problem):

@@ -42,7 +42,7 @@ def test_a_pattern_is_registered_and_shown(orders):
     (listed,) = orders.get("/v1/patterns").json()["items"]
     assert {**listed, "definition": DEFINITION, "warnings": [], "skipped": None} == shown
     assert orders.post("/v1/streams", json={"name": "other"}).status_code == 201
-    assert orders.get("/v1/patterns?stream=other").json() == {"items": []}
+    assert orders.get("/v1/patterns?stream=other").json() == {"items": [], "next": None}
 
 
 def test_the_json_form_gives_both_forms_and_is_the_same_version(orders):
@@ -144,7 +144,7 @@ def test_an_impossible_pattern_is_refused_with_the_reason(orders, check_problem)
     orders.post("/v1/constraints?stream=orders", json=["exclusive(A, B)"])
     body = check_problem(register(orders), 409, "unsatisfiable-pattern")
     assert body["terms"][0]["constraints"] == ["exclusive(A, B)"]
-    assert orders.get("/v1/patterns").json() == {"items": []}
+    assert orders.get("/v1/patterns").json() == {"items": [], "next": None}
 
 
 def test_a_pattern_that_only_a_not_makes_impossible_may_be_meant(orders, check_problem):

@@ -2,11 +2,12 @@
 
 import orjson
 import pytest
+from httpx_sse import connect_sse
 
 from service import AlertSink, Intake, Limits
 from service.intake.posting import FeedPart, Unreadable
 from service.stores import FeedMark, FeedStep
-from shards import ShardState
+from shards import RESULT_KINDS, ShardState
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn, SystemClock
 from tests.builders.service import sink_row
 from tests.builders.shards import Step, event, log_of
@@ -38,7 +39,7 @@ def found(orders, stores, clock):
 
 
 def test_alerts_are_listed_in_pages(found):
-    page = found.get("/v1/alerts?limit=1").json()
+    page = found.get("/v1/alerts?limit=1&order=asc").json()
     (first,) = page["items"]
     assert (first["key"], first["bindings"], first["stream"]) == ("k", {"a": ["e1"], "b": ["e2"]}, "orders")
     assert first["why"]
@@ -47,6 +48,34 @@ def test_alerts_are_listed_in_pages(found):
     assert rest["next"] is None
     later = found.get("/v1/alerts", params={"after": rest["after"]}).json()
     assert later == {"items": [], "next": None, "after": rest["after"]}
+    newest = found.get("/v1/alerts").json()
+    assert newest["items"] == [*reversed(rest["items"]), *page["items"]]
+    assert newest["after"] == rest["after"]
+
+
+def test_results_of_several_kinds_are_followed_in_one_feed(found, stores, clock, check_problem):
+    kinds = "alert,correction,timeout,deviation,dead-letter,ending"
+
+    def taken(count, query):
+        with connect_sse(found, "GET", f"/v1/results/live?{query}") as source:
+            assert source.response.status_code == 200
+            events = source.iter_sse()
+            return [next(events) for _ in range(count)]
+
+    lists = {kind: found.get(f"/v1/{RESULT_KINDS[kind].plural}").json()["items"] for kind in kinds.split(",")}
+    count = sum(map(len, lists.values()))
+    begin, *events = taken(count + 1, f"kinds={kinds}&after=0&stream=orders")
+    assert (begin.id, begin.data) == ("0", "")
+    for kind, items in lists.items():
+        told = [event.json()["id"] for event in events if event.event == kind]
+        assert told == [item["id"] for item in reversed(items)]
+    for at in (0, count // 2, count - 2):
+        assert taken(2, f"kinds={kinds}&after={events[at].id}")[1].data == events[at + 1].data
+    assert max(len(event.id) for event in events) < 200
+    assert {event.event for event in taken(5, "after=0")} == {"message", "alert", "correction"}
+    check_problem(found.get("/v1/results/live?kinds=alerts"), 422, "wrong-shape")
+    check_problem(found.get(f"/v1/results/live?after={events[3].id}"), 400, "invalid-cursor")
+    check_problem(found.get("/v1/results/live?after=x"), 400, "invalid-cursor")
 
 
 def test_alerts_are_filtered(found):
@@ -112,7 +141,7 @@ def test_alerts_are_chosen_by_key_and_time(found, check_problem):
     assert len(found.get("/v1/alerts?key=i").json()["items"]) == 1
     middle = everything[1]["detected_at"]
     before, since = (found.get("/v1/alerts", params={name: middle}).json()["items"] for name in ("until", "since"))
-    assert [*before, *since] == everything
+    assert [*since, *before] == everything
     assert before
     assert since
     check_problem(found.get("/v1/alerts?since=yesterday"), 422, "wrong-shape")
@@ -163,6 +192,10 @@ def test_recent_lists_have_pages(found, check_problem, resource):
         after = {"after": page["next"]}
     assert listed == whole["items"]
     assert after == {"after": None}
+    oldest_first = found.get(f"/v1/{resource}?order=asc").json()
+    assert oldest_first["items"] == whole["items"][::-1]
+    assert oldest_first["after"] == whole["after"]
+    assert found.get(f"/v1/{resource}", params={"after": whole["after"]}).json()["items"] == []
     check_problem(found.get(f"/v1/{resource}?after=x"), 400, "invalid-cursor")
 
 

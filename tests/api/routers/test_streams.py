@@ -49,7 +49,7 @@ def test_a_stream_is_declared_and_shown(http):
     answer = http.post("/v1/streams", json=ORDERS)
     assert (answer.status_code, answer.json()) == (201, ORDERS)
     assert http.get("/v1/streams/orders").json() == {**ORDERS, **ALONE}
-    assert http.get("/v1/streams").json() == {"items": [ORDERS]}
+    assert http.get("/v1/streams").json() == {"items": [ORDERS], "next": None}
 
 
 def test_most_of_a_declaration_has_defaults(http):
@@ -244,7 +244,7 @@ def test_what_is_in_the_way_is_named_and_goes_with_a_cascade(orders, check_probl
     assert orders.get("/v1/patterns/p").status_code == 200
     gone = orders.delete("/v1/streams/orders?cascade=true").json()
     assert (gone["dry_run"], gone["items"]) == (False, refused["uses"])
-    assert orders.get("/v1/patterns").json() == {"items": []}
+    assert orders.get("/v1/patterns").json() == {"items": [], "next": None}
 
 
 def test_a_cascade_needs_an_admin(orders, holder, check_problem):

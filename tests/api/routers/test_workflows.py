@@ -307,7 +307,7 @@ def test_a_followed_workflow_cannot_be_deleted(orders, check_problem):
     for path in ("", "/versions", "/versions/1", "/versions/1/source", "/constraints", "/diff?from=1&to=1"):
         check_problem(orders.get(f"/v1/workflows/order{path}"), 404, "unknown-workflow")
     check_problem(orders.get("/v1/workflows/order/picture.svg"), 404, "unknown-workflow")
-    assert orders.get("/v1/workflows").json() == {"items": []}
+    assert orders.get("/v1/workflows").json() == {"items": [], "next": None}
     assert put(orders).json()["version"] == 2
 
 

@@ -45,6 +45,15 @@ def test_alerts_are_listed(call, url, write):
     assert out == "2026-01-01T00:00:00Z  s  p  k\\x1b[1m  e1 is A a\n" * 2
     _, out, _ = call("alerts", "list", "--url", url, "--after", "1", "--limit", "1", "--json")
     assert orjson.loads(out)["id"] == "a2"
+    _, out, err = call("alerts", "list", "--url", url, "--limit", "2", "--json")
+    assert [orjson.loads(line)["id"] for line in out.splitlines()] == ["a3", "a2"]
+    assert err == "more: --after d2\n"
+    _, out, err = call("alerts", "list", "--url", url, "--after", "d2", "--json")
+    assert ([orjson.loads(line)["id"] for line in out.splitlines()], err) == (["a1"], "")
+    _, out, _ = call("alerts", "list", "--url", url, "--oldest-first", "--limit", "1", "--json")
+    assert orjson.loads(out)["id"] == "a1"
+    _, out, _ = call("alerts", "list", "--url", url, "--until", "2026-01-01T00:00:00Z", "--unacknowledged")
+    assert out == ""
 
 
 def test_alerts_are_followed(call, url, write):

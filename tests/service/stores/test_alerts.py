@@ -82,6 +82,27 @@ def test_pages_follow_one_another_in_the_order_of_writing(alerts):
     assert ids(alerts.page(after=after)) == ["a999"]
 
 
+@pytest.mark.parametrize("limit", [1, 100, 199, 200, 450, 451])
+def test_pages_with_the_newest_first_hold_every_alert_once(alerts, limit):
+    alerts.append([alert(number, pattern="p" if number % 3 else "q") for number in range(450)], [], 0)
+    for wanted, expected in (
+        (AlertFilter(), list(range(450))),
+        (AlertFilter(pattern="q"), list(range(0, 450, 3))),
+        (AlertFilter(stream="orders", key="j"), []),
+    ):
+        first = page = alerts.page(wanted, after=None, limit=limit)
+        seen = ids(page)
+        while page.next is not None and len(seen) < 3 * limit:
+            page = alerts.page(wanted, after=page.next, limit=limit)
+            seen += ids(page)
+        assert seen == [f"a{number}" for number in reversed(expected)][: len(seen)]
+        assert len(seen) == min(len(expected), 3 * limit)
+        assert ids(alerts.page(wanted, after=first.after)) == []
+    after = alerts.page(after=None, limit=2).after
+    alerts.append([alert(900), alert(901)], [], 0)
+    assert ids(alerts.page(after=after)) == ["a900", "a901"]
+
+
 def test_lists_are_filtered_by_stream_and_pattern(alerts):
     alerts.append([alert(1), alert(2, pattern="q"), alert(3, stream="payments"), alert(4)], [], 0)
     assert ids(alerts.page(AlertFilter(stream="orders"))) == ["a1", "a2", "a4"]

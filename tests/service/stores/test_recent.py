@@ -8,7 +8,6 @@ import pytest
 from service.errors import InvalidCursor
 from service.stores import (
     DeadLetterStore,
-    RecentPage,
     RecentStore,
     RegisteredWebhook,
 )
@@ -127,7 +126,33 @@ def test_a_cursor_is_good_when_its_record_has_gone(client, opened, row):
     rest = store.page(1000, after=page.next)
     assert [record["id"] for record in rest.records] == [f"r{number}" for number in reversed(range(50, 200))]
     client.delete(store.key)
-    assert store.page(1000, after=page.next) == RecentPage(records=[], next=None)
+    gone = store.page(1000, after=page.next)
+    assert (gone.records, gone.next) == ([], None)
+
+
+@pytest.mark.parametrize("stream", [None, "orders"])
+@pytest.mark.parametrize("limit", [1, 7, 500, 1201])
+def test_pages_with_the_oldest_first_hold_every_record_once_and_the_new_ones(store, limit, stream, row):
+    store.append([row(number) for number in range(1200)], 0)
+    start = store.page(limit, stream=stream, order="asc")
+    found, page = list(start.records), start
+    while page.next is not None and len(found) < 30 * limit:
+        page = store.page(limit, stream=stream, after=page.next)
+        assert len(page.cursors) == len(page.records)
+        found += page.records
+    assert [record["id"] for record in found] == [f"r{number}" for number in range(len(found))]
+    newest = store.page(3, stream=stream)
+    store.append([row(1200), row(1201)], 1)
+    later = store.page(limit, stream=stream, after=newest.after)
+    assert [record["id"] for record in later.records] == ["r1200", "r1201"][:limit]
+    assert store.page(9, after=later.after, stream=stream).records == ([] if limit > 1 else store.recent(1))
+
+
+def test_the_beginning_and_an_order_that_a_cursor_has_not(store, row):
+    store.append([row(1), row(2)], 0)
+    assert store.page(9, after="0").records == store.page(9, order="asc").records == store.recent(9)[::-1]
+    with pytest.raises(InvalidCursor, match="cursor of the order asc"):
+        store.page(9, after="0", order="desc")
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "1", "-1-0", "1-x", "0-0", "00-0", "9" * 5000, "١-١", "+", "(1-1"])

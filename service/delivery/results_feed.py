@@ -1,0 +1,91 @@
+"""Results of several kinds as one feed: each kind in the order in which it was found, with a cursor for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from service.errors import InvalidCursor
+from service.stores import AlertFilter, AlertStore, RecentStore
+from service.stores.cursors import OLDEST, require_cursor
+from shards import ALERT
+
+_OLDEST_FIRST = "a"  # the mark of the cursors of lists that are read with the oldest first
+_PART = "[0-9]+(?:-[0-9]+(?:[.][0-9]+)?)?"
+_CURSOR = re.compile(f"{_PART}(?:_{_PART}){{0,31}}")
+
+FeedItem: TypeAlias = tuple[str, dict[str, Any]]
+"""A result with its kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedPage:
+    """A page of a feed; ``cursors``: for each item the cursor after it."""
+
+    items: Sequence[FeedItem]
+    cursors: Sequence[str]
+    after: str
+    has_more: bool
+
+
+class ResultsFeed:
+    """The feed of some kinds of results, of all streams or of one.
+
+    A cursor has a place for each kind, in the order of their names, so it is valid for these kinds only.
+    """
+
+    def __init__(
+        self, alerts: AlertStore, results: Mapping[str, RecentStore], kinds: Sequence[str], stream: str | None
+    ) -> None:
+        self._alerts = alerts
+        self._results = results
+        self._kinds = sorted(kinds)
+        self._stream = stream
+
+    def newest(self) -> str:
+        """The cursor after everything that was found so far."""
+        ends = [
+            self._alerts.newest() if kind == ALERT.name else self._results[kind].page(1).after for kind in self._kinds
+        ]
+        return "_".join(end.removeprefix(_OLDEST_FIRST) for end in ends)
+
+    def __call__(self, after: str, limit: int) -> FeedPage:
+        """The results after a cursor; ``0`` is before the oldest. Raises ``InvalidCursor``."""
+        places = self._places(after)
+        items: list[FeedItem] = []
+        cursors: list[str] = []
+        has_more = False
+        for at, kind in enumerate(self._kinds):
+            found, end, is_cut = self._page(kind, places[at], limit)
+            for place, item in found:
+                places[at] = place
+                items.append((kind, item))
+                cursors.append("_".join(places))
+            places[at] = end
+            has_more = has_more or is_cut
+        return FeedPage(items=items, cursors=cursors, after="_".join(places), has_more=has_more)
+
+    def _places(self, after: str) -> list[str]:
+        require_cursor(after, _CURSOR)
+        places = after.split("_")
+        if after == OLDEST:
+            return [OLDEST] * len(self._kinds)
+        if len(places) != len(self._kinds):
+            raise InvalidCursor("after is a cursor of other kinds of results; leave it out, or ask for the same kinds")
+        return places
+
+    def _page(self, kind: str, place: str, limit: int) -> tuple[list[tuple[str, dict[str, Any]]], str, bool]:
+        """Results of a kind with their places, the place after them, and whether more may follow."""
+        if kind == ALERT.name:
+            alerts = self._alerts.page(AlertFilter(stream=self._stream), after=place, limit=limit)
+            return list(zip(alerts.cursors, alerts.alerts, strict=True)), alerts.after, alerts.has_more
+        after = place if place == OLDEST else _OLDEST_FIRST + place
+        page = self._results[kind].page(limit, stream=self._stream, after=after)
+        places = [cursor.removeprefix(_OLDEST_FIRST) for cursor in page.cursors]
+        return (
+            list(zip(places, page.records, strict=True)),
+            page.after.removeprefix(_OLDEST_FIRST),
+            page.next is not None,
+        )
