@@ -1,7 +1,7 @@
 """Settings of the service: one frozen value, read from the environment once, in ``main``, and passed down.
 
 Every setting is an environment variable with the prefix ``FORESTALL_``; parts of a group are joined by two underscores,
-as in ``FORESTALL_WEBHOOKS__TIMEOUT_S``.
+as in ``FORESTALL_WEBHOOKS__TIMEOUT_S``. Files may have settings, too (``service.settings_files``).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from service.errors import SettingsInvalid
+from service.settings_files import PREFIX as PREFIX  # noqa: PLC0414 # the one name for all that read settings
+from service.settings_files import file_values
 from service.targets import TargetRules
 from streams import MAX_SHARDS, MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
-
-PREFIX = "FORESTALL_"
 
 _MOST_PATTERN_CHARS = 20_000  # the most that nfa reads
 
@@ -325,6 +325,8 @@ class Settings(BaseSettings):
         api_cors_origins: Origins of web pages that may call the API from a browser, separated by commas, such as
             ``https://ops.example.org``; empty: none. They need a key.
         api_key: A key with all rights, for operators and containers, which the commands of this project send.
+        url: Address of the service that commands call, such as ``https://forestall.example.org``; None: that of
+            ``api_host`` and ``api_port``.
         auth: Who needs a key. ``keys``: everyone. ``off``: no one, on loopback only. ``auto``: everyone, unless the API
             listens on loopback, ``api_key`` is not set and no key was ever created.
         rate: See ``RateSettings``.
@@ -359,6 +361,17 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, env_nested_delimiter="__", frozen=True, extra="ignore", env_ignore_empty=True
     )
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        **_: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment, then files."""
+        return init_settings, env_settings, InitSettingsSource(settings_cls, file_values(settings_cls))
+
     data_dir: Path = Path("data")
     redis_url: SecretStr | None = None
     shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = Field(default_factory=_default_shards)
@@ -367,6 +380,7 @@ class Settings(BaseSettings):
     api_read_timeout_s: Seconds = 30.0
     api_cors_origins: str = ""
     api_key: SecretStr | None = None
+    url: str | None = None
     auth: Literal["auto", "keys", "off"] = "auto"
     rate: RateSettings = RateSettings()
     webhooks: WebhookSettings = WebhookSettings()

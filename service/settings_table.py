@@ -18,6 +18,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from service.settings import PREFIX, Settings, given_variables
+from service.settings_files import FILE_VARIABLES
 from streams import did_you_mean
 
 _HIDDEN = "set, not shown"
@@ -48,6 +49,11 @@ Every setting is an environment variable. This page is made from the classes tha
 two. `forestall settings` prints the current values and their sources. A process that starts reports all invalid
 settings at once. The settings of a group may also be given as one JSON object, as in
 `FORESTALL_BATCH='{"max_entries": 32}'`; an empty variable counts as none.
+
+`FORESTALL_CONFIG`, or `forestall serve --config FILE`, names a TOML file with the same names in small letters, groups
+as tables (`[limits]`, `max_body_bytes = 1000000`); variables of the environment take precedence, and a name that is not
+a setting is refused. `FORESTALL_API_KEY_FILE` and `FORESTALL_REDIS_URL_FILE` name files that hold the value, such as
+secrets of containers.
 """
 
 
@@ -84,7 +90,7 @@ def unknown_variables() -> list[str]:
     return [
         f"{name} is not a setting and has no effect{did_you_mean(name, known)}"
         for name in given_variables()
-        if name not in known | _OTHERS and not name.startswith(objects)
+        if name not in known | _OTHERS | FILE_VARIABLES and not name.startswith(objects)
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -71,6 +72,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "conformance": "Compare past transactions with a model. Exit status 1: one of them leaves the model.",
         "warm-up": "Compile all kernels once for this user and machine, so that later commands start fast.",
         "doctor": "Check that everything the service needs is in place: Java, packages, settings, Redis, ports.",
+        "api": "Call the API of the running service and print the JSON of its answer.",
         "settings": "Print every setting with its current value and source; secrets are hidden.",
     }
 )
@@ -85,7 +87,19 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
         _OF_OPERATORS: ("constraints", "tables", "calendars", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),
-        "Administer": ("streams", "event-types", "webhooks", "keys", "backup", "restore", "reshard"),
+        "Administer": ("streams", "event-types", "webhooks", "keys", "api", "backup", "restore", "reshard"),
+    }
+)
+
+# Verbs of earlier releases, which remain as hidden commands for one release, with those that replace them.
+_RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "streams": {"rm": "delete"},
+        "event-types": {"put": "add"},
+        "workflows": {"put": "add"},
+        "constraints": {"upload": "add"},
+        "keys": {"create": "add", "revoke": "delete"},
+        "backtests": {"ask": "add"},
     }
 )
 
@@ -123,11 +137,23 @@ def build_app(names: Iterable[str] | None = None) -> typer.Typer:
             module = name.replace("-", "_")
             found = getattr(import_module(f"service.cli.{module}"), module)
         if isinstance(found, typer.Typer):
+            _rename(found, _RENAMED.get(name, {}))
             app.add_typer(found, name=name)
         else:
             app.command(name)(found)
     make_plain(app)
     return app
+
+
+def _rename(group: typer.Typer, renamed: Mapping[str, str]) -> None:
+    """Give commands of a group their present names, and hide those with the former names."""
+    for command in list(group.registered_commands):
+        former = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
+        if former in renamed and not command.hidden:  # a group that another call has loaded has them already
+            command.name = renamed[former]
+            hidden = copy(command)
+            hidden.name, hidden.hidden = former, True
+            group.registered_commands.append(hidden)
 
 
 def called_app() -> typer.Typer:
@@ -145,7 +171,8 @@ def run(app: typer.Typer) -> None:
     """
     is_json = _wants_json(sys.argv[1:])
     try:
-        status = app(prog_name="forestall", standalone_mode=not is_json)
+        arguments = sys.argv[1:] or ["--help"]
+        status = app(arguments, prog_name="forestall", standalone_mode=not is_json)
     except ForestallError as error:
         _tell_refusal(error, is_json=is_json)
         is_away = isinstance(error, (ServiceUnreachable, ServiceOverloaded, StoreUnavailable))
@@ -216,12 +243,15 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 def _refusal_document(error: ForestallError) -> dict[str, Any]:
     """An error as plain JSON.
 
-    ``error`` is its code, ``message`` the whole text; ``problems``, for a model, each have ``element`` and ``message``;
+    ``error`` is its code, for a refused call that of the problem; ``message`` is the whole text;
+    ``problems``, for a model, each have ``element`` and ``message``;
     ``details`` are further attributes, such as ``line`` and ``column``.
     """
     details = dict(error.details)
     problems = details.pop("problems", [])
-    return {"error": error.code, "message": error.message, "problems": problems, "details": details}
+    answered = details.get("problem")
+    code = answered.get("code", error.code) if isinstance(answered, dict) else error.code
+    return {"error": code, "message": error.message, "problems": problems, "details": details}
 
 
 def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:

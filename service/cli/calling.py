@@ -21,7 +21,7 @@ from service.settings import load_settings
 
 Url: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="URL of the API (default: FORESTALL_API_HOST and _PORT).", rich_help_panel="Call"),
+    typer.Option(metavar="URL", help="URL of the API (default: FORESTALL_URL).", rich_help_panel="Call"),
 ]
 ApiKeyOption: TypeAlias = Annotated[
     str | None,
@@ -49,7 +49,7 @@ def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_
     """A client of the running service; address and key are by default those of the settings."""
     settings = load_settings()
     secret = settings.api_key.get_secret_value() if settings.api_key else None
-    address = url or f"http://{settings.api_host}:{settings.api_port}"
+    address = url or settings.url or f"http://{settings.api_host}:{settings.api_port}"
     with ForestallClient(address, api_key or secret, patience_s=patience_s) as client:
         yield client
 

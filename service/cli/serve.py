@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import Annotated
 
@@ -29,6 +30,7 @@ from service.observing.logs import configure_logs
 from service.observing.tracing import require_tracer
 from service.processes.supervisor import Death, Supervisor
 from service.settings import PREFIX, Settings, load_settings
+from service.settings_files import use_config
 from service.stores import KeyStore, connect, server_facts
 from streams import SystemClock
 
@@ -66,9 +68,15 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port of the API (default: FORESTALL_API_PORT).")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML file with settings; the environment takes precedence.", exists=True),
+    ] = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print progress as JSON lines on standard output.")] = False,
 ) -> None:
     """Run the whole service until it is interrupted."""
+    if config is not None:
+        use_config(config)
     check_java()
     settings = load_settings()
     warn_of_unknown()

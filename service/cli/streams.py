@@ -236,11 +236,21 @@ def remove_stream(
             if found["items"]:
                 show_list(found["items"], (("kind", "kind"), ("name", "name"), ("state", "state")), is_json=is_json)
             what = f"the stream {printable(name)}{' and all of this' if found['items'] else ''}"
-            typer.confirm(f"Delete {what}?", abort=True, err=True)
+            _confirm(what)
         gone = client.change("DELETE", at, "", params={"cascade": str(cascade).lower()})
     if is_json:
         show(gone, is_json=True)
     standard_error.print(printable(f"the stream {name} is deleted"), markup=False)
+
+
+def _confirm(what: str) -> None:
+    """Ask whether to delete something; ends the command with exit status 1 where the answer is no."""
+    try:
+        is_wanted = typer.confirm(f"Delete {what}?", err=True)
+    except typer.Abort:
+        raise typer.BadParameter(f"nothing can be asked here; delete {what} with --yes", param_hint="--yes") from None
+    if not is_wanted:
+        raise typer.Exit(1)
 
 
 def _ahead(text: str) -> float | str | None:

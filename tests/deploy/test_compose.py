@@ -101,6 +101,15 @@ def test_what_waits_waits_for_health():
             assert condition == {"condition": "service_healthy"}
 
 
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_has_bounds_and_no_more_rights_than_it_needs(name):
+    service = SERVICES[name]
+    assert service["mem_limit"]
+    assert service["logging"]["options"]["max-size"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert name == "redis" or service["cap_drop"] == ["ALL"]  # its image changes the user at its start
+
+
 def test_redis_forgets_nothing():
     command = " ".join(SERVICES["redis"]["command"])
     assert "--appendonly yes" in command

@@ -1,0 +1,42 @@
+"""``forestall api``: any call of the API, with the address and the key of the other commands."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from service.cli.calling import ApiKeyOption, Url, calling
+from service.cli.inputs import read_json
+
+_VERSION = "/v1"
+
+
+class Method(StrEnum):
+    """A method of HTTP."""
+
+    GET = "GET"
+    POST = "POST"
+    PUT = "PUT"
+    PATCH = "PATCH"
+    DELETE = "DELETE"
+
+
+def api(
+    method: Annotated[Method, typer.Argument(help="GET, POST, PUT, PATCH or DELETE.", case_sensitive=False)],
+    path: Annotated[str, typer.Argument(help="Path with its query, such as '/v1/alerts?limit=3'.")],
+    body: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON file that is sent; '-': input.")] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+) -> None:
+    """Call the API of the running service and print the JSON of its answer."""
+    at = path if path.startswith("/") else f"/{path}"
+    content = None if body is None else read_json(body)
+    options = {} if body is None else {"json": content}
+    with calling(url, api_key) as client:
+        answer = client.change(method.value, at.removeprefix(_VERSION) or "/", "", **options)
+    if answer is not None:
+        typer.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())

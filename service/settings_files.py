@@ -1,0 +1,71 @@
+"""Settings from files: one TOML file with the names of settings, and files that hold a single secret."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from service.errors import SettingsInvalid
+from streams import did_you_mean
+
+PREFIX = "FORESTALL_"
+CONFIG = f"{PREFIX}CONFIG"
+SECRETS = ("api_key", "redis_url")
+
+FILE_VARIABLES = frozenset({CONFIG, *(f"{PREFIX}{name.upper()}_FILE" for name in SECRETS)})
+"""The variables that name files."""
+
+
+def use_config(path: Path) -> None:
+    """Let this process and those that it starts read their settings from a file, too."""
+    os.environ[CONFIG] = str(path.resolve())
+
+
+def file_values(settings: type[BaseModel]) -> dict[str, Any]:
+    """The values in files; variables of the environment take precedence.
+
+    Raises:
+        SettingsInvalid: A file cannot be read, has a name that is not a setting, or a secret is given twice.
+    """
+    found: dict[str, Any] = {}
+    if path := os.environ.get(CONFIG):
+        found = _document(path)
+        if faults := [f"{path}: {fault}" for fault in _strangers(found, settings, "")]:
+            raise SettingsInvalid("settings cannot be used:\n  " + "\n  ".join(faults), faults=list(faults))
+    for name in SECRETS:
+        variable = PREFIX + name.upper()
+        if not (path := os.environ.get(f"{variable}_FILE")):
+            continue
+        if os.environ.get(variable):
+            raise SettingsInvalid(f"{variable} and {variable}_FILE are both set; set one of them")
+        found[name] = _text(path, f"{variable}_FILE").strip()
+    return found
+
+
+def _document(path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_text(path, CONFIG))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsInvalid(f"{path} is not a TOML file: {error}") from error
+
+
+def _text(path: str, variable: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(f"{variable}: {path} cannot be read: {error}") from error
+
+
+def _strangers(values: Mapping[str, Any], model: type[BaseModel], above: str) -> Iterator[str]:
+    """A sentence for each name that is not a setting."""
+    for name, value in values.items():
+        field = model.model_fields.get(name)
+        if field is None:
+            yield f"{above}{name} is not a setting{did_you_mean(name, list(model.model_fields))}"
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel) and isinstance(value, dict):
+            yield from _strangers(value, field.annotation, f"{above}{name}.")

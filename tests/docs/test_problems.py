@@ -1,0 +1,28 @@
+"""The page of problem codes is that of the errors."""
+
+import re
+from pathlib import Path
+
+import api.app
+from api.problem_codes import problem_page
+from api.problems import problem_responses  # noqa: F401 # imports all of the API
+from tests.builders.service import settings_for
+
+PAGE = Path("docs/problems.md")
+
+
+def test_the_page_lists_every_code_with_its_status():
+    assert PAGE.read_text() == problem_page(), "python -m api.problem_codes > docs/problems.md"
+
+
+def test_every_code_of_an_example_is_on_the_page():
+    document = api.app.create_app(settings_for("redis://127.0.0.1:1/0")).openapi()
+    known = set(re.findall(r"^\| `([a-z0-9-]+)`", PAGE.read_text(), re.MULTILINE))
+    examples = {
+        answer["content"]["application/problem+json"]["example"]["code"]
+        for verbs in document["paths"].values()
+        for operation in verbs.values()
+        for status, answer in operation["responses"].items()
+        if status >= "4"
+    }
+    assert examples - known == set()

@@ -1,0 +1,84 @@
+"""Twenty commands that a newcomer types, each with its answer and exit status."""
+
+import io
+
+import orjson
+import pytest
+
+from service.cli.app import _RENAMED, COMMANDS
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def at(api_url, client):
+    """The address of an empty service, as an option."""
+    return ("--url", api_url)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "part"),
+    [
+        ([], 0, "Complex event processing"),
+        (["--version"], 0, "forestall "),
+        (["--help"], 0, "Send events"),
+        (["streams", "--help"], 0, "delete"),
+        (["keys", "--help"], 0, "add"),
+        (["nothing"], 2, "No such command 'nothing'"),
+        (["streams", "lst"], 2, "No such command 'lst'"),
+        (["alerts", "list", "--limt", "3"], 2, "No such option: --limt"),
+        (["alerts", "list", "--limit", "no"], 2, "Invalid value for '--limit'"),
+        (["match"], 2, "Missing option '--pattern'"),
+        (["api", "FETCH", "/v1/streams"], 2, "'FETCH' is not one of"),
+    ],
+)
+def test_commands_without_a_service(call, words, status, part):
+    found, out, err = call(*words)
+    assert (found, part in " ".join((out + err).replace("│", " ").split())) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "part"),
+    [
+        (["streams", "list"], 0, "name"),
+        (["streams", "show", "orders"], 2, "there is no stream 'orders'"),
+        (["streams", "delete", "orders"], 2, "there is no stream 'orders'"),
+        (["alerts", "list", "--since", "yesterday"], 2, "is not RFC 3339"),
+        (["api", "GET", "/v1/health"], 0, '"status": "ok"'),
+        (["api", "get", "v1/streams?limit=2"], 0, '"items": []'),
+        (["api", "DELETE", "/v1/streams/orders"], 2, "there is no stream 'orders'"),
+        (["webhooks", "add", "ftp://x"], 2, "http or https URL"),
+        (["keys", "revoke", "none"], 2, "there is no API key 'none'"),
+    ],
+)
+def test_commands_of_an_empty_service(call, at, words, status, part):
+    found, out, err = call(*words, *at)
+    assert (found, part in " ".join((out + err).split())) == (status, True)
+
+
+def test_what_cannot_be_asked_says_how_to_go_on(call, at, monkeypatch):
+    assert call("streams", "add", "orders", *at)[0] == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    status, _, err = call("streams", "delete", "orders", *at)
+    assert (status, "delete the stream orders with --yes" in " ".join(err.replace("│", " ").split())) == (2, True)
+    assert call("streams", "rm", "orders", "--yes", *at)[0] == 0
+
+
+def test_a_service_is_named_in_the_environment(call, api_url, client, monkeypatch):
+    monkeypatch.setenv("FORESTALL_URL", api_url)
+    assert orjson.loads(call("api", "GET", "/v1/streams")[1]) == {"items": [], "next": None}
+
+
+def test_the_code_of_a_problem_is_on_top(call, at):
+    error = orjson.loads(call("streams", "show", "none", "--json", *at)[2])
+    assert (error["error"], error["details"]["status"]) == ("unknown-stream", 404)
+
+
+def test_verbs_of_before_are_hidden_and_work(call):
+    for group, renamed in _RENAMED.items():
+        assert group in COMMANDS
+        _, listed, _ = call(group, "--help")
+        for before, now in renamed.items():
+            assert f" {now} " in listed
+            assert f"│ {before} " not in listed
+            assert call(group, before, "--help")[1].splitlines()[2:] == call(group, now, "--help")[1].splitlines()[2:]
