@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, status
 
-from api.requests.filters import OlderThan, PatternFilter, StreamFilter
+from api.requests.filters import PatternFilter, StreamFilter, WantedPage
 from api.requests.idempotency import IdempotentRoute
 from api.schemas.incidents import IncidentList, IncidentModel, IncidentRequest, IncidentState
 from api.services import Served
@@ -22,12 +22,12 @@ def list_incidents(
     stream: StreamFilter,
     pattern: PatternFilter,
     state: Annotated[IncidentState | None, Query(description="Only incidents in this state.")] = None,
-    after: OlderThan = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    *,
+    page: WantedPage,
 ) -> IncidentList:
-    """The incidents of patterns with ``incident``, the newest first. Open ones are always kept."""
+    """The incidents of patterns with ``incident``. Open ones are always kept."""
     chosen = {"stream": stream, "pattern": pattern, "state": state}
-    return IncidentList.from_domain(services.stores.incidents.page(limit, after=after, **chosen))
+    return IncidentList.from_domain(services.stores.incidents.page(**page.options, **chosen))
 
 
 @router.get("/{incident_id}", summary="Look up an incident")

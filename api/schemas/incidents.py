@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 from pydantic import Field
 
 from api.schemas.alerts import By
-from api.wire import Older, Time, WireModel
+from api.wire import PageModel, Time, WireModel
 from service import IncidentPage, Severity
 
 IncidentState: TypeAlias = Literal["open", "acknowledged", "closed"]
@@ -70,13 +70,12 @@ class IncidentModel(WireModel):
         return cls.model_validate({**members, "id": incident["incident"]})
 
 
-class IncidentList(WireModel):
-    """A page of incidents, the newest first."""
+class IncidentList(PageModel):
+    """A page of incidents."""
 
     items: list[IncidentModel]
-    next: Older
 
     @classmethod
     def from_domain(cls, page: IncidentPage) -> Self:
         """The wire form of a page."""
-        return cls(items=[IncidentModel.from_domain(one) for one in page.items], next=page.next)
+        return cls(items=[IncidentModel.from_domain(one) for one in page.items], next=page.next, after=page.after)

@@ -234,14 +234,17 @@ class OpenCaseList(WireModel):
         description="Open transactions whose key is not known, and which are not listed: an earlier release saved "
         "them, and no event has come since."
     )
-    traces: list[OpenCaseModel]
+    items: list[OpenCaseModel]
+    traces: list[OpenCaseModel] = Field(description="The same as `items`, for one release.", deprecated=True)
 
     @classmethod
     def from_domain(cls, report: OpenCaseReport) -> Self:
         """The wire form of a report."""
+        items = [OpenCaseModel.from_domain(trace) for trace in report.traces]
         return cls.copying(
             report,
             time=moment(report.time_us),
             open=report.total,
-            traces=[OpenCaseModel.from_domain(trace) for trace in report.traces],
+            items=items,
+            traces=items,
         )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show_sentence
-from service.cli.resources import AtMost, OfStream, Resource, Table, add_show, argument_of
+from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_show, argument_of
 
 incidents = typer.Typer(help="Incidents of the running service.", no_args_is_help=True)
 
@@ -41,6 +41,7 @@ def list_incidents(
     stream: OfStream = None,
     pattern: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only incidents of this pattern.")] = None,
     state: Annotated[State | None, typer.Option(help="Only incidents in this state.")] = None,
+    after: After = None,
     limit: AtMost = 20,
     url: Url = None,
     api_key: ApiKeyOption = None,
@@ -48,7 +49,7 @@ def list_incidents(
 ) -> None:
     """List incidents, the newest first."""
     with calling(url, api_key) as client:
-        chosen = {"stream": stream, "pattern": pattern, "state": state}
+        chosen = {"stream": stream, "pattern": pattern, "state": state, "after": after}
         _INCIDENTS.table.show_pages(client, _INCIDENTS.path, limit, is_json=is_json, **chosen)
 
 

@@ -82,8 +82,8 @@ def list_traces(
     )
     with calling(url, api_key, _PATIENCE_S) as client:
         found = client.get("/traces", **chosen)
-    show_list(map(_row, found["traces"]) if not is_json else found["traces"], _COLUMNS, is_json=is_json)
-    if not is_json and (left := found["matching"] - len(found["traces"])):
+    show_list(map(_row, found["items"]) if not is_json else found["items"], _COLUMNS, is_json=is_json)
+    if not is_json and (left := found["matching"] - len(found["items"])):
         typer.echo(f"{left} more match; --limit shows more of them")
 
 

@@ -13,7 +13,8 @@ from service.stores.cursors import OLDEST, require_cursor
 from shards import ALERT
 
 _OLDEST_FIRST = "a"  # the mark of the cursors of lists that are read with the oldest first
-_PART = "[0-9]+(?:-[0-9]+(?:[.][0-9]+)?)?"
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # cursors are short with more digits
+_PART = "[0-9a-z]{1,14}(?:-[0-9a-z]{1,14}(?:[.][0-9a-z]{1,7})?)?"
 _CURSOR = re.compile(f"{_PART}(?:_{_PART}){{0,31}}")
 
 FeedItem: TypeAlias = tuple[str, dict[str, Any]]
@@ -49,7 +50,7 @@ class ResultsFeed:
         ends = [
             self._alerts.newest() if kind == ALERT.name else self._results[kind].page(1).after for kind in self._kinds
         ]
-        return "_".join(end.removeprefix(_OLDEST_FIRST) for end in ends)
+        return _cursor([end.removeprefix(_OLDEST_FIRST) for end in ends])
 
     def __call__(self, after: str, limit: int) -> FeedPage:
         """The results after a cursor; ``0`` is before the oldest. Raises ``InvalidCursor``."""
@@ -62,14 +63,14 @@ class ResultsFeed:
             for place, item in found:
                 places[at] = place
                 items.append((kind, item))
-                cursors.append("_".join(places))
+                cursors.append(_cursor(places))
             places[at] = end
             has_more = has_more or is_cut
-        return FeedPage(items=items, cursors=cursors, after="_".join(places), has_more=has_more)
+        return FeedPage(items=items, cursors=cursors, after=_cursor(places), has_more=has_more)
 
     def _places(self, after: str) -> list[str]:
         require_cursor(after, _CURSOR)
-        places = after.split("_")
+        places = [re.sub("[0-9a-z]+", lambda number: str(int(number[0], 36)), place) for place in after.split("_")]
         if after == OLDEST:
             return [OLDEST] * len(self._kinds)
         if len(places) != len(self._kinds):
@@ -89,3 +90,16 @@ class ResultsFeed:
             page.after.removeprefix(_OLDEST_FIRST),
             page.next is not None,
         )
+
+
+def _cursor(places: Sequence[str]) -> str:
+    """The cursor of some places; its numbers are to the base of 36."""
+    return "_".join(re.sub("[0-9]+", lambda number: _based(int(number[0])), place) for place in places)
+
+
+def _based(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits or "0"

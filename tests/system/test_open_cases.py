@@ -50,7 +50,7 @@ def test_the_shards_say_which_orders_are_stuck(spark, tmp_path):
                 query.stop()
     assert (found["open"], found["matching"]) == (5, 5)
     assert len(found["positions"]) == settings.shards
-    assert [trace["key"] for trace in found["traces"]] == ["o0", "o1", "o2"]
-    (pattern,) = found["traces"][0]["patterns"]
+    assert [trace["key"] for trace in found["items"]] == ["o0", "o1", "o2"]
+    (pattern,) = found["items"][0]["patterns"]
     assert pattern["furthest"]["waits_for"] == ["Cancel c"]
     assert [trace["key"] for trace in after["traces"]] == ["o2", "o3", "o4"]

@@ -14,23 +14,25 @@ import orjson
 
 from service.errors import UnknownIncident
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import NUMBER, require_cursor
+from service.stores.cursors import NUMBER, Cursor, Order
 from service.stores.records import decode, encode
 
 INCIDENTS_KEY = PREFIX + "incidents"
 ORDER_KEY = PREFIX + "incidents:order"
 NUMBER_KEY = PREFIX + "incidents:number"
 
+_UNMARKED: Order = "desc"  # the order of cursors without a mark
 _PAGE = 500
 _CHUNK = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentPage:
-    """Some incidents, the newest first; ``next`` is the cursor for older ones, None when these are all."""
+    """Some incidents in an order; ``next`` is the cursor of the next page, ``after`` that for newer incidents."""
 
     items: list[dict[str, Any]]
     next: str | None
+    after: str
 
 
 class IncidentStore:
@@ -56,36 +58,42 @@ class IncidentStore:
             raise UnknownIncident(f"there is no incident {incident_id!r}", id=incident_id)
         return _read(body, incident_id)
 
-    def page(self, limit: int, *, after: str | None = None, **chosen: Any) -> IncidentPage:
-        """Incidents whose members have the chosen values (None: any), the newest first, after a cursor."""
-        if after is not None:
-            require_cursor(after, NUMBER)
+    def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **chosen: Any) -> IncidentPage:
+        """Incidents whose members have the chosen values (None: any), after a cursor or from the newest on."""
+        begin = Cursor.read(after, order, NUMBER, _UNMARKED)
         wanted = {name: value for name, value in chosen.items() if value is not None}
-        items: list[dict[str, Any]] = []
-        last: str | None = None
-        for number, incident in self._newest_first(after):
+        found: list[tuple[str, dict[str, Any]]] = []
+        following: str | None = None
+        for number, incident in self._listed(begin):
             if wanted.items() <= incident.items():
-                if len(items) == limit:
-                    return IncidentPage(items=items, next=last)
-                items.append(incident)
-                last = str(number)
-        return IncidentPage(items=items, next=None)
+                if len(found) == limit:
+                    following = Cursor(begin.order, found[-1][0]).text(_UNMARKED)
+                    break
+                found.append((str(number), incident))
+        ends = [place for place, _ in found] or [begin.place]
+        newest = Cursor("asc", ends[-1 if begin.order == "asc" else 0]).text(_UNMARKED)
+        return IncidentPage(items=[incident for _, incident in found], next=following, after=newest)
 
     def open_ones(self, pattern: str) -> list[dict[str, Any]]:
         """The incidents of a pattern that are not closed."""
-        return [one for _, one in self._newest_first(None) if one["pattern"] == pattern and one["state"] != "closed"]
+        return [
+            one for _, one in self._listed(Cursor("desc")) if one["pattern"] == pattern and one["state"] != "closed"
+        ]
 
-    def _newest_first(self, after: str | None) -> Iterator[tuple[int, dict[str, Any]]]:
-        until = "+inf" if after is None else f"({after}"
+    def _listed(self, begin: Cursor) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Incidents with their numbers, from a cursor on in its order."""
+        is_upward = begin.order == "asc"
+        read = self._client.zrangebyscore if is_upward else self._client.zrevrangebyscore
+        end = "+inf" if is_upward else "-inf"
+        start = ("-inf" if is_upward else "+inf") if begin.place is None else f"({begin.place}"
         while found := cast(
-            "list[tuple[bytes, float]]",
-            self._client.zrevrangebyscore(ORDER_KEY, until, "-inf", start=0, num=_PAGE, withscores=True),
+            "list[tuple[bytes, float]]", read(ORDER_KEY, start, end, start=0, num=_PAGE, withscores=True)
         ):
             bodies = cast("list[bytes | None]", self._client.hmget(INCIDENTS_KEY, [name.decode() for name, _ in found]))
             for (name, number), body in zip(found, bodies, strict=True):
                 if body is not None:
                     yield int(number), _read(body, name.decode())
-            until = f"({int(found[-1][1])}"
+            start = f"({int(found[-1][1])}"
 
 
 def _read(body: bytes, incident_id: str) -> dict[str, Any]:

@@ -102,12 +102,12 @@ def test_open_transactions_are_told(pipeline, orders, sent):
     assert (found["stream"], found["open"], found["matching"], found["unnamed"]) == ("orders", 3, 3, 0)
     assert found["positions"].keys() == {str(shard) for shard in range(pipeline.log.shards())}
     assert found["time"] == "2026-01-01T00:05:00Z"
-    assert [(one["key"], one["events"], one["constraints"]) for one in found["traces"]] == [
+    assert [(one["key"], one["events"], one["constraints"]) for one in found["items"]] == [
         ("k", 3, "kept"),
         ("bad", 2, "deviating"),
         ("new", 1, "kept"),
     ]
-    first = found["traces"][0]
+    first = found["items"][0]
     assert (first["since"], first["newest"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
     assert (first["constraints_version"], first["following"]["excluded"]) == (1, ["B"])
     patterns = {pattern["name"]: pattern for pattern in first["patterns"]}
@@ -127,7 +127,7 @@ def test_open_transactions_are_told(pipeline, orders, sent):
 
 def test_filters_choose(pipeline, orders, sent):
     def keys(**query):
-        return [trace["key"] for trace in listed(orders, **query)["traces"]]
+        return [trace["key"] for trace in listed(orders, **query)["items"]]
 
     assert keys(pattern="ad") == keys(state="matching") == keys(key="k") == ["k"]
     assert keys(state="deviating") == ["bad"]
@@ -144,7 +144,7 @@ def test_an_answer_is_not_kept(pipeline, orders, sent):
 
 
 def test_both_endpoints_say_the_same_of_a_transaction(pipeline, orders, sent):
-    (open_case,) = listed(orders, key="k")["traces"]
+    (open_case,) = listed(orders, key="k")["items"]
     looked = orders.get("/v1/traces/orders/k").json()
     states = {pattern["name"]: pattern["state"] for pattern in looked["patterns"]}
     assert {pattern["name"]: pattern["state"] for pattern in open_case["patterns"]} == states

@@ -5,7 +5,7 @@ import io
 import orjson
 import pytest
 
-from service.cli.app import _RENAMED, COMMANDS
+from service.cli.app import _RENAMED, commands
 
 pytestmark = pytest.mark.redis
 
@@ -76,7 +76,7 @@ def test_the_code_of_a_problem_is_on_top(call, at):
 
 def test_verbs_of_before_are_hidden_and_work(call):
     for group, renamed in _RENAMED.items():
-        assert group in COMMANDS
+        assert group in commands()
         _, listed, _ = call(group, "--help")
         for before, now in renamed.items():
             assert f" {now} " in listed
