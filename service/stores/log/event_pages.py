@@ -1,15 +1,20 @@
 """The events of a stream in pages, read from the log: all shards together, in the order of their positions.
 
-A cursor has a place for each shard, as positions of different shards cannot be compared. It stays valid for ever, also
-when the log is divided into more shards: the new shards have nothing older.
+Entries with events have rising positions over all shards (``append_events.lua``), so a cursor is one position with its
+shard, however many shards there are. A page reads up to the newest position as of its beginning; what is appended later
+is beyond every cursor. A cursor stays valid for ever, also when the log is divided into more shards. Cursors of earlier
+releases have a place for each shard.
 """
 
 from __future__ import annotations
 
 import heapq
 import re
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -18,6 +23,7 @@ from numpy.typing import NDArray
 from service.errors import InvalidCursor
 from service.stores.connection import Client, register
 from service.stores.cursors import require_cursor
+from service.stores.log.backlog import APPENDED_KEY
 from service.stores.log.layout import LayoutStore
 from streams import Event, EventBatch, RecordKind, format_time, key_hash, log_key, position_order
 
@@ -25,7 +31,12 @@ _MOST_ENTRIES = 5_000
 _MOST_BYTES = 16_000_000
 _ENTRIES_AT_ONCE = 128
 _PLACE = r"[0-9]{1,19}-[0-9]{1,19}(?:\.[0-9]{1,9})?"
-_CURSOR = re.compile(rf"0|{_PLACE}(?:_{_PLACE}){{0,4095}}")
+_OF_SHARDS = re.compile(rf"0|{_PLACE}(?:_{_PLACE}){{0,4095}}")
+_OF_LOG = re.compile("e[A-Za-z0-9_-]{30}")
+_FORM = struct.Struct(">QQHI")  # milliseconds, number, shard, rows
+_WHOLE = 2**32 - 1  # in the place of rows: all
+_LAST_SHARD = 2**16 - 1
+_MOST_NUMBER = 2**63 - 1
 _BEGINNING = "0"
 _FIRST = (0, 0)
 
@@ -81,20 +92,46 @@ class _Place:
     order: tuple[int, int] = _FIRST
     rows: int | None = None
 
-    def __str__(self) -> str:
-        milliseconds, number = self.order
-        return f"{milliseconds}-{number}" + ("" if self.rows is None else f".{self.rows}")
-
     @classmethod
     def read(cls, text: str) -> _Place:
         position, _, rows = text.partition(".")
         return cls(position_order(position), int(rows) if rows else None)
+
+    def is_before(self, end: tuple[int, int]) -> bool:
+        """Whether a shard may have something between this place and its end."""
+        return self.order < end or (self.order == end and self.rows is not None)
 
     @property
     def next_id(self) -> str:
         """The id from which Redis is to continue reading."""
         milliseconds, number = self.order
         return f"{'(' if self.rows is None else ''}{milliseconds}-{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cursor:
+    """A place in the log as a whole: of the entries with a lower position or the same one and a lower shard, all."""
+
+    place: _Place
+    shard: int
+
+    def __str__(self) -> str:
+        rows = _WHOLE if self.place.rows is None else self.place.rows
+        return "e" + urlsafe_b64encode(_FORM.pack(*self.place.order, self.shard, rows)).decode().rstrip("=")
+
+    @classmethod
+    def read(cls, text: str) -> _Cursor:
+        milliseconds, number, shard, rows = _FORM.unpack(urlsafe_b64decode(text[1:] + "=="))
+        return cls(_Place((milliseconds, number), None if rows == _WHOLE else rows), shard)
+
+    def place_of(self, shard: int) -> _Place:
+        """The place in a shard."""
+        if shard == self.shard:
+            return self.place
+        milliseconds, number = self.place.order
+        if shard < self.shard or self.place.order == _FIRST:
+            return _Place(self.place.order)
+        return _Place((milliseconds, number - 1) if number else (milliseconds - 1, _MOST_NUMBER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +170,17 @@ class _Budget:
 
 @dataclass(slots=True)
 class _Page:
-    """A page that is being read forward."""
+    """A page that is being read forward; ``cursor`` is that after everything that was examined."""
 
     places: list[_Place]
+    cursor: str
     events: list[dict[str, Any]] = field(default_factory=list)
     cursors: list[str] = field(default_factory=list)
 
-    @property
-    def cursor(self) -> str:
-        return "_".join(map(str, self.places))
+    def reach(self, shard: int, place: _Place) -> None:
+        """Note the last place that was read."""
+        self.places[shard] = place
+        self.cursor = str(_Cursor(place, shard))
 
     def take(self, entry: _Entry, wanted: EventFilter, limit: int) -> None:
         """Take events of an entry, up to the limit of the page."""
@@ -150,13 +189,13 @@ class _Page:
             rows = _rows(batch, wanted, (place.rows or 0) if place.order == entry.order else 0)
             taken = rows[: limit - len(self.events)]
             for row, event in zip(taken.tolist(), batch.take(taken).to_events(), strict=True):
-                self.places[entry.shard] = _Place(entry.order, row + 1)
+                self.reach(entry.shard, _Place(entry.order, row + 1))
                 if wanted.key in (None, event.key):
                     self.events.append(_shown(event))
                     self.cursors.append(self.cursor)
             if len(taken) < len(rows):
                 return
-        self.places[entry.shard] = _Place(entry.order)
+        self.reach(entry.shard, _Place(entry.order))
 
 
 class LogEventPages:
@@ -174,24 +213,28 @@ class LogEventPages:
         than asked for although more follow.
         """
         shards = self._layout.read().shards
-        kept = self._kept(shards=[log_key(shard) for shard in range(shards)])
-        ends = [_Place(position_order(last.decode())) for _, last, _ in kept]
+        kept, newest = self._kept(appended=APPENDED_KEY, shards=[log_key(shard) for shard in range(shards)])
+        ends = [position_order(last.decode()) for _, last, _ in kept]
+        end = position_order(newest.decode()) if newest else max(ends)
         if after is None:
-            return self._newest(wanted, ends, limit)
-        places = _places(after, shards)
-        page = _Page([_at_least(place, wanted.since_ms) for place in places])
+            return self._newest(wanted, [min(last, end) for last in ends], end, limit)
+        page = _Page([_at_least(place, wanted.since_ms) for place in _places(after, shards)], after)
         trimmed_us = _trimmed_us(page.places, kept)
-        has_more = self._forward(page, wanted, ends, limit)
+        has_more = self._forward(page, wanted, [min(last, end) for last in ends], limit)
         return EventPage(
             items=page.events, cursors=page.cursors, after=page.cursor, has_more=has_more, trimmed_us=trimmed_us
         )
 
-    def _forward(self, page: _Page, wanted: EventFilter, ends: Sequence[_Place], limit: int) -> bool:
-        """Fill a page with the events after its places; returns whether more may follow."""
-        open_shards = self._shards(wanted, [shard for shard, end in enumerate(ends) if page.places[shard] != end])
+    def _forward(self, page: _Page, wanted: EventFilter, ends: Sequence[tuple[int, int]], limit: int) -> bool:
+        """Fill a page with the events after its places and up to the ends; returns whether more may follow."""
+        begun = [shard for shard, end in enumerate(ends) if page.places[shard].is_before(end)]
+        open_shards = self._shards(wanted, begun)
         at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(open_shards)))
         firsts = self._first_pages(page, open_shards, at_once)
-        sources = [self._behind(shard, found, at_once) for shard, found in zip(open_shards, firsts, strict=True)]
+        sources = [
+            takewhile(lambda entry: entry.order <= ends[entry.shard], self._behind(shard, found, at_once))
+            for shard, found in zip(open_shards, firsts, strict=True)
+        ]
         budget = _Budget()
         for entry in heapq.merge(*sources, key=lambda entry: (entry.order, entry.shard)):
             page.take(entry, wanted, limit)
@@ -200,13 +243,15 @@ class LogEventPages:
                 return True
         return False
 
-    def _newest(self, wanted: EventFilter, ends: Sequence[_Place], limit: int) -> EventPage:
+    def _newest(
+        self, wanted: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int
+    ) -> EventPage:
         """The newest events; the cursors of single events are unknown, so each gets the cursor of the end."""
         budget, found = _Budget(), list[list[dict[str, Any]]]()
         count = 0
         shards = self._shards(wanted, range(len(ends)))
         at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(shards)))
-        sources = [self._before(shard, ends[shard], wanted.since_ms, at_once) for shard in shards]
+        sources = [self._before(shard, _Place(ends[shard]), wanted.since_ms, at_once) for shard in shards]
         for entry in heapq.merge(*sources, key=lambda entry: (entry.order, entry.shard), reverse=True):
             batch = entry.events(wanted)
             if batch is not None:
@@ -218,7 +263,7 @@ class LogEventPages:
             if count >= limit or budget.is_spent:
                 break
         newest = [event for some in reversed(found) for event in some][-limit:]
-        cursor = _Page(list(ends)).cursor
+        cursor = str(_Cursor(_Place(end), _LAST_SHARD))
         return EventPage(items=newest, cursors=[cursor] * len(newest), after=cursor)
 
     def _shards(self, wanted: EventFilter, shards: Sequence[int]) -> list[int]:
@@ -245,7 +290,7 @@ class LogEventPages:
 
     def _before(self, shard: int, end: _Place, since_ms: int, count: int) -> Iterator[_Entry]:
         """The entries of a shard, newest first."""
-        until, oldest = str(end), str(since_ms)
+        until, oldest = f"{end.order[0]}-{end.order[1]}", str(since_ms)
         while found := cast("_Read", self._client.xrevrange(log_key(shard), max=until, min=oldest, count=count)):
             for position, fields in found:
                 yield _Entry(position_order(position.decode()), shard, fields)
@@ -253,8 +298,11 @@ class LogEventPages:
 
 
 def _places(after: str, shards: int) -> list[_Place]:
-    """The places of a cursor; shards that the cursor does not have are newer and are read from their beginning."""
-    require_cursor(after, _CURSOR)
+    """The places of a cursor; shards that an earlier release's cursor does not have are read from their beginning."""
+    if _OF_LOG.fullmatch(after):
+        cursor = _Cursor.read(after)
+        return [cursor.place_of(shard) for shard in range(shards)]
+    require_cursor(after, _OF_SHARDS)
     places = [] if after == _BEGINNING else [_Place.read(text) for text in after.split("_")]
     if len(places) > shards:
         raise InvalidCursor("after is a cursor of a log with more shards; leave it out")

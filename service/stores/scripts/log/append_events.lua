@@ -33,14 +33,37 @@ for at = 3 * #shards + 1, #rest, 2 do
   list(dead_letters, dead_letter_size, tonumber(dead_letters_kept), 1, 'record', rest[at])
   redis.call('HINCRBY', dead_letter_counts, rest[at + 1], 1)
 end
+-- Entries with events have rising positions over all shards, so that one position is a cursor for all of them; the clock
+-- of the server may be set back. A shard may have a newer control record.
+local moment = redis.call('TIME')
+local clock_ms = moment[1] * 1000 + math.floor(moment[2] / 1000)
+local newest = redis.call('HGET', appended, 'newest') or '0-0'
+local function rising(position)
+  local ms, number = string.match(position, '^(%d+)-(%d+)$')
+  if clock_ms > tonumber(ms) then return string.format('%.0f-0', clock_ms) end
+  return string.format('%s-%.0f', ms, number + 1)
+end
+local function added(shard, entry)
+  local found = redis.pcall('XADD', shard, rising(newest), unpack(entry))
+  if type(found) == 'table' then
+    local about = redis.call('XINFO', 'STREAM', shard)
+    for at = 1, #about, 2 do
+      if about[at] == 'last-generated-id' then newest = about[at + 1] end
+    end
+    found = redis.call('XADD', shard, rising(newest), unpack(entry))
+  end
+  newest = found
+  return found
+end
 local positions = {}
 for i, shard in ipairs(shards) do
   local body, count, route = rest[3 * i - 2], rest[3 * i - 1], rest[3 * i]
   local upto = counted(appended, string.match(shard, '%d+$'), tonumber(count), #body)
   local entry = {'kind', 'events', 'stream', stream, 'body', body, 'upto', upto}
   if route ~= '' then entry[9], entry[10] = 'route', route end
-  positions[i] = redis.call('XADD', shard, '*', unpack(entry))
+  positions[i] = added(shard, entry)
 end
+if #shards > 0 then redis.call('HSET', appended, 'newest', newest) end
 know_ids(event_ids, ids, tonumber(ids_kept), ids_ms)
 if dropped ~= '0' then redis.call('HINCRBY', duplicates, stream, dropped) end
 if newest_us ~= '' then timed(times, stream, newest_us) end

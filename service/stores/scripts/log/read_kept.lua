@@ -1,6 +1,7 @@
---! keys: shards*
+--! keys: appended, shards*
 -- Returns for each shard of the log: the first kept entry ('': none), the last generated id, and '1' if
--- entries before the first were removed, or the server does not report it.
+-- entries before the first were removed, or the server does not report it. Then the newest position of an entry with
+-- events ('': none since a release that notes it).
 local found = {}
 for number, shard in ipairs(shards) do
   found[number] = {'', '0-0', '0'}
@@ -11,4 +12,4 @@ for number, shard in ipairs(shards) do
     found[number] = {first, about['last-generated-id'], about['entries-added'] == about['length'] and '0' or '1'}
   end
 end
-return found
+return {found, redis.call('HGET', appended, 'newest') or ''}
