@@ -65,6 +65,7 @@ from .intake.event_schemas import DIALECT, EventSchema
 from .intake.posting import EventShape, Intake, IntakeReport, RejectedEvent, Unreadable, check_idempotency_key
 from .intake.rates import Allowance, TokenBuckets
 from .intake.resending import DeadLetters, Replayed
+from .intake.schema_words import unknown_words
 from .observing.http_times import HttpTimes
 from .observing.logs import configure_logs
 from .observing.measured_lateness import LatenessDecision, MeasuredLateness
@@ -345,4 +346,5 @@ __all__ = [
     "skipped_by",
     "stream_usage",
     "tag_of",
+    "unknown_words",
 ]

@@ -94,3 +94,14 @@ def list_constraint_versions(stream: str, services: Served, part: WantedPart) ->
     """All versions with their settings, the newest first; a transaction follows the one current when it began."""
     records = services.registration.constraint_versions(stream)
     return ConstraintsVersions(**part.of([ConstraintsVersion.from_record(one) for one in reversed(records)], "version"))
+
+
+@router.delete("/{stream}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the constraints of a stream")
+@bounded
+def delete_constraints(stream: str, services: Served, preconditions: Preconditions) -> None:
+    """Remove all hand-written constraints of a stream; transactions that begin later do not follow them.
+
+    The set stays as its next, empty version, as transactions that have begun follow earlier ones. A stream that follows
+    a workflow keeps the constraints of the workflow.
+    """
+    services.registration.constraint_sets.remove(stream, preconditions)

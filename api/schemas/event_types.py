@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from api.wire import PartModel, Time, WireModel
-from service import EventType, SchemaUse
+from service import EventType, SchemaUse, unknown_words
 
 _EXAMPLE: dict[str, Any] = {
     "type": "object",
@@ -30,11 +30,14 @@ class EventTypeModel(WireModel):
     version: int = Field(description="Grows with each change of the stream's schemas.")
     json_schema: dict[str, Any] = Field(description="For `data` of its events: JSON Schema, draft 2020-12.")
     registered_at: Time
+    warnings: list[str] = Field([], description="Words that JSON Schema does not have, and which have no effect.")
 
     @classmethod
     def from_domain(cls, stream: str, found: EventType) -> Self:
         """The wire form of an event type."""
-        return cls.copying(found, stream=stream, type=found.name, json_schema=dict(found.schema))
+        schema = dict(found.schema)
+        warnings = unknown_words(schema)
+        return cls.copying(found, stream=stream, type=found.name, json_schema=schema, warnings=warnings)
 
 
 class SchemaSwitch(WireModel):

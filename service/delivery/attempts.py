@@ -39,6 +39,7 @@ class Message:
 
     Attributes:
         id: Id of the alert, correction or deviation.
+        kind: Kind of what is sent, such as ``derived``.
         secrets: Secrets that sign the message: the current one, and those that are being replaced.
         body: JSON.
         sent_us: When the message is sent, microseconds UTC.
@@ -47,6 +48,7 @@ class Message:
     """
 
     id: str
+    kind: str
     url: str
     secrets: Sequence[str]
     body: bytes
@@ -98,19 +100,21 @@ def signed_headers(message: Message) -> dict[str, str]:
         **traced,
         "content-type": "application/json",
         "webhook-id": message.id,
+        "webhook-kind": message.kind,
         "webhook-timestamp": str(message.sent_us // 1_000_000),
         "webhook-signature": " ".join(Webhook(secret).sign(message.id, moment, body) for secret in message.secrets),
     }
 
 
-def message_of(webhook: RegisteredWebhook, item: str, body: bytes, now_us: int) -> Message:
-    """The message to a webhook at the present time, in microseconds UTC.
+def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, now_us: int) -> Message:
+    """The message with an item of a kind to a webhook at the present time, in microseconds UTC.
 
     The body of the result is put into the webhook's template, if it has one; raises ``BodyTooLong`` if that is too
     long.
     """
     return Message(
         id=item,
+        kind=kind,
         url=webhook.url,
         secrets=webhook.secrets_at(now_us),
         body=body if webhook.template is None else fill(webhook.template, orjson.loads(body)),

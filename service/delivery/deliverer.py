@@ -173,7 +173,7 @@ class Deliverer:
         traceparent: str | None,
     ) -> Reply:
         try:
-            message = message_of(webhook, delivery.alert, body, self._clock.now_us())
+            message = message_of(webhook, delivery.kind, delivery.alert, body, self._clock.now_us())
         except BodyTooLong as error:
             return Reply(None, str(error))
         if traceparent is not None:

@@ -181,7 +181,7 @@ class WebhookLibrary:
             "sent_at": format_time(now_us),
         }
         try:
-            message = message_of(webhook, ping["id"], orjson.dumps(ping), now_us)
+            message = message_of(webhook, ping["type"], ping["id"], orjson.dumps(ping), now_us)
         except BodyTooLong as error:
             return Reply(None, str(error))
         async with Outbound(self._settings.targets, connections=1, resolver=self._resolver) as outbound:

@@ -98,6 +98,22 @@ class ConstraintSets:
 
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
+    def remove(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
+        """Let a stream have no hand-written constraints any more; it continues to follow its workflow, if any.
+
+        Raises:
+            UnknownConstraints: The stream has no set.
+        """
+
+        def parts(known: RegisteredConstraints | None) -> _Parts:
+            if known is None:
+                self._stores.registry.constraints(stream)
+            following = None if known is None else known.following
+            empty = _Parts(own=ConstraintSet(), notices=(), derived=None)
+            return empty if following is None else replace(empty, derived=self.derived(following), mode=following.mode)
+
+        return self._changed(self._stores.registry.stream(stream), parts, condition)
+
     def redrafted(self, declaration: StreamDeclaration, known: RegisteredConstraints) -> ConstraintsDraft:
         """The constraint set of a stream under a changed declaration, checked as by ``follow``."""
         following = known.following

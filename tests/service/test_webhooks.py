@@ -14,7 +14,13 @@ STRANGE = "whsec_" + base64.b64encode(bytes(32)).decode()
 
 def message(*secrets, **changes):
     now_us = round(datetime.now(tz=UTC).timestamp() * 1_000_000)
-    fields = {"id": "a1", "url": "http://x", "body": '{"id":"a1","key":"Zoë"}'.encode(), "sent_us": now_us}
+    fields = {
+        "id": "a1",
+        "kind": "derived",
+        "url": "http://x",
+        "body": '{"id":"a1","key":"Zoë"}'.encode(),
+        "sent_us": now_us,
+    }
     return Message(secrets=secrets, **{**fields, **changes})
 
 
@@ -22,7 +28,7 @@ def test_the_reference_implementation_accepts_the_signature():
     sent = message(SECRET)
     headers = signed_headers(sent)
     assert Webhook(SECRET).verify(sent.body, headers) == {"id": "a1", "key": "Zoë"}
-    assert headers["webhook-id"] == "a1"
+    assert (headers["webhook-id"], headers["webhook-kind"]) == ("a1", "derived")
     assert headers["webhook-timestamp"] == str(sent.sent_us // 1_000_000)
 
 

@@ -55,6 +55,16 @@ def test_every_version_is_kept(orders, check_problem):
     assert oldest["settings"]["prune"] == "state"
 
 
+def test_constraints_are_removed_and_their_versions_stay(orders, check_problem):
+    check_problem(orders.delete("/v1/constraints/orders"), 404, "unknown-constraints")
+    first = orders.post("/v1/constraints", json={"stream": "orders", "constraints": ["exclusive(A, C)"]})
+    check_problem(orders.delete("/v1/constraints/orders", headers={"If-Match": '"x"'}), 412, "precondition-failed")
+    assert orders.delete("/v1/constraints/orders", headers={"If-Match": first.headers["etag"]}).status_code == 204
+    shown = orders.get("/v1/constraints/orders").json()
+    assert (shown["version"], shown["constraints"], shown["end"]) == (2, [], ["Z"])
+    assert len(orders.get("/v1/constraints/orders/versions").json()["items"]) == 2
+
+
 def test_the_analysis_tells_what_patterns_make_of_the_constraints(orders, check_problem):
     check_problem(orders.get("/v1/constraints/orders/analysis"), 404, "unknown-constraints")
     document = ["require(B, A)", "prior(A, B)", "exclusive(B, C)", "exclusive(X, Y)"]

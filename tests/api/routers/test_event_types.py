@@ -47,6 +47,14 @@ def test_schemas_are_kept(orders, check_problem):
         check_problem(answer, 404, "unknown-stream")
 
 
+def test_words_that_json_schema_has_not_are_named(orders):
+    schema = {"requird": ["price"], "properties": {"price": {"typ": "number", "x-unit": "EUR"}}, "schema": {}}
+    warnings = orders.put(f"{PATH}/Quoted", json=schema).json()["warnings"]
+    assert [warning.partition(" is no word")[0] for warning in warnings] == ["'requird'", "'schema'", "'typ'"]
+    assert "(did you mean required?)" in warnings[0]
+    assert orders.put(f"{PATH}/Quoted", json=SCHEMA).json()["warnings"] == []
+
+
 def test_a_stream_checks_only_when_it_says_so(orders):
     orders.put(f"{PATH}/Quoted", json=SCHEMA)
     assert send(orders, price=-1)["rejected"] == []
