@@ -111,7 +111,7 @@ _TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the one of bash, and that of 
 @cache
 def commands() -> Mapping[str, str]:
     """Every command with its line in the overall help; the command's own help begins with the same line."""
-    return _FIXED | {plural: f"{plural.capitalize()} of the running service." for plural in _kinds()}
+    return dict(_FIXED) | {plural: f"{plural.capitalize()} of the running service." for plural in _kinds()}
 
 
 @cache
