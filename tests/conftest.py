@@ -28,7 +28,7 @@ gc.disable()  # nothing of what is imported and collected is garbage: looking fo
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """How much is drawn at random, and how long it may take."""
-    parser.addoption("--openapi-examples", type=int, default=3, help="examples at random per operation of the API")
+    parser.addoption("--openapi-examples", type=int, default=2, help="examples at random per operation of the API")
     parser.addoption("--examples-share", type=float, default=0.1, help="share of the examples of each property test")
     parser.addoption("--bound", type=float, help="interrupt the tests after so many seconds")
 
