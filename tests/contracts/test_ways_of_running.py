@@ -87,7 +87,7 @@ kind: join
 name: selves
 inputs: [{stream: orders, as: x, window: 9 s}, {stream: orders, as: y, key: data.v, window: 9 s}]
 where: starts_with(x.customer, 'k') AND concat(x.v, 'x') != y.customer
-return: {x: id(x), y: id(y)}
+return: {x: id(x), y: id(y), both: "concat(x.v, '-', upper(y.customer))", gap: (time(y) - time(x)) / 1 s}
 """
 WAITING = """
 kind: join
