@@ -34,6 +34,7 @@ _USUAL_YEARS = (2000, 2050)
 _MOST_YEARS = 200
 _MOST_EXCEPTIONS = 10_000
 _MOST_INTERVALS = 24  # of a day
+_MOST_ROWS = 100_000
 _MOST_HOLIDAYS = 100_000
 _INTERVAL = re.compile(r"\s*(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})\s*")
 _DAY_MINUTES = 24 * 60
@@ -106,8 +107,10 @@ def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
     """The calendar as the first version of a table, whose content is in the cache folder.
 
     Raises:
-        CalendarRefused: No day of the calendar has business hours.
+        CalendarRefused: No day of the calendar has business hours, or there are too many intervals in all.
     """
+    if (number := sum(len(minutes) for _, minutes in calendar.days())) > _MOST_ROWS:
+        raise _refused("years", f"they have {number:,} intervals of business time; at most {_MOST_ROWS:,} are taken")
     zone = zone_of(calendar.zone)
     rows: list[tuple[int, int, int, int]] = []
     end = -1

@@ -106,6 +106,11 @@ def test_a_calendar_without_hours_is_refused():
         keep_calendar("c", read(hours={"mon": "closed"}))
 
 
+def test_a_calendar_with_too_many_intervals_is_refused():
+    with pytest.raises(CalendarRefused, match="years: they have 146,098 intervals"):
+        keep_calendar("c", read(hours={"mon-sun": "09:00-12:00, 13:00-17:00"}, years=[1970, 2169]))
+
+
 def test_a_calendar_is_a_table_that_has_its_declaration():
     version = keep_calendar("de", read())
     tables = Tables(TableFiles()).with_version(version)
