@@ -92,7 +92,8 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
         if place in _STREAMS:
             yield value
         elif place in _OWNED:
-            yield _own(services, caller, place, value)
+            if request.method != "PUT" or _exists(services, place, value):
+                yield _own(services, caller, place, value)
         elif name == "name" and (kind := services.operators.kind_of(resource)) is not None:
             yield _owned_operator(services, caller, kind, value)
         elif name not in _PARTS:
@@ -155,6 +156,15 @@ def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]
 
 def _names_file(value: object) -> bool:
     return isinstance(value, dict) and value.get("path") is not None
+
+
+def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
+    """Whether a resource that is put exists; of a new one only the body names the stream."""
+    try:
+        _OWNED[place][0](services, value)
+    except NotFound:
+        return False
+    return True
 
 
 def _own(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Depends, Response, status
 
 from api.access.callers import Calling
-from api.errors import Forbidden
+from api.errors import Forbidden, WrongShape
 from api.locations import LOCATION, give_location
 from api.requests.filters import Now, StreamFilter, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
@@ -20,11 +22,20 @@ from api.schemas.patterns import (
     PatternVersion,
     PatternVersions,
 )
-from api.services import Served
+from api.services import Served, Services
 from api.work import bounded
-from service import PatternReport, pattern_counts, skipped_by
+from service import Caller, Condition, PatternReport, pattern_counts, skipped_by
 
 router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)
+
+
+# A copied name replaces another pattern: in the next release that needs PUT, or If-Match.
+_REPLACING = {"Deprecation": "@1795737600", "Link": '</docs>; rel="deprecation"'}
+
+
+def named_pattern(name: str, pattern: NewPattern) -> tuple[str, NewPattern]:
+    """The name in the path, and the pattern."""
+    return name, pattern
 
 
 @router.post(
@@ -53,15 +64,38 @@ def register_pattern(
     With ``state: draft`` the pattern is only checked and stored until it is activated. Sending a draft again without
     this member activates it.
     """
-    parsed = services.registration.read_pattern(pattern.text, pattern.definition)
-    if parsed.into is not None and not caller.may_touch(parsed.into.stream):
-        raise Forbidden(f"the API key {caller.id} may not touch the stream {parsed.into.stream!r}, which INTO names")
-    report = services.registration.register(pattern.stream, parsed, pattern.to_domain(parsed, preconditions))
+    report = _registered(pattern, services, caller, preconditions)
     give_location(response, "patterns", report.pattern.name)
-    give_tag(response, report.pattern)
-    if not report.is_new:
-        response.status_code = status.HTTP_200_OK
-    return CheckedPattern.from_report(report)
+    if report.is_new and report.pattern.version > 1 and preconditions == Condition():
+        response.headers.update(_REPLACING)
+    return _answered(report, response)
+
+
+@router.put(
+    "/{name:path}",
+    summary="Set a pattern",
+    dependencies=[Depends(once)],
+    responses={201: {"model": CheckedPattern, "description": "There was none of this name."}},
+)
+@bounded
+def put_pattern(
+    asked: Annotated[tuple[str, NewPattern], Depends(named_pattern)],
+    services: Served,
+    caller: Calling,
+    response: Response,
+    preconditions: Preconditions,
+) -> CheckedPattern:
+    """Register a pattern, or its next version, as ``POST /v1/patterns`` does; the name is that in the text."""
+    name, pattern = asked
+    parsed = services.registration.read_pattern(pattern.text, pattern.definition)
+    if parsed.name != name:
+        raise WrongShape(f"path.name: the pattern's name is {parsed.name!r}; name it so in the path or in the text")
+    report = _registered(pattern, services, caller, preconditions)
+    answer = _answered(report, response)
+    response.status_code = (
+        status.HTTP_201_CREATED if report.is_new and report.pattern.version == 1 else status.HTTP_200_OK
+    )
+    return answer
 
 
 @router.get("", summary="List the patterns")
@@ -134,6 +168,20 @@ def resume_pattern(name: str, services: Served, response: Response, precondition
 def delete_pattern(name: str, services: Served, preconditions: Preconditions) -> None:
     """Stop matching a pattern from this position of the log on; its alerts stay."""
     services.registration.delete_pattern(name, preconditions)
+
+
+def _registered(pattern: NewPattern, services: Services, caller: Caller, preconditions: Condition) -> PatternReport:
+    parsed = services.registration.read_pattern(pattern.text, pattern.definition)
+    if parsed.into is not None and not caller.may_touch(parsed.into.stream):
+        raise Forbidden(f"the API key {caller.id} may not touch the stream {parsed.into.stream!r}, which INTO names")
+    return services.registration.register(pattern.stream, parsed, pattern.to_domain(parsed, preconditions))
+
+
+def _answered(report: PatternReport, response: Response) -> CheckedPattern:
+    if not report.is_new:
+        response.status_code = status.HTTP_200_OK
+    give_tag(response, report.pattern)
+    return CheckedPattern.from_report(report)
 
 
 def _moved(report: PatternReport, response: Response) -> CheckedPattern:

@@ -116,6 +116,7 @@ def test_what_is_created_has_an_address(document):
         if "201" in one["responses"] and "Location" not in one["responses"]["201"].get("headers", {})
     }
     assert without == {  # what is PUT is where it was put, and notes are part of their alert
+        ("put", "/v1/patterns/{name}"),
         ("put", "/v1/workflows/{name}"),
         ("put", "/v1/tables/{name}"),
         ("put", "/v1/calendars/{name}"),

@@ -255,3 +255,32 @@ def test_a_pattern_is_matched_by_a_further_key(http, check_problem):
     assert "[customer_id] for those of customer" in body["detail"]
     moved = {"stream": "shop", "text": TEXT, "start": "migrate"}
     check_problem(http.post("/v1/patterns", json=moved), 409, "migration-refused")
+
+
+def test_a_pattern_is_put_and_a_post_that_replaces_is_deprecated(orders, check_problem):
+    wanted = {"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)"}
+    created = orders.put("/v1/patterns/p", json=wanted)
+    assert (created.status_code, created.json()["version"]) == (201, 1)
+    again = orders.put("/v1/patterns/p", json=wanted)
+    assert (again.status_code, again.json()) == (200, created.json())
+    other = {**wanted, "text": "PATTERN p EVENT SEQ(A a, C c)"}
+    check_problem(orders.put("/v1/patterns/p", json=other, headers={"If-None-Match": "*"}), 412, "precondition-failed")
+    changed = orders.put("/v1/patterns/p", json=other)
+    assert (changed.status_code, changed.json()["version"], "deprecation" in changed.headers) == (200, 2, False)
+    where = check_problem(orders.put("/v1/patterns/q", json=other), 422, "wrong-shape")["errors"][0]["where"]
+    assert where == "path.name"
+    copied = orders.post("/v1/patterns", json=wanted)
+    assert (copied.status_code, copied.json()["version"], copied.headers["deprecation"][0]) == (201, 3, "@")
+    known = {"If-Match": copied.headers["etag"]}
+    assert "deprecation" not in orders.post("/v1/patterns", json=other, headers=known).headers
+
+
+def test_a_restricted_key_puts_patterns_of_its_stream(orders, holder, check_problem):
+    orders.post("/v1/streams", json={"name": "payments", "key": "data.id"})
+    orders.post("/v1/patterns", json={"stream": "payments", "text": "PATTERN theirs EVENT SEQ(A a, B b)"})
+    clerk = holder("patterns", streams=["orders"])
+    assert clerk.put("/v1/patterns/p", json={"stream": "orders", "text": "PATTERN p EVENT A a"}).status_code == 201
+    answer = clerk.put("/v1/patterns/x", json={"stream": "payments", "text": "PATTERN x EVENT A a"})
+    check_problem(answer, 403, "forbidden")
+    answer = clerk.put("/v1/patterns/theirs", json={"stream": "orders", "text": "PATTERN theirs EVENT A a"})
+    check_problem(answer, 404, "unknown-pattern")
