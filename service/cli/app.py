@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,7 +143,19 @@ def build_app(names: Iterable[str] | None = None) -> typer.Typer:
         else:
             app.command(name)(found)
     make_plain(app)
+    _exemplify(app, "", orjson.loads(files("service.cli").joinpath("examples.json").read_bytes()))
     return app
+
+
+def _exemplify(app: typer.Typer, above: str, examples: Mapping[str, str]) -> None:
+    """Give each command its example, which follows its options in the help."""
+    for command in app.registered_commands:
+        name = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
+        if example := examples.get(above + name):
+            command.epilog = f"Example: forestall {example}"
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _exemplify(group.typer_instance, f"{above}{group.name} ", examples)
 
 
 def _rename(group: typer.Typer, renamed: Mapping[str, str]) -> None:

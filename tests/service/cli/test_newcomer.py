@@ -1,11 +1,13 @@
 """Twenty commands that a newcomer types, each with its answer and exit status."""
 
 import io
+import shlex
 
 import orjson
 import pytest
+import typer
 
-from service.cli.app import _RENAMED, commands
+from service.cli.app import _RENAMED, build_app, commands
 
 pytestmark = pytest.mark.redis
 
@@ -81,4 +83,22 @@ def test_verbs_of_before_are_hidden_and_work(call):
         for before, now in renamed.items():
             assert f" {now} " in listed
             assert f"│ {before} " not in listed
-            assert call(group, before, "--help")[1].splitlines()[2:] == call(group, now, "--help")[1].splitlines()[2:]
+            former, present = (call(group, verb, "--help")[1].splitlines()[2:] for verb in (before, now))
+            assert set(former) <= set(present)
+
+
+def visible(command, words):
+    """Every command that the help shows, with the words that call it."""
+    for name, part in getattr(command, "commands", {}).items():
+        if not part.hidden:
+            yield from visible(part, [*words, name])
+    if not getattr(command, "commands", {}):
+        yield words, command
+
+
+def test_every_command_has_an_example_that_it_takes():
+    for words, command in visible(typer.main.get_command(build_app()), []):
+        begin, _, example = (command.epilog or "").partition(" forestall ")
+        arguments = shlex.split(example)
+        assert (begin, arguments[: len(words)]) == ("Example:", words)
+        command.make_context(" ".join(words), arguments[len(words) :])
