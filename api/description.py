@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from api.problems import Problem
 from api.schemas.workflows import ModelEnvelope
+from shards import RESULT_KINDS
 
 TITLE = "Forestall"
 DESCRIPTION = """Complex event processing that knows the workflow behind the events.
@@ -59,6 +60,12 @@ TAGS: list[dict[str, Any]] = [
     )
 ]
 
+_SENT_HEADERS = {
+    "webhook-id": "The id of the result, the same for all attempts.",
+    "webhook-kind": "The kind of the body.",
+    "webhook-timestamp": "When the attempt was made, in seconds since 1970.",
+    "webhook-signature": "`v1,` and a signature over id, timestamp and body; several are separated by spaces.",
+}
 _UNSAID = "Successful Response"  # the framework's text where no other is given
 
 
@@ -71,6 +78,7 @@ class DescribedApi(FastAPI):
             _show_answers(document)
             _describe_outcomes(document)
             _describe_event_streams(document)
+            document["webhooks"] = _webhooks(document)
             schemas, examples = document["components"]["schemas"], _table("examples.json")
             for model in (Problem, ModelEnvelope):
                 form = model.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -100,6 +108,33 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
             for status, answer in operation["responses"].items():
                 if status.startswith("2") and answer["description"] == _UNSAID:
                     answer["description"] = outcomes[operation["operationId"]]
+
+
+def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
+    """The messages that webhooks receive, by kind: each in the form of its list."""
+    schemas = document["components"]["schemas"]
+    found = {}
+    for kind in RESULT_KINDS.values():
+        listing = document["paths"].get(f"/v1/{kind.plural}", {}).get("get")
+        if not kind.delivered_as or listing is None:
+            continue
+        page = listing["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        body = schemas[page]["properties"]["items"]["items"]
+        message = {
+            "summary": f"Receive {kind.title}",
+            "description": f"Signed (Standard Webhooks), with the header `webhook-kind: {kind.delivered_as}`.",
+            "tags": ["webhooks"],
+            "security": [],
+            "parameters": [{**_header(name), "in": "header", "name": name, "required": True} for name in _SENT_HEADERS],
+            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+            "responses": {"2XX": {"description": "It is received."}},
+        }
+        found[kind.delivered_as] = {"post": message}
+    return found
+
+
+def _header(name: str) -> dict[str, Any]:
+    return {"description": _SENT_HEADERS[name], "schema": {"type": "string"}}
 
 
 def _describe_event_streams(document: dict[str, Any]) -> None:

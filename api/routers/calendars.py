@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Response, status
 
 from api.errors import WrongShape
 from api.requests.bodies import RawBody, parse_json, require_json
+from api.requests.filters import WantedPart
 from api.requests.preconditions import Preconditions
 from api.schemas.calendars import CALENDAR_EXAMPLE, CalendarDetail, CalendarList, CalendarModel
 from api.services import Served
@@ -47,9 +48,11 @@ def put_calendar(
 
 
 @router.get("", summary="List the calendars")
-def list_calendars(services: Served) -> CalendarList:
+def list_calendars(services: Served, part: WantedPart) -> CalendarList:
     """All calendars, by name, and the operators that use them."""
-    return CalendarList(items=[CalendarModel.from_table(report) for report in services.calendars.calendars()])
+    return CalendarList(
+        **part.of([CalendarModel.from_table(report) for report in services.calendars.calendars()], "name")
+    )
 
 
 @router.get("/{name}", summary="Look up a calendar")

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from api.schemas.tables import TableUser
-from api.wire import Time, WireModel
+from api.wire import PartModel, Time, WireModel
 from service import CalendarReport, RegisteredTable, TableReport
 from streams import format_time
 from streams.tables import PREFIX
@@ -64,7 +64,7 @@ class CalendarDetail(CalendarModel):
         )
 
 
-class CalendarList(WireModel):
+class CalendarList(PartModel):
     """All calendars, by name."""
 
     items: list[CalendarModel]

@@ -62,6 +62,8 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "deviations": "Deviations reported by the running service: transactions that break their constraints.",
         "derived-events": "Matches that became events of derived streams in the running service.",
         "dead-letters": "Dead letters of the running service.",
+        "results": "Results of any kind of the running service.",
+        "audit": "Changes that were requested from the running service. Needs a key with the scope admin.",
         "match": "Match patterns in an event file, without Spark, Redis or HTTP.",
         "check": (
             "Check patterns: can they match, and which events terminate them early? Exit status 1: one can never match."
@@ -84,11 +86,21 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Run": ("serve", "status", "pipeline", "demo", "doctor", "warm-up", "settings"),
         "Send events": ("replay", "feed"),
-        "Look": ("events", "alerts", "incidents", "traces", "endings", "deviations", "derived-events", "dead-letters"),
+        "Look": (
+            "events",
+            "alerts",
+            "incidents",
+            "traces",
+            "endings",
+            "deviations",
+            "derived-events",
+            "dead-letters",
+            "results",
+        ),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
         _OF_OPERATORS: ("constraints", "tables", "calendars", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),
-        "Administer": ("streams", "event-types", "webhooks", "keys", "api", "backup", "restore", "reshard"),
+        "Administer": ("streams", "event-types", "webhooks", "keys", "audit", "api", "backup", "restore", "reshard"),
     }
 )
 
@@ -98,6 +110,7 @@ _RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "streams": {"rm": "delete"},
         "event-types": {"put": "add"},
         "workflows": {"put": "add"},
+        "calendars": {"put": "add"},
         "constraints": {"upload": "add"},
         "keys": {"create": "add", "revoke": "delete"},
         "backtests": {"ask": "add"},

@@ -32,6 +32,16 @@ def test_it_is_valid_and_a_broken_reference_is_found(document):
         list(OpenAPIV31SpecValidator(broken).iter_errors())
 
 
+def test_receivers_find_the_bodies_of_webhooks(document):
+    kinds = set(document["components"]["schemas"]["NewWebhook"]["properties"]["kinds"]["items"]["enum"])
+    others = {
+        kind for kind in kinds if kind.partition(".")[0] in ("join", "aggregate", "incident")
+    }  # without a list of theirs
+    assert set(document["webhooks"]) == kinds - others
+    for message in document["webhooks"].values():
+        assert "$ref" in message["post"]["requestBody"]["content"]["application/json"]["schema"]
+
+
 def test_examples_of_schemas_are_of_their_form(document):
     schemas = document["components"]["schemas"]
     examples = [(name, form, example) for name, form in schemas.items() for example in form.get("examples", ())]
