@@ -273,8 +273,8 @@ def _being_sent(stores: Stores, webhook: str) -> set[str]:
 
 def _late(stores: Stores, webhook: str, silences: Counter[str]) -> set[str]:
     """Ids for which the deliverer had more time-outs than the receiver had withheld answers."""
-    attempts = stores.delivery_log.page(webhook, 1_000_000).attempts
-    missed = Counter(attempt.item for attempt in attempts if (attempt.error or "").startswith("no answer"))
+    attempts = stores.delivery_log.listed(webhook).page(1_000_000).records
+    missed = Counter(one["item"] for one in attempts if (one.get("error") or "").startswith("no answer"))
     return {name for name, count in missed.items() if count > silences[name]}
 
 

@@ -53,6 +53,7 @@ from workflows.relations.extraction import Extraction, Method
 from workflows.simulation import (
     AutomatonWalk,
     Noise,
+    NoiseCounts,
     NoiseSettings,
     SimulationSettings,
     playable,

@@ -1,6 +1,6 @@
 """Simulated traces and streams of a workflow, with time, attributes and noise."""
 
-from workflows.simulation.noise import Noise, NoiseSettings
+from workflows.simulation.noise import Noise, NoiseCounts, NoiseSettings
 from workflows.simulation.playing import playable
 from workflows.simulation.sampling import sample_trace
 from workflows.simulation.settings import SimulationSettings

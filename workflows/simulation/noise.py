@@ -40,12 +40,27 @@ class NoiseSettings:
             raise InvalidWorkflow(f"noise: lateness must be at least 1 microsecond, got {self.lateness_us}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseCounts:
+    """Numbers of disturbed events, by kind; a swapped pair counts once."""
+
+    missing: int = 0
+    swapped: int = 0
+    duplicated: int = 0
+    late: int = 0
+
+
 class Noise:
-    """Disturbs one simulated stream; deterministic by seed."""
+    """Disturbs one simulated stream and counts the disturbances; deterministic by seed."""
 
     def __init__(self, settings: NoiseSettings, seed: int) -> None:
         self._settings = settings
         self._rng = Random(f"noise {seed}")  # independent of the stream's random numbers
+        self._missing = self._swapped = self._duplicated = self._late = 0
+
+    @property
+    def counts(self) -> NoiseCounts:
+        return NoiseCounts(missing=self._missing, swapped=self._swapped, duplicated=self._duplicated, late=self._late)
 
     def disturb(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
         """The trace with events missing, swapped and duplicated, applied in this order."""
@@ -54,19 +69,30 @@ class Noise:
     def delay(self, events: Iterable[Event]) -> Iterator[Event]:
         """Events, given in the order of time, in the order of arrival."""
         held: list[tuple[int, int, Event]] = []
+        newest_us = -(2**63)
         for number, event in enumerate(events):
             while held and held[0][0] < event.time_us:
+                newest_us = self._arrive(held[0][2], newest_us)
                 yield heapq.heappop(held)[2]
             if self._rng.random() < self._settings.late:
                 due_us = event.time_us + 1 + int(self._rng.random() * self._settings.lateness_us)
                 heapq.heappush(held, (due_us, number, event))
                 continue
+            newest_us = self._arrive(event, newest_us)
             yield event
         while held:
+            newest_us = self._arrive(held[0][2], newest_us)
             yield heapq.heappop(held)[2]
 
+    def _arrive(self, event: Event, newest_us: int) -> int:
+        """Count an event if it is late; returns the time of the newest event, this one included."""
+        self._late += event.time_us < newest_us
+        return max(newest_us, event.time_us)
+
     def _thin(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
-        return [step for step in trace if self._rng.random() >= self._settings.missing]
+        kept = [step for step in trace if self._rng.random() >= self._settings.missing]
+        self._missing += len(trace) - len(kept)
+        return kept
 
     def _swap(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
         """Swap activities of neighbours; the times stay."""
@@ -78,6 +104,7 @@ class Noise:
                     SimulatedEvent(second.activity, first.offset_us),
                     SimulatedEvent(first.activity, second.offset_us),
                 )
+                self._swapped += 1
                 place += 1
             place += 1
         return trace
@@ -88,4 +115,5 @@ class Noise:
             steps.append(step)
             if self._rng.random() < self._settings.duplicated:
                 steps.append(step._replace(is_copy=True))
+                self._duplicated += 1
         return steps

@@ -14,6 +14,7 @@ from workflows import (
     IntegerAttribute,
     InvalidWorkflow,
     Noise,
+    NoiseCounts,
     NoiseSettings,
     Sequence,
     SimulationSettings,
@@ -27,9 +28,10 @@ TIMED = Sequence(tuple(Activity(name, duration=FixedDuration(1_000)) for name in
 SETTINGS = SimulationSettings(traces=1_000, concurrent=50)
 
 
-def noisy(**shares: float) -> list[Event]:
+def noisy(**shares: float) -> tuple[list[Event], NoiseCounts]:
     noise = Noise(NoiseSettings(**shares), 5)  # type: ignore[arg-type]
-    return list(simulate(TREE, SETTINGS, 5, noise))
+    events = list(simulate(TREE, SETTINGS, 5, noise))
+    return events, noise.counts
 
 
 def words(events: list[Event]) -> list[str]:
@@ -40,32 +42,37 @@ def words(events: list[Event]) -> list[str]:
 
 
 def test_without_noise_nothing_changes() -> None:
-    assert noisy() == list(simulate(TREE, SETTINGS, 5))
+    events, counts = noisy()
+    assert events == list(simulate(TREE, SETTINGS, 5))
+    assert counts == NoiseCounts()
 
 
 def test_missing_events_are_not_there() -> None:
-    events = noisy(missing=0.2)
-    assert 1 - len(events) / 10_000 == pytest.approx(0.2, abs=0.01)
+    events, counts = noisy(missing=0.2)
+    assert len(events) + counts.missing == 10_000
+    assert counts.missing / 10_000 == pytest.approx(0.2, abs=0.01)
     assert all("".join(sorted(word)) == word and len(set(word)) == len(word) for word in words(events))
     assert len({event.id for event in events}) == len(events)
-    assert noisy(missing=1.0) == []
+    assert noisy(missing=1.0) == ([], NoiseCounts(missing=10_000))
 
 
 def test_swapped_events_change_places_with_the_next() -> None:
-    events = noisy(swapped=0.1)
+    events, counts = noisy(swapped=0.1)
     pairs = 0
     for word in words(events):
         order = [NAMES.index(name) for name in word]
         assert sorted(word) == list(NAMES)
         assert all(abs(place - number) <= 1 for number, place in enumerate(order))
         pairs += sum(place > number for number, place in enumerate(order))
+    assert counts == NoiseCounts(swapped=pairs)
     assert pairs / 10_000 == pytest.approx(0.1 * 0.9 * 0.92, abs=0.01)  # none at the end, none in overlapping pairs
-    assert words(noisy(swapped=1.0))[0] == "BADCFEHGJI"
+    assert words(noisy(swapped=1.0)[0])[0] == "BADCFEHGJI"
 
 
 def test_duplicated_events_come_again_with_an_id_of_their_own() -> None:
-    events = noisy(duplicated=0.3)
-    assert len(events) / 10_000 - 1 == pytest.approx(0.3, abs=0.015)
+    events, counts = noisy(duplicated=0.3)
+    assert len(events) == 10_000 + counts.duplicated
+    assert counts.duplicated / 10_000 == pytest.approx(0.3, abs=0.015)
     assert len({event.id for event in events}) == len(events)
     assert all("".join(dict.fromkeys(word)) == NAMES for word in words(events))
     assert all(word.count(name) <= 2 for word in words(events) for name in NAMES)
@@ -73,25 +80,27 @@ def test_duplicated_events_come_again_with_an_id_of_their_own() -> None:
     for event in events:
         found.setdefault((event.key, event.type), []).append(event)
     copies = [pair for pair in found.values() if len(pair) == 2]
-    assert len(copies) == len(events) - 10_000
+    assert len(copies) == counts.duplicated
     assert all(one.data == other.data and one.time_us < other.time_us for one, other in copies)
 
 
 def test_late_events_keep_their_time_and_come_within_bounds() -> None:
     clean = list(simulate(TREE, SETTINGS, 5))
-    events = noisy(late=0.05, lateness_us=20_000_000)
+    events, counts = noisy(late=0.05, lateness_us=20_000_000)
     assert sorted(events, key=lambda event: event.time_us) == clean
     newest_us, late = events[0].time_us, 0
     for event in events:
         assert event.time_us >= newest_us - 20_000_000
         late += event.time_us < newest_us
         newest_us = max(newest_us, event.time_us)
+    assert counts == NoiseCounts(late=late)
     assert late / 10_000 == pytest.approx(0.05, abs=0.01)
 
 
 def test_late_events_at_the_end_are_not_lost() -> None:
-    events = noisy(late=1.0, lateness_us=10**12)
+    events, counts = noisy(late=1.0, lateness_us=10**12)
     assert len(events) == len({event.id for event in events}) == 10_000
+    assert counts.late > 5_000
 
 
 @given(
@@ -99,11 +108,14 @@ def test_late_events_at_the_end_are_not_lost() -> None:
     *[st.sampled_from([0.0, 0.3, 1.0])] * 3,
     st.integers(0, 2**32),
 )
-def test_a_disturbed_trace_has_copies_behind_their_originals_and_nothing_new(
+def test_a_disturbed_trace_counts_what_was_done(
     word: str, missing: float, swapped: float, duplicated: float, seed: int
 ) -> None:
     noise = Noise(NoiseSettings(missing=missing, swapped=swapped, duplicated=duplicated), seed)
     trace = noise.disturb([SimulatedEvent(Activity(name), number) for number, name in enumerate(word)])
+    counts = noise.counts
+    assert len(trace) == len(word) - counts.missing + counts.duplicated
+    assert sum(step.is_copy for step in trace) == counts.duplicated
     assert [step.offset_us for step in trace] == sorted(step.offset_us for step in trace)
     kept = Counter(step.activity.name for step in trace if not step.is_copy)
     assert not kept - Counter(word)
@@ -115,7 +127,7 @@ def test_noise_of_timed_streams_keeps_strict_order() -> None:
     events = list(simulate(TIMED, SETTINGS, 5, noise))
     times = [event.time_us for event in events]
     assert all(first < second for first, second in itertools.pairwise(times))
-    assert len(events) == pytest.approx(10_000 * 0.9 * 1.1, rel=0.02)
+    assert len(events) == 10_000 - noise.counts.missing + noise.counts.duplicated
 
 
 def test_the_seed_decides() -> None:
