@@ -257,7 +257,7 @@ def test_functions_between_events_have_an_instruction():
 
 
 @pytest.mark.parametrize("form", NUMBERS)
-@settings(max_examples=15)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_between_events_the_kernel_equals_joins(form, data):
     _, strategies = NUMBERS[form]
