@@ -25,7 +25,6 @@ class Emission(NamedTuple):
     """One derived event.
 
     Attributes:
-        time_us: Its time.
         rank: At one time, what time alone decides (0) comes before what events decide (1).
         place: The number of the event that decided it, in the order of taking in; 0 if time did.
         group: The text of the group.

@@ -15,10 +15,8 @@ class Row(NamedTuple):
     """One event.
 
     Attributes:
-        time_us: Its time.
         group: The values of ``by``.
         key: Correlation key of the event, which its group keeps for its derived events, and its hash.
-        id: Its id.
         arguments: The argument of each value; True for ``count()``.
         event: What derived events show of the event; None unless the aggregate has ``events``.
         retracts: The id of the event that this one takes out of the window; empty: it counts itself.
@@ -45,7 +43,6 @@ class EventRows:
     """Events in the order in which they are taken in.
 
     Attributes:
-        rows: The events.
         newest_us: The newest time of the batch, also of events that do not count.
     """
 

@@ -35,7 +35,6 @@ class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
     Args:
-        body: The aggregate.
         holds: Evaluates ``having``; None: it has none.
         is_simultaneous: Whether groups are evaluated after all events of one time, not after each.
     """

@@ -59,7 +59,6 @@ class InlineShards:
     """Some shards with their logs, and the events that shards send each other.
 
     Attributes:
-        states: The states of the shards.
         decisions: All decisions so far.
     """
 

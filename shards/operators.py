@@ -51,7 +51,6 @@ class Origin:
     """The place in the log from which results come.
 
     Attributes:
-        shard: Number of the shard.
         entry: The last entry of the log that contributed to the results.
         newest: For each key, at most this many of the newest early terminations are reported one by one, and the others
             are counted by reason; None: all are reported.

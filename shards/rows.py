@@ -133,7 +133,6 @@ class RowBlock:
         found: The rows as columns.
         stream: As in ``OutputRow``, like the next two.
         position: Position of the entry.
-        shard: Number of the shard.
     """
 
     found: FoundRows

@@ -30,7 +30,6 @@ class Question:
     Attributes:
         by: Attributes that make the groups; none: one group, which exists even without events.
         where: Attributes with the value that they must have; null equals nothing, as in SQL.
-        values: The values by name.
         window_us: Only events less old than this; None: as old as the window of the index allows.
         until_us: The time at which the window ends, unless the index knows a later one; None: its own time.
     """

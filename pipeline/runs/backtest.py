@@ -57,7 +57,6 @@ class BacktestResult:
 
     Attributes:
         events: Events of the history.
-        rounds: Number of rounds.
         first_us: Time of the earliest event; None without events.
         last_us: Time of the newest event.
         variants: Counts by name of the variant, the first variant first.

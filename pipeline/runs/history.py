@@ -58,7 +58,6 @@ class Facts:
     """Facts about a history that was read; facts of its parts add up, in order.
 
     Attributes:
-        events: Number of events.
         first_us: Time of the earliest event; None without events.
         newest_us: Time of the newest event of each stream with events.
         error: Why the history cannot be read.
@@ -87,7 +86,6 @@ class Source(NamedTuple):
     Attributes:
         variant: Index of the variant that derived them; ``POSTED``: they come from files.
         number: Number of the stream among those of the run.
-        stream: Name of the stream.
         epoch: Number of the cuts of the stream (``RoundPlan.cuts``) before the events.
         route: The further key by which they are keyed; empty for the correlation key.
     """
@@ -107,7 +105,6 @@ class HistoryPlace(NamedTuple):
         is_portion: False for facts, which come first.
         source: The stream; that of facts is empty.
         first_us: Time of a portion's earliest event; 0 for facts, and if the order of the files counts.
-        file: Number of the file.
         begin: Offset of the part in the file, in bytes.
         row: Row of the portion's first event in the part.
     """

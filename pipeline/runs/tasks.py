@@ -57,7 +57,6 @@ class RoundTask:
     """One round of a backtest; sent to the processes that run parts of it.
 
     Attributes:
-        plan: The plan of all rounds.
         number: Index of the round.
         options: Options of the backtest.
         histories: The histories that the round reads, by stream.

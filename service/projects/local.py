@@ -57,7 +57,6 @@ class LocalProject:
     """A project that runs in this process.
 
     Attributes:
-        streams: By name.
         operators: Active operators of other kinds than patterns, and their parts.
         tables: The reference tables and calendars.
         notices: By operator the members of its document without effect, in words.

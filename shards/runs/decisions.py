@@ -24,7 +24,6 @@ class DeciderState(NamedTuple):
     Attributes:
         variant: Index of the variant.
         stream: The stream for which it decides.
-        decider: Its name.
         state: Plain JSON, as ``Decider.to_json`` gives it.
     """
 

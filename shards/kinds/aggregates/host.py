@@ -45,7 +45,6 @@ class AggregateResults:
 
     Attributes:
         stream: The stream at whose place it runs.
-        definition: The aggregate.
         events: Its derived events.
         is_suspended: Whether it is suspended from here on.
     """

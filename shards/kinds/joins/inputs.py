@@ -71,7 +71,6 @@ class Merged:
         operator: Name and version of the input.
         into: The stream of merged events.
         is_rekeyed: Whether the events go through the log to the shards of their keys.
-        events: The events.
         refused: Events that are not handed on because their keys are no whole numbers.
     """
 

@@ -33,7 +33,6 @@ class Incident:
         opened_us: The time of its first alert.
         last_us: The time of its last alert.
         revision: The number of its changes.
-        alerts: The number of its alerts.
         suppressed: The number of those that were suppressed.
         first_alert: The id of the first alert.
         last_alert: The id, ``key`` and ``why`` of the last alert that was not suppressed.

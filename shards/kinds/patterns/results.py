@@ -50,7 +50,6 @@ class PatternResults:
     """Renders the output of a matcher as results.
 
     Attributes:
-        stream: Name of the stream.
         patterns: The patterns by name and version.
         rules: Constraints by version.
         route: Name of the further key of the traces; empty for the correlation key.
