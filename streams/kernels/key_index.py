@@ -98,7 +98,7 @@ def verified(
     some: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
-    """Compare the keys of some of the rows that were found, and search for those that are others; see ``find_keys``."""
+    """Compare the keys of some found rows with the sought ones, and search again where they differ (``find_keys``)."""
     touched = np.uint64(0)  # brings the keys into the cache
     for at in range(some.shape[0]):
         room[at] = np.uint64(borders[rows[some[at]]])
