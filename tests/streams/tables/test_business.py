@@ -1,29 +1,30 @@
 """Deadlines and durations by a calendar against a walk over minutes and days as clocks show them."""
 
+import itertools
 import random
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 from streams.tables import NEVER, BusinessHours, Calendar, TableFiles, keep_calendar
 from streams.tables.current import Tables
 
 MINUTE = 60_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-CASES = 2 * settings().max_examples  # of each zone; the deep run draws ten times as many
-PLACES = [  # a zone, and the year of one of its changes
-    ("Europe/Berlin", 2026),
-    ("America/New_York", 2026),
-    ("America/Sao_Paulo", 2018),  # at midnight, which clocks skip
-    ("Australia/Lord_Howe", 2026),  # by half an hour
-    ("Asia/Kolkata", 2026),
-    ("Pacific/Apia", 2011),  # skips a whole day
-    ("America/Havana", 2026),  # shows midnight twice
-    ("UTC", 2024),
+CASES = 12_500  # of each zone in the deep run, which is 100,000
+PLACES = [  # a zone, and a day on which its clocks are changed
+    ("Europe/Berlin", date(2026, 3, 29)),
+    ("America/New_York", date(2026, 11, 1)),
+    ("America/Sao_Paulo", date(2018, 11, 4)),  # at midnight, which clocks skip
+    ("Australia/Lord_Howe", date(2026, 10, 4)),  # by half an hour
+    ("Asia/Kolkata", date(2026, 6, 1)),  # never
+    ("Pacific/Apia", date(2011, 12, 30)),  # skips the whole day
+    ("America/Havana", date(2026, 11, 1)),  # shows an hour after midnight twice
+    ("UTC", date(2024, 2, 29)),
 ]
+BEFORE, DRAWN, WALKED = 30, 60, 120  # days
 WEEKS = (
     [[(540, 1020)]] * 5 + [[], []],
     [[(0, 1440)]] * 7,
@@ -32,58 +33,54 @@ WEEKS = (
 )
 
 
-def drawn(draw, zone, year):
-    days = [date(year, 1, 1) + timedelta(days=number) for number in range(365)]
-    closed = frozenset(draw.sample(days, 20))
-    exceptions = {day: draw.choice([(), ((600, 660),), ((0, 1440),)]) for day in draw.sample(days, 20)}
+def drawn(draw, zone, first):
+    days = [first + timedelta(days=number) for number in range(WALKED)]
+    closed = frozenset(draw.sample(days, 8))
+    exceptions = {day: draw.choice([(), ((600, 660),), ((0, 1440),)]) for day in draw.sample(days, 8)}
     return Calendar(
         zone=zone,
         hours=draw.choice(WEEKS),
         closed=closed,
         exceptions=exceptions,
-        years=(year, year),
+        years=(first.year, first.year + 1),
         document={"zone": zone},
     )
 
 
 class Walk:
-    """The minutes of a year, one after the other: which are business time, and which day clocks show."""
+    """The minutes of some days, one after the other: which are business time, and which day clocks show."""
 
-    def __init__(self, calendar):
-        zone, (year, _) = ZoneInfo(calendar.zone), calendar.years
-        hours = dict(calendar.days())
-        moment, latest = datetime(year - 1, 12, 31, tzinfo=UTC), datetime(1, 1, 1)
-        self.first_us, self.is_open, self.days = (moment - EPOCH) // timedelta(microseconds=1), [], []
-        while moment.year < year + 1 or moment.day < 3:
+    def __init__(self, calendar, first):
+        zone, hours = ZoneInfo(calendar.zone), dict(calendar.days())
+        moment, latest = datetime(first.year, first.month, first.day, tzinfo=UTC), datetime(1, 1, 1)
+        self.first_us, is_open, days = (moment - EPOCH) // timedelta(microseconds=1), [], []
+        for _ in range(WALKED * 24 * 60):
             latest = max(latest, moment.astimezone(zone).replace(tzinfo=None))  # clocks that go back change nothing
             minute = latest.hour * 60 + latest.minute
-            of_day = hours.get(latest.date(), ())
-            self.is_open.append(any(opens <= minute < closes for opens, closes in of_day))
-            self.days.append(latest.date())
+            is_open.append(any(opens <= minute < closes for opens, closes in hours.get(latest.date(), ())))
+            days.append(latest.date())
             moment += timedelta(minutes=1)
-        self.open_days = {day for day, is_open in zip(self.days, self.is_open, strict=True) if is_open}
+        self.is_open, self.days = bytes(is_open), days
+        self.begins = {day: days.index(day) for day in dict.fromkeys(days)}
+        self.open_days = {day for day, is_open in zip(days, is_open, strict=True) if is_open}
 
     def elapsed(self, begin, end):
         return sum(self.is_open[begin:end]) * MINUTE
 
     def after_minutes(self, begin, minutes):
-        for place in range(begin, len(self.days)):
-            minutes -= self.is_open[place]
-            if minutes == 0:
-                return self.first_us + (place + 1) * MINUTE
-        return NEVER
+        place = begin - 1
+        for _ in range(minutes):
+            place = self.is_open.find(1, place + 1)
+            assert place >= 0
+        return self.first_us + (place + 1) * MINUTE
 
     def after_days(self, begin, number):
-        day, place = self.days[begin], begin
-        while number or self.days[place] == day:
-            if self.days[place] != day:
-                day = self.days[place]
-                number -= day in self.open_days
-                continue
-            place += 1
-            if place == len(self.days):
-                return NEVER
-        return self.first_us + place * MINUTE
+        later = [day for day in self.begins if day > self.days[begin]]
+        for day, following in itertools.pairwise(later):
+            number -= day in self.open_days
+            if number == 0:
+                return self.first_us + self.begins[following] * MINUTE
+        raise AssertionError("the walk is too short")
 
 
 def hours_of(calendar):
@@ -92,15 +89,14 @@ def hours_of(calendar):
     return hours
 
 
-@pytest.mark.parametrize(("zone", "year"), PLACES)
-def test_deadlines_and_durations_equal_a_walk(zone, year):
-    draw = random.Random(zone)
-    calendar = drawn(draw, zone, year)
-    walk, hours = Walk(calendar), hours_of(calendar)
-    inside = [
-        place for place in range(len(walk.days)) if hours.begins[0] <= walk.first_us + place * MINUTE <= hours.ends[-1]
-    ]
-    begins = np.array([draw.choice(inside) for _ in range(CASES)])
+@pytest.mark.parametrize(("zone", "change"), PLACES)
+def test_deadlines_and_durations_equal_a_walk(zone, change, pytestconfig):
+    draw, first = random.Random(zone), change - timedelta(days=BEFORE)
+    calendar = drawn(draw, zone, first)
+    walk, hours = Walk(calendar, first), hours_of(calendar)
+    inside = range(24 * 60, DRAWN * 24 * 60)
+    cases = range(int(CASES * pytestconfig.getoption("--examples-share") ** 2))  # a hundredth is enough each day
+    begins = np.array([draw.choice(inside) for _ in cases])
     times = walk.first_us + begins * MINUTE
     minutes = np.array([draw.choice([1, 30, 480, 2000, draw.randint(1, 5000)]) for _ in begins])
     days = np.array([draw.randint(1, 12) for _ in begins])
