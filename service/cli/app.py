@@ -18,6 +18,7 @@ import typer
 
 from service.cli.coercion import PlainGroup
 from service.cli.metavars import make_plain
+from service.cli.wording import as_commands
 from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailable
 from streams import ForestallError
 
@@ -288,7 +289,9 @@ def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.markup import escape  # noqa: PLC0415
 
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/red]: {escape(error.message)}")
+    Console(stderr=True, soft_wrap=True, highlight=False).print(
+        f"[red]error[/red]: {escape(as_commands(error.message, commands().keys()))}"
+    )
 
 
 def _tell_usage(error: Any) -> None:

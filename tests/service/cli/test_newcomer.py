@@ -43,7 +43,7 @@ def test_commands_without_a_service(call, words, status, part):
     ("words", "status", "part"),
     [
         (["streams", "list"], 0, "name"),
-        (["streams", "show", "orders"], 2, "there is no stream 'orders'"),
+        (["streams", "show", "orders"], 2, "there is no stream 'orders'; declare it first (forestall streams add)"),
         (["streams", "delete", "orders"], 2, "there is no stream 'orders'"),
         (["alerts", "list", "--since", "yesterday"], 2, "is not RFC 3339"),
         (["api", "GET", "/v1/health"], 0, '"status": "ok"'),

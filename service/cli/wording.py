@@ -1,0 +1,24 @@
+"""Messages of the API in the words of the command line: commands in the place of its operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+_OPERATION = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE) (?:https?://[^/\s]+)?/v1/([a-z-]+)(?:/([^\s/;,)]+))?(?![\w/{])")
+_OF_ALL = {"GET": "list", "POST": "add"}
+_OF_ONE = {"GET": "show", "PUT": "add", "PATCH": "change", "DELETE": "delete"}
+_UNCHANGED = frozenset(("patterns", "workflows", "event-types", "keys", "tables"))  # without a command 'change'
+
+
+def as_commands(message: str, groups: Set[str]) -> str:
+    """A message that names the command of each operation that has one; ``groups``: the groups of commands."""
+
+    def command(found: re.Match[str]) -> str:
+        method, group, name = found.groups()
+        verb = (_OF_ALL if name is None else _OF_ONE).get(method)
+        if group not in groups or verb is None or (verb == "change" and group in _UNCHANGED):
+            return found[0]
+        return f"forestall {group} {verb}{'' if name is None else f' {name}'}"
+
+    return _OPERATION.sub(command, message)

@@ -1,0 +1,23 @@
+"""Messages name commands where these exist."""
+
+import pytest
+
+from service.cli.wording import as_commands
+
+GROUPS = {"streams", "patterns", "constraints", "webhooks", "workflows"}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("declare it first (POST /v1/streams)", "declare it first (forestall streams add)"),
+        ("or change it (PATCH /v1/streams/x1)", "or change it (forestall streams change x1)"),
+        ("DELETE /v1/streams/x was refused (409): no", "forestall streams delete x was refused (409): no"),
+        ("GET /v1/alerts lists them", "GET /v1/alerts lists them"),
+        ("follow it (PUT /v1/streams/NAME/workflow)", "follow it (PUT /v1/streams/NAME/workflow)"),
+        ("PATCH /v1/patterns/p; then", "PATCH /v1/patterns/p; then"),
+        ("upload one (POST /v1/constraints), or", "upload one (forestall constraints add), or"),
+    ],
+)
+def test_operations_become_commands(message, expected):
+    assert as_commands(message, GROUPS) == expected
