@@ -40,6 +40,7 @@ from service.stores import (
     ProjectStore,
     QuestionStore,
     QueueRules,
+    RecentList,
     RecentStore,
     Registry,
     RequestContextStore,
@@ -50,6 +51,7 @@ from service.stores import (
     connect,
     pages_of_any,
 )
+from service.stores.deliveries.webhooks import LOG_KEY
 from shards import ALERT, DEAD_LETTER, RESULT_KINDS, ResultKind
 
 
@@ -91,6 +93,10 @@ class Stores:
     duplicates: DuplicateStore
     keys: KeyStore
     audit: AuditLog
+
+    def attempts(self, webhook_id: str) -> RecentList:
+        """The list of the latest attempts of a webhook, each a record with the members of an ``Attempt``."""
+        return RecentList(self.client, LOG_KEY + webhook_id, kept=0)
 
     def counts_of(self, kind: ResultKind) -> list[dict[str, Any]]:
         """The counters of a listed kind of result: its fields, and ``count`` since the store began."""

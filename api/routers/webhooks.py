@@ -128,7 +128,7 @@ def list_deliveries(
 ) -> AttemptList:
     """Delivery attempts of a webhook; about the latest thousand are kept."""
     services.stores.webhooks.get(webhook_id)
-    return AttemptList.from_domain(services.stores.delivery_log.listed(webhook_id).page(**page.options))
+    return AttemptList.from_domain(services.stores.attempts(webhook_id).page(**page.options))
 
 
 @router.post(

@@ -60,7 +60,7 @@ from .results.alerts import AlertFilter, AlertPage, AlertStore
 from .results.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
 from .results.incidents import IncidentPage, IncidentStore
 from .results.marks import Acknowledgement, AlertMarks, Note
-from .results.recent import RecentPage, RecentStore
+from .results.recent import RecentList, RecentPage, RecentStore
 from .results.single_alerts import move_to_blocks
 from .results.writing import Writing
 from .server_facts import ServerFacts, server_facts, server_time_us
@@ -152,6 +152,7 @@ __all__ = [
     "QuestionStore",
     "QueueRules",
     "Receipt",
+    "RecentList",
     "RecentPage",
     "RecentStore",
     "RegisteredConstraints",

@@ -10,7 +10,6 @@ from service.stores.connection import Client
 from service.stores.deliveries.delivery import RECORDS_KEY, Delivery, Verdict, read_delivery
 from service.stores.deliveries.webhooks import GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY, LOG_KEY
 from service.stores.records import decode
-from service.stores.results.recent import RecentList
 
 _PAGE_ROWS = 500
 
@@ -45,10 +44,6 @@ class DeliveryLog:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-
-    def listed(self, webhook_id: str) -> RecentList:
-        """The list of the latest attempts of a webhook, each a record with the members of an ``Attempt``."""
-        return RecentList(self._client, LOG_KEY + webhook_id, kept=0)
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
         """A delivery of a webhook that waits, was abandoned, or ended a short while ago; else ``UnknownDelivery``."""
