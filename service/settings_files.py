@@ -22,7 +22,7 @@ FILE_VARIABLES = frozenset({CONFIG, *(f"{PREFIX}{name.upper()}_FILE" for name in
 
 
 def use_config(path: Path) -> None:
-    """Let this process and those that it starts read their settings from a file, too."""
+    """Let this process, and processes that it starts, read settings from a file, too."""
     os.environ[CONFIG] = str(path.resolve())
 
 
@@ -33,18 +33,23 @@ def file_values(settings: type[BaseModel]) -> dict[str, Any]:
         SettingsInvalid: A file cannot be read, has a name that is not a setting, or a secret is given twice.
     """
     found: dict[str, Any] = {}
-    if path := os.environ.get(CONFIG):
+    if path := _named(CONFIG):
         found = _document(path)
         if faults := [f"{path}: {fault}" for fault in _strangers(found, settings, "")]:
             raise SettingsInvalid("settings cannot be used:\n  " + "\n  ".join(faults), faults=list(faults))
     for name in SECRETS:
         variable = PREFIX + name.upper()
-        if not (path := os.environ.get(f"{variable}_FILE")):
+        if not (path := _named(f"{variable}_FILE")):
             continue
-        if os.environ.get(variable):
+        if _named(variable):
             raise SettingsInvalid(f"{variable} and {variable}_FILE are both set; set one of them")
         found[name] = _text(path, f"{variable}_FILE").strip()
     return found
+
+
+def _named(variable: str) -> str | None:
+    # house: allow environment: it names the files of settings
+    return os.environ.get(variable)
 
 
 def _document(path: str) -> dict[str, Any]:

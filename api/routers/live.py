@@ -48,7 +48,7 @@ def wanted_feed(
     """The results that a request follows."""
     wanted = [kind.strip() for kind in kinds.split(",")]
     if unknown := [kind for kind in wanted if kind not in _FOLLOWED]:
-        raise WrongShape(f"query.kinds: {unknown[0]!r} is no kind of results; there are {', '.join(_FOLLOWED)}")
+        raise WrongShape(f"query.kinds: {unknown[0]!r} is not a kind of results; there are {', '.join(_FOLLOWED)}")
     return ResultsFeed(services.stores.alerts, services.stores.results, list(dict.fromkeys(wanted)), stream)
 
 

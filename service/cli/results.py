@@ -21,7 +21,7 @@ _PATIENCE_S = 60.0  # as long as a service may take to come back
 
 def _known(kind: str) -> str:
     if kind not in _LISTED:
-        raise typer.BadParameter(f"{kind!r} is no kind of results; there are {', '.join(_LISTED)}")
+        raise typer.BadParameter(f"{kind!r} is not a kind of results; there are {', '.join(_LISTED)}")
     return kind
 
 

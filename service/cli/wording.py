@@ -12,7 +12,7 @@ _UNCHANGED = frozenset(("patterns", "workflows", "event-types", "keys", "tables"
 
 
 def as_commands(message: str, groups: Set[str]) -> str:
-    """A message that names the command of each operation that has one; ``groups``: the groups of commands."""
+    """A message with commands in the place of operations; ``groups``: the groups of commands."""
 
     def command(found: re.Match[str]) -> str:
         method, group, name = found.groups()

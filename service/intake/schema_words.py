@@ -30,7 +30,8 @@ def unknown_words(schema: object) -> list[str]:
     """A sentence for each word of a schema that JSON Schema does not have; those with ``x-`` are the user's own."""
     found = dict.fromkeys(word for word in _words(schema) if word not in _WORDS and not word.startswith("x-"))
     return [
-        f"{word!r} is no word of JSON Schema, and has no effect{did_you_mean(word, sorted(_WORDS))}" for word in found
+        f"{word!r} is not a word of JSON Schema, and has no effect{did_you_mean(word, sorted(_WORDS))}"
+        for word in found
     ]
 
 

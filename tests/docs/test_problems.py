@@ -4,15 +4,14 @@ import re
 from pathlib import Path
 
 import api.app
-from api.problem_codes import problem_page
-from api.problems import problem_responses  # noqa: F401 # imports all of the API
+from tests.builders.problem_page import problem_page
 from tests.builders.service import settings_for
 
 PAGE = Path("docs/problems.md")
 
 
 def test_the_page_lists_every_code_with_its_status():
-    assert PAGE.read_text() == problem_page(), "python -m api.problem_codes > docs/problems.md"
+    assert PAGE.read_text() == problem_page(), "python -m tests.builders.problem_page > docs/problems.md"
 
 
 def test_every_code_of_an_example_is_on_the_page():

@@ -50,7 +50,7 @@ def test_schemas_are_kept(orders, check_problem):
 def test_words_that_json_schema_has_not_are_named(orders):
     schema = {"requird": ["price"], "properties": {"price": {"typ": "number", "x-unit": "EUR"}}, "schema": {}}
     warnings = orders.put(f"{PATH}/Quoted", json=schema).json()["warnings"]
-    assert [warning.partition(" is no word")[0] for warning in warnings] == ["'requird'", "'schema'", "'typ'"]
+    assert [warning.partition(" is not a word")[0] for warning in warnings] == ["'requird'", "'schema'", "'typ'"]
     assert "(did you mean required?)" in warnings[0]
     assert orders.put(f"{PATH}/Quoted", json=SCHEMA).json()["warnings"] == []
 

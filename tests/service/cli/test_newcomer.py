@@ -50,7 +50,7 @@ def test_commands_without_a_service(call, words, status, part):
         (["api", "get", "v1/streams?limit=2"], 0, '"items": []'),
         (["api", "DELETE", "/v1/streams/orders"], 2, "there is no stream 'orders'"),
         (["results", "list", "corrections"], 0, "reason"),
-        (["results", "list", "nothing"], 2, "is no kind of results; there are alerts"),
+        (["results", "list", "nothing"], 2, "is not a kind of results; there are alerts"),
         (["audit", "list"], 0, "method"),
         (["webhooks", "add", "ftp://x"], 2, "http or https URL"),
         (["keys", "revoke", "none"], 2, "there is no API key 'none'"),
@@ -91,7 +91,7 @@ def test_verbs_of_before_are_hidden_and_work(call):
 
 
 def visible(command, words):
-    """Every command that the help shows, with the words that call it."""
+    """The commands in the help, with the words that call each."""
     for name, part in getattr(command, "commands", {}).items():
         if not part.hidden:
             yield from visible(part, [*words, name])

@@ -1,4 +1,4 @@
-"""``docs/problems.md``, every code of a problem document: ``python -m api.problem_codes``."""
+"""The page of all codes of problem documents, ``docs/problems.md``: ``python -m tests.builders.problem_page``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from http import HTTPStatus
 
+import api.app  # noqa: F401 # all classes of errors
 from api.errors import STATUS
 from streams import ForestallError
 
