@@ -40,6 +40,7 @@ TAGS: list[dict[str, Any]] = [
             "Transactions: which are open; the events of one, the state of each pattern, which types may come next.",
         ),
         ("alerts", "Matches of patterns."),
+        ("sinks", "Receivers beside webhooks: folders of Parquet, e-mail, Kafka topics."),
         ("incidents", "Alerts of a group as one incident: opened, acknowledged, closed."),
         ("suppressed-alerts", "Alerts that an earlier alert of their group suppresses."),
         ("results", "Results of several kinds as one feed."),

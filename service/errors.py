@@ -151,6 +151,10 @@ class UnknownWebhook(NotFound, code="unknown-webhook"):
     """No webhook has that id."""
 
 
+class UnknownSink(NotFound, code="unknown-sink"):
+    """No sink has that id."""
+
+
 class UnknownDelivery(NotFound, code="unknown-delivery"):
     """No delivery of that id is in a webhook's queue or its log."""
 

@@ -47,6 +47,7 @@ class WebhookSettings(BaseModel):
         allow_private_targets: Allow loopback and private addresses as targets.
         allowed_targets: Hosts (``hooks.internal``, ``*.internal``) and networks (``10.1.0.0/16``), separated by commas,
             that webhooks may call although they are private.
+        folder: The only folder below which sinks write files; None: none does.
         attempts: Number of attempts after which a delivery is abandoned.
         first_delay_s: Longest pause before the second attempt.
         delay_factor: Factor by which each further pause may be longer.
@@ -67,6 +68,7 @@ class WebhookSettings(BaseModel):
 
     allow_private_targets: bool = False
     allowed_targets: str = ""
+    folder: Path | None = None
     attempts: Count = 12
     first_delay_s: Seconds = 5.0
     delay_factor: Annotated[float, Field(ge=1, le=100)] = 3.0

@@ -32,6 +32,7 @@ from service import (
     UnknownIncident,
     UnknownOperator,
     UnknownPatternName,
+    UnknownSink,
     UnknownWebhook,
 )
 
@@ -51,6 +52,7 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
         UnknownIncident,
     ),
     ("patterns", "name"): (lambda services, name: services.stores.registry.operator(name).stream, UnknownPatternName),
+    ("sinks", "sink_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownSink),
     ("webhooks", "webhook_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownWebhook),
 }
 _STREAMS = frozenset({("streams", "name"), ("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
@@ -58,7 +60,7 @@ OWNED_PLACES = _STREAMS | _OWNED.keys()
 _NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, beside the common ones
 _PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of a resource that another parameter names
 _OF_EVERYBODY = frozenset({"schemas"})
-_SHOWS_OWN = frozenset({"streams", "constraints", "webhooks", "backtests"})
+_SHOWS_OWN = frozenset({"streams", "constraints", "webhooks", "sinks", "backtests"})
 
 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 
 from fastapi import APIRouter, Depends, Response, status
 
@@ -25,6 +25,7 @@ from api.schemas.webhooks import (
     WebhookModel,
 )
 from api.services import Served
+from service import RegisteredWebhook
 
 router = APIRouter(prefix="/webhooks", tags=["webhooks"], route_class=IdempotentRoute)
 
@@ -57,14 +58,14 @@ def register_webhook(webhook: NewWebhook, services: Served, response: Response) 
 @router.get("", summary="List the webhooks")
 def list_webhooks(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> WebhookList:
     """All webhooks that the caller may touch, the oldest first; with ``stream``, webhooks for this stream only."""
-    found = shown(services.stores.webhooks.all(), caller, stream)
+    found = shown([one for one in services.stores.webhooks.all() if one.sink is None], caller, stream)
     return WebhookList(**part.of([WebhookModel.from_domain(webhook) for webhook in found], "id"))
 
 
 @router.get("/{webhook_id}", summary="Look up a webhook")
 def get_webhook(webhook_id: str, services: Served, response: Response) -> WebhookDetail:
     """A webhook, and the state of its deliveries."""
-    webhook = services.stores.webhooks.get(webhook_id)
+    webhook = services.stores.webhooks.of_kind(webhook_id, is_sink=False)
     give_tag(response, webhook)
     return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
 
@@ -78,6 +79,7 @@ def change_webhook(
     Queued deliveries are sent to the new address in the new form; filters apply to new alerts. While a webhook is
     disabled nothing is queued for it, and queued deliveries wait until it is enabled again.
     """
+    services.stores.webhooks.of_kind(webhook_id, is_sink=False)
     webhook = services.webhooks.change(webhook_id, changes.to_domain(), preconditions)
     give_tag(response, webhook)
     return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
@@ -86,6 +88,7 @@ def change_webhook(
 @router.delete("/{webhook_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a webhook")
 def delete_webhook(webhook_id: str, services: Served, preconditions: Preconditions) -> None:
     """Delete a webhook with its queued deliveries."""
+    services.stores.webhooks.of_kind(webhook_id, is_sink=False)
     services.stores.webhooks.delete(webhook_id, preconditions)
 
 
@@ -102,6 +105,7 @@ def rotate_secret(
     For ``grace_s`` seconds messages are also signed with the former secret: ``webhook-signature`` has both signatures,
     separated by a blank, and a receiver accepts the one that it can verify.
     """
+    services.stores.webhooks.of_kind(webhook_id, is_sink=False)
     webhook = services.webhooks.rotate_secret(
         webhook_id, secret=rotation.secret, grace_s=rotation.grace_s, condition=preconditions
     )
@@ -109,50 +113,76 @@ def rotate_secret(
     return CreatedWebhook.of(webhook)
 
 
-@router.post("/{webhook_id}/test", summary="Send a test message")
-async def test_webhook(webhook_id: str, services: Served) -> PingResult:
-    """Send one signed message of the type ``ping`` at once, even if the webhook is disabled; it is not retried.
+def add_deliveries(router: APIRouter, receiver: str, lookup: Callable[..., RegisteredWebhook], *names: str) -> None:
+    """Add the operations on deliveries that receivers of all kinds share; ``names`` are those of the operations.
 
-    A webhook with a template gets the filled template; its places may name ``type``, ``id``, ``webhook`` and
-    ``sent_at``.
+    ``receiver`` is the word for the receiver; ``lookup`` finds it by the parameter of the path.
     """
-    webhook = await asyncio.to_thread(services.stores.webhooks.get, webhook_id)
-    return PingResult.from_domain(await services.webhooks.ping(webhook))
+    place, found = f"/{{{receiver}_id}}", Depends(lookup)
+
+    async def send_test(services: Served, one: RegisteredWebhook = found) -> PingResult:
+        return PingResult.from_domain(await services.webhooks.ping(one))
+
+    def list_attempts(services: Served, page: WantedPage, one: RegisteredWebhook = found) -> AttemptList:
+        return AttemptList.from_domain(services.stores.attempts(one.id).page(**page.options))
+
+    def send_again(delivery_id: str, services: Served, one: RegisteredWebhook = found) -> RedeliveryResult:
+        return RedeliveryResult(queued=services.webhooks.send_again(one.id, delivery_id), remaining=0)
+
+    def send_given_up(
+        services: Served, one: RegisteredWebhook = found, wanted: RedeliveryRequest = _ALL_GIVEN_UP
+    ) -> RedeliveryResult:
+        sent = services.webhooks.send_given_up_again(one.id, since_us=wanted.since_us, limit=wanted.limit)
+        return RedeliveryResult.copying(sent)
+
+    test, listing, again, given_up = names
+    accepted = status.HTTP_202_ACCEPTED
+    for verb, path, endpoint, name, code in (
+        ("POST", "test", send_test, test, status.HTTP_200_OK),
+        ("GET", "deliveries", list_attempts, listing, status.HTTP_200_OK),
+        ("POST", "deliveries/{delivery_id}/redeliver", send_again, again, accepted),
+        ("POST", "redeliver", send_given_up, given_up, accepted),
+    ):
+        summary, description = _DELIVERIES[path]
+        router.add_api_route(
+            f"{place}/{path}",
+            endpoint,
+            methods=[verb],
+            name=name,
+            status_code=code,
+            summary=summary,
+            description=description.replace("webhook", receiver),
+        )
 
 
-@router.get("/{webhook_id}/deliveries", summary="List the latest delivery attempts")
-def list_deliveries(
-    webhook_id: str,
-    services: Served,
-    page: WantedPage,
-) -> AttemptList:
-    """Delivery attempts of a webhook; about the latest thousand are kept."""
-    services.stores.webhooks.get(webhook_id)
-    return AttemptList.from_domain(services.stores.attempts(webhook_id).page(**page.options))
+_DELIVERIES = {
+    "test": (
+        "Send a test message",
+        """Send one message of the type ``ping`` at once, even if the webhook is disabled; it is not retried.
+
+A webhook with a template gets the filled template; its places may name ``type``, ``id``, ``webhook`` and
+``sent_at``.""",
+    ),
+    "deliveries": (
+        "List the latest delivery attempts",
+        "Delivery attempts of a webhook; about the latest thousand are kept.",
+    ),
+    "deliveries/{delivery_id}/redeliver": (
+        "Send a delivery again",
+        """Queue a delivery of the log again, whatever its outcome was; its id stays the same.
+
+A waiting delivery becomes due at once. Deliveries of a disabled webhook wait until it is enabled.""",
+    ),
+    "redeliver": (
+        "Send abandoned deliveries again",
+        "Queue the deliveries abandoned since a time again; while ``remaining`` is not 0, the same call queues more.",
+    ),
+}
 
 
-@router.post(
-    "/{webhook_id}/deliveries/{delivery_id}/redeliver",
-    status_code=status.HTTP_202_ACCEPTED,
-    summary="Send a delivery again",
-)
-def redeliver(webhook_id: str, delivery_id: str, services: Served) -> RedeliveryResult:
-    """Queue a delivery of the log again, whatever its outcome was; the ``webhook-id`` stays the same.
-
-    A waiting delivery becomes due at once. Deliveries of a disabled webhook wait until it is enabled.
-    """
-    queued = services.webhooks.send_again(webhook_id, delivery_id)
-    return RedeliveryResult(queued=queued, remaining=0)
+def webhook_of(webhook_id: str, services: Served) -> RegisteredWebhook:
+    """The webhook of a path."""
+    return services.stores.webhooks.of_kind(webhook_id, is_sink=False)
 
 
-@router.post(
-    "/{webhook_id}/redeliver",
-    status_code=status.HTTP_202_ACCEPTED,
-    summary="Send abandoned deliveries again",
-)
-def redeliver_given_up(
-    webhook_id: str, services: Served, wanted: RedeliveryRequest = _ALL_GIVEN_UP
-) -> RedeliveryResult:
-    """Queue the deliveries abandoned since a time again; while ``remaining`` is not 0, the same call queues more."""
-    found = services.webhooks.send_given_up_again(webhook_id, since_us=wanted.since_us, limit=wanted.limit)
-    return RedeliveryResult.copying(found)
+add_deliveries(router, "webhook", webhook_of, "test_webhook", "list_deliveries", "redeliver", "redeliver_given_up")

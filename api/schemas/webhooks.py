@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
@@ -86,9 +88,16 @@ class NewWebhook(WireModel):
 
     def to_domain(self) -> WebhookDraft:
         """The draft that registers the webhook."""
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        digest = None if self.digest is None else self.digest.model_dump()
-        return WebhookDraft(**{**fields, "name": self.name or "", "kinds": _once_each(self.kinds), "digest": digest})
+        return as_draft(self)
+
+
+def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
+    """The draft of a receiver, from the members that it shares with others; ``sink``: those of a sink."""
+    known = {one.name for one in fields(WebhookDraft)} - {"sink"}
+    found = {name: getattr(model, name) for name in type(model).model_fields if name in known}
+    digest = None if model.digest is None else model.digest.model_dump()
+    shared = {"name": model.name or "", "kinds": _once_each(model.kinds), "digest": digest}
+    return WebhookDraft(**{**found, **shared, "sink": sink})
 
 
 class WebhookChanges(WireModel):
@@ -168,8 +177,8 @@ class CreatedWebhook(WebhookModel):
         return cls(**WebhookModel.from_domain(webhook).model_dump(), secret=webhook.secret)
 
 
-class WebhookDetail(WebhookModel):
-    """A webhook, and the state of its deliveries."""
+class DeliveryState(WireModel):
+    """The state of the deliveries to a receiver."""
 
     delivered: int
     failed_attempts: int
@@ -185,26 +194,38 @@ class WebhookDetail(WebhookModel):
         description="Open after many failures in a row: deliveries wait, and one attempt at a time tries again."
     )
     next_probe_at: Time | None = Field(description="With an open circuit: no attempt is made before this time.")
+
+    @staticmethod
+    def members(health: WebhookHealth) -> dict[str, Any]:
+        """The members from the state of a receiver."""
+        stats, circuit = health.stats, health.circuit
+        return {
+            "delivered": stats.delivered,
+            "failed_attempts": stats.failed_attempts,
+            "dead": stats.dead,
+            "given_up": health.given_up,
+            "waiting": health.waiting,
+            "collected": health.collected,
+            "last_status": stats.last_status,
+            "last_error": stats.last_error,
+            "last_attempt_at": moment(stats.last_attempt_us),
+            "failing_since": moment(circuit.since_us),
+            "circuit": "closed" if circuit.until_us is None else "open",
+            "next_probe_at": moment(circuit.until_us),
+        }
+
+
+class WebhookDetail(DeliveryState, WebhookModel):
+    """A webhook, and the state of its deliveries."""
+
     secrets_until: list[str] = Field(description="Until when earlier secrets sign too, the latest first.")
 
     @classmethod
     def of(cls, webhook: RegisteredWebhook, health: WebhookHealth) -> Self:
         """The wire form of a webhook and its state."""
-        stats, circuit = health.stats, health.circuit
         return cls(
             **WebhookModel.from_domain(webhook).model_dump(),
-            delivered=stats.delivered,
-            failed_attempts=stats.failed_attempts,
-            dead=stats.dead,
-            given_up=health.given_up,
-            waiting=health.waiting,
-            collected=health.collected,
-            last_status=stats.last_status,
-            last_error=stats.last_error,
-            last_attempt_at=moment(stats.last_attempt_us),
-            failing_since=moment(circuit.since_us),
-            circuit="closed" if circuit.until_us is None else "open",
-            next_probe_at=moment(circuit.until_us),
+            **DeliveryState.members(health),
             secrets_until=[format_time(old.until_us) for old in webhook.retiring],
         )
 

@@ -49,6 +49,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
             "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
         ),
         "webhooks": "Webhooks of the running service.",
+        "sinks": "Sinks of the running service beside webhooks.",
         "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
         "replay": (
             "Send the events of files to the running service, in the order of their times. Exit "
@@ -101,7 +102,18 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
         _OF_OPERATORS: ("constraints", "tables", "calendars", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),
-        "Administer": ("streams", "event-types", "webhooks", "keys", "audit", "api", "backup", "restore", "reshard"),
+        "Administer": (
+            "streams",
+            "event-types",
+            "webhooks",
+            "sinks",
+            "keys",
+            "audit",
+            "api",
+            "backup",
+            "restore",
+            "reshard",
+        ),
     }
 )
 

@@ -1,4 +1,4 @@
-"""``forestall incidents``: what is going on, as groups of alerts, and what people did about it."""
+"""``forestall incidents``: groups of alerts, until they are over, and what people did about them."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ webhooks = typer.Typer(help="Webhooks of the running service.", no_args_is_help=
 
 
 _KINDS = [kind.delivered_as for kind in RESULT_KINDS.values() if kind.delivered_as]
-_KINDS_HELP = f"{', '.join(_KINDS)} (default: {', '.join(USUAL_KINDS)}). Repeatable."
+KINDS_HELP = f"{', '.join(_KINDS)} (default: {', '.join(USUAL_KINDS)}). Repeatable."
 
 WebhookId = Annotated[str, typer.Argument(help="Id or name of the webhook, as 'forestall webhooks list' shows it.")]
 
 
-def _id_of(client: ForestallClient, name: str) -> str:
-    """The id of a webhook that is given by its id or name."""
-    listed = client.get("/webhooks")["items"]
+def id_of(client: ForestallClient, name: str, path: str = "/webhooks") -> str:
+    """The id of a webhook, or another receiver, that is given by its id or name."""
+    listed = client.get(path)["items"]
     named = [webhook["id"] for webhook in listed if webhook["name"] == name]
     return name if not named or any(webhook["id"] == name for webhook in listed) else str(named[0])
 
@@ -38,12 +38,13 @@ _WEBHOOKS = Resource(
     one="webhook",
     listed="the webhooks, the oldest first",
     table=Table(("id", "name", "url", "stream", "pattern", "kinds", "enabled", "description")),
-    identified=_id_of,
+    identified=id_of,
 )
 _ATTEMPTS = Table(("at", "delivery", "kind", "item", "attempt", "verdict", "status", "error"))
 
 
-def _known_kinds(kinds: list[str] | None) -> list[str] | None:
+def known_kinds(kinds: list[str] | None) -> list[str] | None:
+    """Refuse kinds of results that are not delivered."""
     for kind in kinds or ():
         if kind not in _KINDS:
             raise typer.BadParameter(f"{kind!r} is not one of {', '.join(_KINDS)}.")
@@ -62,7 +63,7 @@ def add_webhook(
     min_severity: Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND", callback=_known_kinds, help=_KINDS_HELP),
+        typer.Option(metavar="KIND", callback=known_kinds, help=KINDS_HELP),
     ] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Unique name of the webhook.")] = None,
     description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
@@ -96,7 +97,7 @@ def add_webhook(
         description=description,
         headers=_headers(header) or None,
         template=None if template is None else read_json(template),
-        digest=_digest(digest, at_once),
+        digest=digest_of(digest, at_once),
         secret=None if secret_file is None else read_text(secret_file).strip(),
     )
     with calling(url, api_key) as client:
@@ -120,87 +121,101 @@ def rotate(
         )
 
 
-@webhooks.command("test")
-def send_test(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-    """Send one signed test message at once. Exit status 1: the receiver did not accept it."""
-    with calling(url, api_key) as client:
-        found = client.post(f"{_WEBHOOKS.path_of(client, webhook)}/test", None)
-    if found["delivered"]:
-        result = f"delivered: the receiver answered {found['status']} after {found['duration_ms']} ms"
-    else:
-        result = f"not delivered: {found['error']}"
-    show_sentence(found, result, is_json=is_json)
-    raise typer.Exit(0 if found["delivered"] else 1)
+def _named(resource: Resource) -> Any:
+    """The argument that names a receiver."""
+    one = resource.one
+    return typer.Argument(metavar=one.upper(), help=f"Id or name of the {one}, as 'forestall {one}s list' shows it.")
 
 
-@webhooks.command()
-def deliveries(
-    webhook: WebhookId,
-    after: After = None,
-    limit: AtMost = 20,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
-) -> None:
-    """List the latest delivery attempts, the newest first."""
-    with calling(url, api_key) as client:
-        path = f"{_WEBHOOKS.path_of(client, webhook)}/deliveries"
-        _ATTEMPTS.show_pages(client, path, limit, is_json=is_json, after=after)
+def add_deliveries(app: typer.Typer, resource: Resource) -> None:
+    """Add the commands on deliveries that receivers of all kinds share."""
+    named = _named(resource)
 
-
-@webhooks.command()
-def redeliver(
-    webhook: WebhookId,
-    delivery: Annotated[str | None, typer.Argument(help="Id of a delivery, or --since.")] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="All deliveries abandoned since this time (RFC 3339).")
-    ] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
-) -> None:
-    """Queue one delivery again, or all that were abandoned since a time."""
-    if (delivery is None) == (since is None):
-        raise typer.BadParameter("give the id of a delivery, or --since and a time")
-    with calling(url, api_key) as client:
-        path = _WEBHOOKS.path_of(client, webhook)
-        if delivery is not None:
-            queued = client.post(f"{path}/deliveries/{part(delivery)}/redeliver", None)["queued"]
+    @app.command("test", help="Send one test message at once. Exit status 1: the receiver did not accept it.")
+    def send_test(
+        receiver: str = named, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
+    ) -> None:
+        with calling(url, api_key) as client:
+            found = client.post(f"{resource.path_of(client, receiver)}/test", None)
+        answer = "took it" if found["status"] is None else f"answered {found['status']}"
+        if found["delivered"]:
+            result = f"delivered: the receiver {answer} after {found['duration_ms']} ms"
         else:
-            queued = 0
-            while True:
-                answer = client.post(f"{path}/redeliver", {"since": since})
-                queued += answer["queued"]
-                if not answer["remaining"] or not answer["queued"]:
-                    break
-    show_sentence({"queued": queued}, f"{queued} queued", is_json=is_json)
+            result = f"not delivered: {found['error']}"
+        show_sentence(found, result, is_json=is_json)
+        raise typer.Exit(0 if found["delivered"] else 1)
+
+    @app.command(help="List the latest delivery attempts, the newest first.")
+    def deliveries(
+        receiver: str = named,
+        after: After = None,
+        limit: AtMost = 20,
+        url: Url = None,
+        api_key: ApiKeyOption = None,
+        is_json: IsJson = False,
+    ) -> None:
+        with calling(url, api_key) as client:
+            path = f"{resource.path_of(client, receiver)}/deliveries"
+            _ATTEMPTS.show_pages(client, path, limit, is_json=is_json, after=after)
+
+    @app.command(help="Queue one delivery again, or all that were abandoned since a time.")
+    def redeliver(
+        receiver: str = named,
+        delivery: Annotated[str | None, typer.Argument(help="Id of a delivery, or --since.")] = None,
+        since: Annotated[
+            str | None, typer.Option(metavar="TIME", help="All deliveries abandoned since this time (RFC 3339).")
+        ] = None,
+        url: Url = None,
+        api_key: ApiKeyOption = None,
+        is_json: IsJson = False,
+    ) -> None:
+        if (delivery is None) == (since is None):
+            raise typer.BadParameter("give the id of a delivery, or --since and a time")
+        with calling(url, api_key) as client:
+            queued = _queued_again(client, resource.path_of(client, receiver), delivery, since)
+        show_sentence({"queued": queued}, f"{queued} queued", is_json=is_json)
 
 
-@webhooks.command()
-def enable(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None) -> None:
-    """Resume deliveries, oldest first, and reset the failure count."""
-    _switch(webhook, url, api_key, enabled=True)
+def add_switches(app: typer.Typer, resource: Resource) -> None:
+    """Add the commands that suspend and resume deliveries."""
+    one, named = resource.one, _named(resource)
+
+    @app.command(help="Resume deliveries, oldest first, and reset the failure count.")
+    def enable(receiver: str = named, url: Url = None, api_key: ApiKeyOption = None) -> None:
+        switch(receiver, url, api_key, enabled=True)
+
+    @app.command(help="Suspend deliveries; queued ones wait.")
+    def disable(receiver: str = named, url: Url = None, api_key: ApiKeyOption = None) -> None:
+        switch(receiver, url, api_key, enabled=False)
+
+    def switch(receiver: str, url: str | None, api_key: str | None, *, enabled: bool) -> None:
+        with calling(url, api_key) as client:
+            client.patch(resource.path_of(client, receiver), {"enabled": enabled})
+        standard_error.print(f"the {one} {escape(receiver)} is {'enabled' if enabled else 'disabled'}")
 
 
-@webhooks.command()
-def disable(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None) -> None:
-    """Suspend deliveries; queued ones wait."""
-    _switch(webhook, url, api_key, enabled=False)
+def _queued_again(client: ForestallClient, path: str, delivery: str | None, since: str | None) -> int:
+    """The number of deliveries that are queued again."""
+    if delivery is not None:
+        return int(client.post(f"{path}/deliveries/{part(delivery)}/redeliver", None)["queued"])
+    queued = 0
+    while True:
+        answer = client.post(f"{path}/redeliver", {"since": since})
+        queued += answer["queued"]
+        if not answer["remaining"] or not answer["queued"]:
+            return int(queued)
 
 
+add_deliveries(webhooks, _WEBHOOKS)
+add_switches(webhooks, _WEBHOOKS)
 add_delete(webhooks, _WEBHOOKS, "Delete a webhook with its queued deliveries.")
 
 
-def _digest(every: str | None, at_once: Severity | None) -> dict[str, Any] | None:
+def digest_of(every: str | None, at_once: Severity | None) -> dict[str, Any] | None:
+    """The member ``digest`` from its options."""
     if every is None and at_once is not None:
         raise typer.BadParameter("give --digest, too", param_hint="--at-once")
     return None if every is None else given(every=every, at_once=at_once)
-
-
-def _switch(webhook: str, url: str | None, api_key: str | None, *, enabled: bool) -> None:
-    with calling(url, api_key) as client:
-        client.patch(_WEBHOOKS.path_of(client, webhook), {"enabled": enabled})
-    standard_error.print(f"the webhook {escape(webhook)} is {'enabled' if enabled else 'disabled'}")
 
 
 def _show_secret(found: Mapping[str, Any], *, is_json: bool) -> None:

@@ -22,6 +22,7 @@ from service.delivery.attempts import Reply, message_of, send
 from service.delivery.digests import close_digest
 from service.delivery.outbound import Outbound
 from service.delivery.templates import BodyTooLong
+from service.delivery.transports.transport import SinkSender
 from service.errors import NotFound, RecordFormatError, RegistryContended, StoreUnavailable
 from service.observing.tracing import spans_of
 from service.process import run_process
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _GONE = 410
 _OUTAGE_PAUSE_S = 1.0
 _SECOND_US = 1_000_000
+_UNREADABLE_PAUSE_US = 60 * _SECOND_US
 
 
 class Deliverer:
@@ -57,6 +59,7 @@ class Deliverer:
         self._clock = clock
         self._jitter = jitter
         self._spans = spans
+        self._sinks = SinkSender(settings, resolver)
         self._log = structlog.get_logger(__name__)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -69,6 +72,7 @@ class Deliverer:
                 on_way -= await self._pause(stop, on_way, is_idle=not started)
             if on_way:
                 await asyncio.wait(on_way)
+        self._sinks.close()
 
     async def deliver_due(self) -> int:
         """Attempt due deliveries, at most ``concurrency``, wait for the outcomes, and return their number."""
@@ -98,11 +102,12 @@ class Deliverer:
         return self._stores.deliveries.claim(now_us, lease_us, limit, partial(self._close, now_us=now_us))
 
     def _close(self, webhook_id: str, now_us: int) -> None:
-        """Queue a digest; one with a damaged record waits, and delays no other delivery."""
+        """Queue a digest; one with a damaged record waits for a minute, and delays no other delivery."""
         try:
             close_digest(self._stores, webhook_id, now_us)
         except RecordFormatError as error:
             self._log.warning("digest-unreadable", webhook=webhook_id, code=error.code, error=error.message)
+            self._stores.deliveries.postpone_digest(webhook_id, now_us + _UNREADABLE_PAUSE_US)
 
     async def _pause(
         self, stop: asyncio.Event, on_way: set[asyncio.Task[None]], *, is_idle: bool
@@ -172,6 +177,8 @@ class Deliverer:
         body: bytes,
         traceparent: str | None,
     ) -> Reply:
+        if webhook.sink is not None:
+            return await self._sinks.send(webhook, delivery.alert, body)
         try:
             message = message_of(webhook, delivery.kind, delivery.alert, body, self._clock.now_us())
         except BodyTooLong as error:
@@ -192,7 +199,7 @@ class Deliverer:
             self._log.warning("webhook-disabled", webhook=webhook_id, reason=reason)
 
     def _hopeless(self, webhook_id: str, reply: Reply) -> str | None:
-        if reply.status == _GONE:
+        if reply.status == _GONE and self._stores.webhooks.get(webhook_id).sink is None:
             return "the receiver answered 410 Gone"
         since_us = self._stores.deliveries.circuit(webhook_id).since_us
         if since_us is None or self._clock.now_us() - since_us < self._settings.disable_after_s * _SECOND_US:

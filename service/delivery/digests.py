@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import orjson
 
+from service.delivery.transports.transport import SINK_KINDS
 from service.errors import NotFound
 from service.runtime import Stores
 from service.stores import DIGEST, CollectedResult, RegisteredWebhook
@@ -22,31 +23,45 @@ from streams import format_time
 DIGEST_MEMBERS = frozenset("type id webhook from until counts results more next".split())
 MOST_LISTED = 100
 MOST_BYTES = 200_000
+BULK_RESULTS, BULK_BYTES = 5_000, 2_000_000  # of a digest that lists all results; the next one has the others
 _MOST_RESULTS = 10_000  # of one digest; the next one has the others
 
 
 def close_digest(stores: Stores, webhook_id: str, now_us: int) -> None:
     """Queue the results that a webhook has collected as one delivery; those of a deleted webhook are dropped.
 
-    Without effect if another process does the same at this moment.
+    A sink that lists all results takes as many as one delivery may have, and the others wait for the next one. Without
+    effect if another process does the same at this moment.
     """
     found = stores.deliveries.collected(webhook_id, _MOST_RESULTS)
-    identity = sha256("\n".join(one.id for one in found).encode()).hexdigest()[:32]
     try:
         webhook = stores.webhooks.get(webhook_id)
     except NotFound:
-        body = None
-    else:
-        body = orjson.dumps(_body(stores, webhook, identity, found, now_us)).decode() if found else None
+        webhook = None
+    is_bulk = webhook is not None and is_bulk_sink(webhook)
+    limits = (BULK_RESULTS, BULK_BYTES) if is_bulk else (MOST_LISTED, MOST_BYTES)
+    listed, after, end = _listed(stores, found, *limits)
+    found = found[:end] if is_bulk else found
+    identity = sha256("\n".join(one.id for one in found).encode()).hexdigest()[:32]
+    body = None
+    if webhook is not None and found:
+        document = _body(webhook, identity, found, now_us)
+        document["results"] = [one for _, one in listed]
+        if is_bulk:
+            document["kinds"] = [kind for kind, _ in listed]
+        else:
+            document["more"] = len(found) - len(listed)
+            document["next"] = _next(webhook, after) if len(found) > len(listed) else None
+        body = orjson.dumps(document).decode()
     stores.deliveries.close_digest(webhook_id, [one.id for one in found], identity, body, now_us)
 
 
-def _body(
-    stores: Stores, webhook: RegisteredWebhook, identity: str, found: Sequence[CollectedResult], now_us: int
-) -> dict[str, Any]:
-    listed, after = _listed(stores, found)
-    chosen = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
-    filters = urlencode({name: value for name, value in chosen.items() if value is not None})
+def is_bulk_sink(webhook: RegisteredWebhook) -> bool:
+    """Whether a sink gets all results of a digest, however many."""
+    return webhook.sink is not None and SINK_KINDS[webhook.sink["kind"]].is_bulk
+
+
+def _body(webhook: RegisteredWebhook, identity: str, found: Sequence[CollectedResult], now_us: int) -> dict[str, Any]:
     return {
         "type": DIGEST,
         "id": identity,
@@ -54,30 +69,37 @@ def _body(
         "from": format_time(found[0].queued_us),
         "until": format_time(now_us),
         "counts": dict(sorted(Counter(one.kind for one in found).items())),
-        "results": listed,
-        "more": len(found) - len(listed),
-        "next": f"/v1/alerts?{filters}" if len(found) > len(listed) else None,
     }
 
 
-def _listed(stores: Stores, found: Sequence[CollectedResult]) -> tuple[list[dict[str, Any]], int]:
-    """The first results that are still kept, bounded in number and size, and the cursor after their last alert.
+def _next(webhook: RegisteredWebhook, after: int) -> str:
+    """The path of the alerts after the last one that is listed."""
+    chosen = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
+    filters = urlencode({name: value for name, value in chosen.items() if value is not None})
+    return f"/v1/alerts?{filters}"
 
-    Alerts are in the order of their numbers, so that all others are after the cursor.
+
+def _listed(
+    stores: Stores, found: Sequence[CollectedResult], most: int, most_bytes: int
+) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
+    """The first results that are still kept, with their kinds; the cursor after their last alert; the end of them.
+
+    They are bounded in number and size. Alerts are in the order of their numbers, so that all others are after the
+    cursor.
     """
     alerts = stores.alerts.numbered([one.item for one in found if one.body is None])
     ordered = sorted(alerts.values(), key=lambda alert: alert.number)
     numbered = iter(ordered)
-    listed: list[dict[str, Any]] = []
-    after, room = ordered[0].number - 1 if ordered else 0, MOST_BYTES
-    for one in found:
+    listed: list[tuple[str, dict[str, Any]]] = []
+    after, room = ordered[0].number - 1 if ordered else 0, most_bytes
+    for end, one in enumerate(found):
         if one.body is None and one.item not in alerts:  # it was trimmed meanwhile
             continue
         alert = next(numbered) if one.body is None else None
         body = (one.body or "").encode() if alert is None else alert.body
         room -= len(body)
-        if (listed and room < 0) or len(listed) == MOST_LISTED:
-            break
-        listed.append(orjson.loads(body))
+        if (listed and room < 0) or len(listed) == most:
+            return listed, after, end
+        listed.append((one.kind, orjson.loads(body)))
         after = after if alert is None else alert.number
-    return listed, after
+    return listed, after, len(found)

@@ -6,6 +6,7 @@ import base64
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from service.delivery.digests import DIGEST_MEMBERS
 from service.delivery.headers import check_headers
 from service.delivery.outbound import Outbound
 from service.delivery.templates import BodyTooLong, check_template
+from service.delivery.transports.transport import SINK_KINDS, SinkSender, check_form, check_sink, read_sink
 from service.errors import WebhookRefused
 from service.runtime import Stores
 from service.settings import Settings
@@ -47,9 +49,10 @@ class WebhookDraft:
 
     It receives results of the given kinds only, and of the given stream, pattern and least severity; None: any. The
     name is unique, or empty. ``digest`` has ``every``, a duration, and perhaps ``at_once``, a severity.
+    ``sink`` has kind and members of a sink that is not a webhook; the secret is its password, and it has no ``url``.
     """
 
-    url: str
+    url: str = ""
     secret: str | None = None
     stream: str | None = None
     pattern: str | None = None
@@ -60,6 +63,7 @@ class WebhookDraft:
     template: Mapping[str, Any] | None = None
     name: str = ""
     digest: Mapping[str, Any] | None = None
+    sink: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +101,12 @@ class WebhookLibrary:
             WebhookNameTaken: Another webhook has the name.
             WebhookRefused: The address, the secret, the headers or the template cannot be used.
         """
-        if draft.secret is not None:
+        if draft.secret is not None and draft.sink is None:
             check_secret(draft.secret)
         webhook = RegisteredWebhook(
-            id=f"wh_{uuid.uuid4().hex}",
-            url=draft.url,
-            secret=draft.secret or _fresh_secret(),
+            id=f"{'wh' if draft.sink is None else 'sink'}_{uuid.uuid4().hex}",
+            url=draft.url if draft.sink is None else read_sink(draft.sink).address,
+            secret=draft.secret or (_fresh_secret() if draft.sink is None else ""),
             stream=draft.stream,
             pattern=draft.pattern,
             min_severity=draft.min_severity,
@@ -113,7 +117,8 @@ class WebhookLibrary:
             headers=draft.headers,
             template=draft.template,
             name=draft.name,
-            digest=read_digest(draft.digest),
+            digest=read_digest(_digest_of(draft.sink, draft.digest)),
+            sink=draft.sink,
         )
         self._check(webhook, None)
         self._stores.webhooks.put(webhook)
@@ -126,11 +131,15 @@ class WebhookLibrary:
         headers, the template or the digest cannot be used.
         """
         if "digest" in changes:
-            changes = {**changes, "digest": read_digest(changes["digest"])}
+            sink = self._stores.webhooks.get(webhook_id).sink
+            changes = {**changes, "digest": read_digest(_digest_of(sink, changes["digest"]))}
 
         def changed(found: RegisteredWebhook) -> RegisteredWebhook:
             condition.check_record(found)
             webhook = replace(found, **changes)
+            if "sink" in changes:
+                sink = {**(found.sink or {}), **changes["sink"]}
+                webhook = replace(webhook, sink=sink, url=read_sink(sink).address)
             if webhook.is_enabled:
                 webhook = replace(webhook, disabled_because=None)
             elif found.is_enabled:
@@ -139,7 +148,7 @@ class WebhookLibrary:
             return webhook
 
         webhook = self._stores.webhooks.change(webhook_id, changed)
-        if webhook.is_enabled and changes.keys() & {"is_enabled", "url"}:
+        if webhook.is_enabled and changes.keys() & {"is_enabled", "url", "sink", "secret"}:
             self._stores.deliveries.wake(webhook_id, self._clock.now_us())
         return webhook
 
@@ -180,6 +189,9 @@ class WebhookLibrary:
             "webhook": webhook.id,
             "sent_at": format_time(now_us),
         }
+        if webhook.sink is not None:
+            with closing(SinkSender(self._settings, self._resolver)) as sinks:
+                return await sinks.send(webhook, ping["id"], orjson.dumps(ping))
         try:
             message = message_of(webhook, ping["type"], ping["id"], orjson.dumps(ping), now_us)
         except BodyTooLong as error:
@@ -205,9 +217,13 @@ class WebhookLibrary:
         checks: dict[str, Callable[[], object]] = {
             "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
             "pattern": lambda: webhook.pattern is None or self._stores.registry.operator(webhook.pattern),
-            "url": lambda: check_target(webhook.url, self._settings.targets, self._resolver),
             "headers": lambda: check_headers(webhook.headers),
         }
+        if (sink := webhook.sink) is None:
+            checks["url"] = lambda: check_target(webhook.url, self._settings.targets, self._resolver)
+        else:
+            checks["sink"] = lambda: check_sink(sink, self._settings, self._resolver)
+            check_form(sink, webhook.template, webhook.digest)
         for name, check in checks.items():
             if before is None or getattr(webhook, name) != getattr(before, name):
                 check()
@@ -234,6 +250,12 @@ def read_digest(value: Mapping[str, Any] | None) -> DigestRules | None:
             f"digest: every is {value['every']!r}; it is a duration of 1 s to 7 d, such as 10 min", field="digest"
         )
     return DigestRules(every=value["every"], every_us=every_us, at_once=value.get("at_once"))
+
+
+def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The digest of a sink, which some kinds always have."""
+    is_bulk = sink is not None and SINK_KINDS[sink["kind"]].is_bulk
+    return {"every": "1 min"} if is_bulk and digest is None else digest
 
 
 def _fresh_secret() -> str:

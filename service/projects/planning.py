@@ -27,7 +27,7 @@ from service.projects.streams import (
     stream_uses,
 )
 from service.projects.tables import ReferenceTables
-from service.projects.webhooks import Webhooks
+from service.projects.webhooks import Sinks, Webhooks
 from shards import DOCUMENT_KINDS
 from streams import DeclarationError
 
@@ -44,6 +44,7 @@ KINDS: tuple[ResourceKind, ...] = (
     ConstraintSets(),
     *(Operators(kind) for kind in DOCUMENT_KINDS),
     Webhooks(),
+    Sinks(),
 )
 """The kinds in the order of their dependencies."""
 

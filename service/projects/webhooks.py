@@ -1,4 +1,4 @@
-"""Webhooks in a project."""
+"""Webhooks and other sinks in a project."""
 
 from __future__ import annotations
 
@@ -22,12 +22,23 @@ _WEBHOOK: Form = {
     "digest": None,
     "enabled": True,
 }
+_OWN: Mapping[str, Form] = {
+    "parquet": {},
+    "email": {"port": 465, "security": "tls", "user": None},
+    "kafka": {"options": {}},
+}
+_MEMBERS = {
+    "parquet": ("path",),
+    "email": ("host", "port", "security", "user", "sender", "recipients"),
+    "kafka": ("servers", "topic", "options"),
+}
 
 
 class Webhooks(ResourceKind):
     """Webhooks, by name; one without a name by its id."""
 
     title = "webhook"
+    path = "/webhooks"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The webhook; its secrets are read from the environment when it is written."""
@@ -43,17 +54,25 @@ class Webhooks(ResourceKind):
 
     def names(self, client: ForestallClient) -> list[str]:
         """All webhooks."""
-        return [item["name"] or item["id"] for item in client.get("/webhooks")["items"]]
+        return [item["name"] or item["id"] for item in client.get(self.path)["items"]]
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
         """A webhook."""
-        for item in client.get("/webhooks")["items"]:
+        found = self._found(client, name)
+        if found is None:
+            return None
+        at, answer, tag = found
+        form = {member: answer[member] for member in ("url", *_WEBHOOK)}
+        return Found(form={**form, "headers": answer["header_names"]}, tag=tag, at=at, answer=answer)
+
+    def _found(self, client: ForestallClient, name: str) -> tuple[str, Any, str] | None:
+        """Path, answer and tag of a receiver with a name or id."""
+        for item in client.get(self.path)["items"]:
             if name in (item["name"], item["id"]):
-                at = f"/webhooks/{part(item['id'])}"
+                at = f"{self.path}/{part(item['id'])}"
                 read = client.read(at)
                 if read is not None:
-                    form = {member: read[0][member] for member in ("url", *_WEBHOOK)}
-                    return Found(form={**form, "headers": read[0]["header_names"]}, tag=read[1], at=at, answer=read[0])
+                    return at, *read
         return None
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
@@ -79,6 +98,65 @@ class Webhooks(ResourceKind):
         if headers:
             body["headers"] = {header: {"env": _variable(name, header)} for header in headers}
         return body
+
+
+class Sinks(Webhooks):
+    """Sinks that are not webhooks, by name; the members of a kind are those of one member named after it."""
+
+    title = "sink"
+    path = "/sinks"
+
+    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+        """The sink; its password is read from the environment when it is written."""
+        if document.kind != self.title:
+            return
+        kinds = [kind for kind in _OWN if kind in document.body]
+        if len(kinds) != 1:
+            raise document.refuse(f"a sink has one of {', '.join(_OWN)}")
+        form = {name: document.body.get(name, usual) for name, usual in _WEBHOOK.items()}
+        if form["digest"] is not None or kinds[0] == "parquet":
+            form["digest"] = {"every": "1 min", "at_once": None, **(form["digest"] or {})}
+        form[kinds[0]] = {**_OWN[kinds[0]], **document.body[kinds[0]]}
+        extra = {"secret": document.body.get("secret")}
+        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
+
+    def find(self, client: ForestallClient, name: str) -> Found | None:
+        """A sink."""
+        found = self._found(client, name)
+        if found is None:
+            return None
+        at, answer, tag = found
+        own = {member: answer[member] for member in _MEMBERS[answer["kind"]]}
+        form = {member: answer[member] for member in _WEBHOOK}
+        return Found(form={**form, answer["kind"]: own}, tag=tag, at=at, answer=answer)
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Register a sink, or change the members that differ."""
+        form = wanted.form
+        kind = next(kind for kind in _OWN if kind in form)
+        shared = {name: form[name] for name in _WEBHOOK}
+        if found is None:
+            secret = _secret(wanted.document, "secret", wanted.extra["secret"])
+            body = {name: value for name, value in shared.items() if name != "enabled" and value is not None}
+            given = {**body, **form[kind], **({} if secret is None else {"secret": secret})}
+            made = client.post(self.path, {"name": wanted.name, "kind": kind, **given})
+            if not form["enabled"]:
+                client.patch(f"{self.path}/{part(made['id'])}", {"enabled": False})
+            return
+        changes = {name: value for name, value in shared.items() if value != found.form[name]}
+        own = {name: value for name, value in form[kind].items() if value != found.form[kind][name]}
+        client.change("PATCH", found.at, found.tag, json={**changes, **own})
+
+    def cannot_change(self, found: Form, wanted: Form) -> str:
+        """The kind of a sink cannot be changed."""
+        return "" if any(kind in found and kind in wanted for kind in _OWN) else "the kind of a sink cannot be changed"
+
+    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+        """The members that differ from the defaults; the password becomes a variable of the environment."""
+        body = {member: value for member, value in found.form.items() if _WEBHOOK.get(member, ...) != value}
+        kind = found.answer["kind"]
+        has_secret = kind == "email" and body[kind]["user"] is not None
+        return {**body, "secret": {"env": _variable(name, "secret")}} if has_secret else body
 
 
 def _headers(wanted: Wanted) -> dict[str, str]:

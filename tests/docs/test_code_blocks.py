@@ -32,7 +32,8 @@ PLAYED = {ROOT / "docs" / name for name in ("tutorial.md", "projects.md")}  # by
 PROSE = {"text", "mermaid", "diff"}
 GROUPS = {
     "alerts", "backtests", "constraints", "dead-letters", "derived-events", "deviations", "endings", "event-types",
-    "feed", "aggregates", "incidents", "joins", "keys", "patterns", "streams", "traces", "webhooks", "workflows",
+    "feed", "aggregates", "incidents", "joins", "keys", "patterns", "sinks", "streams", "traces",
+    "webhooks", "workflows",
 }  # fmt: skip
 ON_SERVICE = {"list", "show", "upload"}  # of constraints: what follows else is a model
 SHELL = {"bash", "sh", "console"}

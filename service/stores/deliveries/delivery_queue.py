@@ -38,6 +38,7 @@ WAITING_KEY = PREFIX + "deliveries:waiting:"
 SENDING_KEY = PREFIX + "deliveries:sending:"
 COLLECTED_KEY = PREFIX + "deliveries:collected:"
 DIGESTS_KEY = PREFIX + "deliveries:digests"  # when the digest of each webhook is due
+_MOST_LOGGED = 250_000  # characters; a longer body is kept only while its delivery waits or is abandoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,10 @@ class DeliveryStore:
         )
         return bool(is_closed)
 
+    def postpone_digest(self, webhook_id: str, until_us: int) -> None:
+        """Let the digest of a webhook wait, as it cannot be made now."""
+        self._client.zadd(DIGESTS_KEY, {webhook_id: until_us}, xx=True)
+
     def count_collected(self, webhook_id: str) -> int:
         """The number of results that a webhook has collected for its next digest."""
         return self._client.zcard(COLLECTED_KEY + webhook_id)
@@ -218,7 +223,7 @@ class DeliveryStore:
             per_target=rules.per_target,
             circuit_failures=rules.circuit_failures,
             circuit_pause_us=rules.circuit_pause_us,
-            body="" if outcome.verdict == "retry" else delivery.body or "",
+            body="" if outcome.verdict == "retry" or len(delivery.body or "") > _MOST_LOGGED else delivery.body or "",
             rest_us=outcome.rest_us or 0,
         )
         return bool(is_counted)
@@ -226,7 +231,8 @@ class DeliveryStore:
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
         """Queue deliveries of a webhook again, due now and without attempts, and return their number.
 
-        Waiting deliveries become due now; those that are being sent at the moment are unchanged.
+        Waiting deliveries become due now; those that are being sent at the moment are unchanged, and collected ones
+        leave their digest.
         """
         queued = self._again(
             waiting=WAITING_KEY + webhook_id,
@@ -234,6 +240,7 @@ class DeliveryStore:
             records=RECORDS_KEY,
             given_up=GIVEN_UP_KEY + webhook_id,
             given_up_records=GIVEN_UP_RECORDS_KEY + webhook_id,
+            collected=COLLECTED_KEY + webhook_id,
             turns=TURNS_KEY,
             webhook=webhook_id,
             now_us=now_us,

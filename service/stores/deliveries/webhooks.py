@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-from service.errors import RegistryContended, UnknownWebhook, WebhookNameTaken
+from service.errors import RegistryContended, UnknownSink, UnknownWebhook, WebhookNameTaken
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
@@ -68,6 +68,8 @@ class RegisteredWebhook:
         disabled_because: The reason why the webhook is disabled, in words.
         name: A unique name for people; empty if it has none.
         digest: How results are collected; None: each is delivered at once.
+        sink: The ``kind`` and the members of a sink that is not a webhook; None: it is a webhook. The secret of such a
+            sink is its password, and its address is for people.
     """
 
     id: str
@@ -86,6 +88,7 @@ class RegisteredWebhook:
     disabled_because: str | None = None
     name: str = ""
     digest: DigestRules | None = None
+    sink: Mapping[str, Any] | None = None
 
     def wants(self, kind: str, stream: str, pattern: str | None, severity: str = USUAL_SEVERITY) -> bool:
         """Whether a result of a kind, stream and pattern is to be delivered here; a deviation belongs to no pattern."""
@@ -148,6 +151,16 @@ class WebhookStore:
         records = cast("dict[bytes, bytes]", self._client.hgetall(WEBHOOKS_KEY))
         webhooks = [read_webhook(body, key.decode()) for key, body in records.items()]
         return sorted(webhooks, key=lambda webhook: (webhook.registered_us, webhook.id))
+
+    def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
+        """A webhook, or another sink; raises ``UnknownWebhook`` or ``UnknownSink``."""
+        try:
+            found = self.get(webhook_id)
+        except UnknownWebhook:
+            found = None
+        if found is None or (found.sink is not None) != is_sink:
+            raise UnknownSink(f"there is no sink {webhook_id!r}") if is_sink else _unknown(webhook_id)
+        return found
 
     def change(self, webhook_id: str, change: Callable[[RegisteredWebhook], RegisteredWebhook]) -> RegisteredWebhook:
         """Replace a webhook by a changed form and return it; ``change`` may be called again, and may raise."""

@@ -42,7 +42,7 @@ class Writing:
         """Id and record of the deliveries of rows."""
         if not kind.delivered_as or not self.webhooks:
             return []
-        bodies = [None] * len(rows) if kind is ALERT else [body.decode() for body in self.bodies(rows)]
+        bodies = [None] * len(rows) if kind is ALERT else [_sent(kind, body).decode() for body in self.bodies(rows)]
         return [
             delivery
             for row, body in zip(rows, bodies, strict=True)
@@ -62,3 +62,8 @@ class Writing:
 
     def _severity(self, name: str) -> str:
         return USUAL_SEVERITY if self.severities is None else self.severities.get(name, USUAL_SEVERITY)
+
+
+def _sent(kind: ResultKind, body: bytes) -> bytes:
+    """The body that receivers get: with its type, which stored early terminations do not have."""
+    return b'{"type":"%b",' % kind.delivered_as.encode() + body[1:] if kind.name == "ending" else body

@@ -5,7 +5,14 @@ import pytest
 from standardwebhooks import Webhook
 
 from api.schemas.alerts import AlertModel, SuppressedAlertModel
-from api.schemas.results import CorrectionModel, DerivedEventModel, DeviationModel, SuspensionModel
+from api.schemas.incidents import IncidentModel
+from api.schemas.results import (
+    CorrectionModel,
+    DerivedEventModel,
+    DeviationModel,
+    EndingModel,
+    SuspensionModel,
+)
 from service import AlertSink
 from service.stores import DeliveryOutcome
 from shards import RESULT_KINDS
@@ -80,7 +87,7 @@ def test_a_webhook_gets_alerts_corrections_and_suspensions_unless_it_asks_for_so
     assert http.post("/v1/webhooks", json={"url": URL}).json()["kinds"] == USUAL_KINDS
     created = http.post("/v1/webhooks", json={"url": URL, "kinds": ["deviation", "alert", "deviation"]}).json()
     assert http.get(f"/v1/webhooks/{created['id']}").json()["kinds"] == ["deviation", "alert"]
-    for kinds in ([], ["ending"]):
+    for kinds in ([], ["timeout"]):
         check_problem(http.post("/v1/webhooks", json={"url": URL, "kinds": kinds}), 422, "wrong-shape")
 
 
@@ -275,8 +282,13 @@ def test_templates_know_the_members_of_bodies():
         "deviation": DeviationModel.model_fields,
         "pattern.suspended": SuspensionModel.model_fields,
         "derived": DerivedEventModel.model_fields,
+        "ending": {"type", *EndingModel.model_fields},
+        **{
+            f"incident.{change}": {"type", "incident", *IncidentModel.model_fields}
+            for change in ("opened", "updated", "closed")
+        },
     }
-    without = ("join", "aggregate", "incident")  # have no models of lists; tests of their kinds check members
+    without = ("join", "aggregate")  # have no models of lists; tests of their kinds check members
     delivered = {
         kind.delivered_as: kind.members
         for kind in RESULT_KINDS.values()

@@ -146,6 +146,33 @@ def test_incidents_are_listed_acknowledged_and_closed(ask, told, stores):
     assert "there is no incident 'j'" in ask("incidents", "close", "j")[2]
 
 
+def test_sinks_are_added_switched_and_deleted(ask, told, tmp_path):
+    (tmp_path / "password").write_text("secret word\n")
+    (tmp_path / "mail.json").write_text('{"subject": "{{pattern}}"}')
+    status, out, err = ask(
+        "sinks", "add-email", "ann@example.org", "bob@example.org", "--host", "8.8.8.8:2525", "--sender",
+        "f@example.org", "--user", "f", "--secret-file", "password", "--template", "mail.json", "--starttls",
+        "--name", "desk",
+    )  # fmt: skip
+    assert status == 0, err
+    assert "smtp://8.8.8.8:2525/ann@example.org,bob@example.org" in out
+    topic = ("--servers", "8.8.8.8:9092", "--option", "client.id=f", "--kind", "deviation")
+    assert ask("sinks", "add-kafka", "found", *topic)[0] == 0
+    status, _, err = ask("sinks", "add-parquet", "shop/alerts", "--digest", "5 min")
+    assert status != 0
+    assert "FORESTALL_WEBHOOKS__FOLDER is not set" in err
+    mail, kafka = told("sinks", "list")
+    assert (mail["security"], mail["port"], kafka["options"], kafka["kinds"]) == (
+        "starttls", 2525, {"client.id": "f"}, ["deviation"],
+    )  # fmt: skip
+    assert ask("sinks", "disable", "desk")[2] == "the sink desk is disabled\n"
+    assert told("sinks", "show", "desk")[0]["enabled"] is False
+    assert told("sinks", "deliveries", "desk") == []
+    assert ask("sinks", "redeliver", "desk", "--since", "2026-01-01T00:00:00Z")[1] == "0 queued\n"
+    assert ask("sinks", "delete", "desk")[0] == 0
+    assert len(told("sinks", "list")) == 1
+
+
 def test_what_is_no_pattern_is_told(ask, tmp_path):
     assert "is neither a file nor a pattern" in ask("patterns", "add", "absent.pattern", "--stream", "orders")[2]
     (tmp_path / "two.pattern").write_text("PATTERN one EVENT A PATTERN two EVENT B")

@@ -554,15 +554,17 @@ def test_deliveries_settle_what_was_delivered(run, client):
 def test_deliveries_send_again(run, client):
     client.zadd("sending", {"w:1": 55})
     client.zadd("given_up", {"w:2": 1})
+    client.zadd("collected", {"w:2": 1, "w:+3": 1})
     client.hset("given_up_records", "w:2", "old")
     keys = {"waiting": "waiting", "sending": "sending", "records": "records", "turns": "turns"}
-    keys |= {"given_up": "given_up", "given_up_records": "given_up_records"}
+    keys |= {"given_up": "given_up", "given_up_records": "given_up_records", "collected": "collected"}
     fresh = ["w:1", "r1", "w:2", "r2"]
     assert run("deliveries/send_again", **keys, webhook="w", now_us=7, fresh=fresh) == 1
     assert client.hgetall("records") == {b"w:2": b"r2"}
     assert client.zrange("waiting", 0, -1, withscores=True) == [(b"w:2", 7.0)]
     assert client.zscore("turns", "w") == 7
     assert not client.exists("given_up", "given_up_records")
+    assert client.zrange("collected", 0, -1) == [b"w:+3"]
 
 
 # Where the pipeline's micro-batches end.

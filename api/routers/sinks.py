@@ -1,0 +1,84 @@
+"""Sinks beside webhooks: register, list, look up, change, delete; test, list deliveries, send again."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, Response, status
+
+from api.access.callers import Calling
+from api.locations import LOCATION, give_location
+from api.requests.filters import StreamFilter, WantedPart, shown
+from api.requests.idempotency import IdempotentRoute, once
+from api.requests.preconditions import Preconditions, give_tag
+from api.routers.webhooks import add_deliveries
+from api.schemas.sinks import NewSink, SinkChanges, SinkDetail, SinkList, SinkModel
+from api.services import Served
+from service import RegisteredWebhook
+
+_EXAMPLE = {"kind": "kafka", "servers": "kafka.example.org:9092", "topic": "alerts"}
+
+router = APIRouter(prefix="/sinks", tags=["sinks"], route_class=IdempotentRoute)
+
+
+@router.post(
+    "",
+    status_code=status.HTTP_201_CREATED,
+    summary="Register a sink",
+    dependencies=[Depends(once)],
+    responses={201: {"headers": LOCATION}},
+    openapi_extra={"requestBody": {"content": {"application/json": {"example": _EXAMPLE}}}},
+)
+def register_sink(sink: NewSink, services: Served, response: Response) -> SinkModel:
+    """Send results to a folder of Parquet files, by e-mail, or to a Kafka topic.
+
+    A sink has the filters, digests, retries and circuit of a webhook, and the templates, where its kind has bodies. Its
+    password is never shown.
+    """
+    registered = services.webhooks.register(sink.to_domain())
+    give_location(response, "sinks", registered.id)
+    give_tag(response, registered)
+    return SinkModel.from_domain(registered)
+
+
+@router.get("", summary="List the sinks")
+def list_sinks(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> SinkList:
+    """All sinks that the caller may touch, the oldest first, without webhooks; with ``stream``, those of it."""
+    found = shown([one for one in services.stores.webhooks.all() if one.sink is not None], caller, stream)
+    return SinkList(**part.of([SinkModel.from_domain(sink) for sink in found], "id"))
+
+
+@router.get("/{sink_id}", summary="Look up a sink")
+def get_sink(sink_id: str, services: Served, response: Response) -> SinkDetail:
+    """A sink, and the state of its deliveries."""
+    sink = services.stores.webhooks.of_kind(sink_id, is_sink=True)
+    give_tag(response, sink)
+    return SinkDetail.of(sink, services.webhooks.health(sink_id))
+
+
+@router.patch("/{sink_id}", summary="Change a sink")
+def change_sink(
+    sink_id: str, changes: SinkChanges, services: Served, response: Response, preconditions: Preconditions
+) -> SinkDetail:
+    """Change target, filters or form of a sink; members that are left out stay as they are.
+
+    Queued deliveries are sent to the new target; filters apply to new results.
+    """
+    services.stores.webhooks.of_kind(sink_id, is_sink=True)
+    sink = services.webhooks.change(sink_id, changes.to_domain(), preconditions)
+    give_tag(response, sink)
+    return SinkDetail.of(sink, services.webhooks.health(sink_id))
+
+
+@router.delete("/{sink_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a sink")
+def delete_sink(sink_id: str, services: Served, preconditions: Preconditions) -> None:
+    """Delete a sink with its queued deliveries; what it has written stays."""
+    services.stores.webhooks.of_kind(sink_id, is_sink=True)
+    services.stores.webhooks.delete(sink_id, preconditions)
+
+
+def sink_of(sink_id: str, services: Served) -> RegisteredWebhook:
+    """The sink of a path."""
+    return services.stores.webhooks.of_kind(sink_id, is_sink=True)
+
+
+_NAMES = ("test_sink", "list_sink_deliveries", "redeliver_to_sink", "redeliver_given_up_to_sink")
+add_deliveries(router, "sink", sink_of, *_NAMES)

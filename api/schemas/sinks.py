@@ -1,0 +1,185 @@
+"""Sinks on the wire: receivers of results other than webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from api.schemas.webhooks import (
+    DeliveredKind,
+    DeliveryState,
+    Description,
+    Digest,
+    DigestModel,
+    Kinds,
+    LeastSeverity,
+    Template,
+    WebhookName,
+    as_draft,
+)
+from api.wire import PartModel, Time, WireModel
+from service import USUAL_KINDS, RegisteredWebhook, Severity, WebhookDraft, WebhookHealth
+
+_Path: TypeAlias = Annotated[
+    str, Field(description="Folder for the files, relative to the folder of all sinks (FORESTALL_WEBHOOKS__FOLDER).")
+]
+_Security: TypeAlias = Annotated[Literal["tls", "starttls"], Field(description="TLS from the first byte on, or later.")]
+_Options: TypeAlias = Annotated[
+    dict[str, str],
+    Field(description="Settings of librdkafka: security.protocol, sasl.mechanism, sasl.username, compression.type, "
+    "client.id."),
+]  # fmt: skip
+_OWN = ("path", "host", "port", "security", "user", "sender", "recipients", "servers", "topic", "options")
+
+
+class _NewSink(WireModel):
+    name: WebhookName = None
+    stream: str | None = Field(None, description="Only results of this stream.")
+    pattern: str | None = Field(None, description="Only results of this pattern; deviations belong to no pattern.")
+    min_severity: LeastSeverity = None
+    kinds: Kinds = Field(list(USUAL_KINDS), validate_default=False)
+    description: Description = ""
+    digest: Digest = None
+
+    def to_domain(self) -> WebhookDraft:
+        """The draft that registers the sink."""
+        members = self.model_dump(include={"kind", *_OWN})
+        return as_draft(self, sink=members)
+
+
+class NewParquetSink(_NewSink):
+    """A folder of Parquet files, by kind of result and day."""
+
+    kind: Literal["parquet"]
+    path: _Path
+
+
+class NewEmailSink(_NewSink):
+    """Recipients of e-mail."""
+
+    kind: Literal["email"]
+    host: str = Field(description="The mail server.")
+    port: int = Field(465, ge=1, le=65_535)
+    security: _Security = "tls"
+    user: str | None = Field(None, description="Name for the login; null: none.")
+    secret: str | None = Field(None, max_length=1_000, description="Password for the login; never shown.")
+    sender: str = Field(description="Address that the mail comes from.")
+    recipients: list[str] = Field(description="Addresses of the recipients, 1 to 20.")
+    template: Template = None
+
+
+class NewKafkaSink(_NewSink):
+    """A Kafka topic."""
+
+    kind: Literal["kafka"]
+    servers: str = Field(description="The first brokers as host:port, separated by commas.")
+    topic: str
+    options: _Options = Field({}, validate_default=False)
+    secret: str | None = Field(None, max_length=1_000, description="Password of SASL; never shown.")
+    template: Template = None
+
+
+NewSink: TypeAlias = Annotated[NewParquetSink | NewEmailSink | NewKafkaSink, Field(discriminator="kind")]
+
+
+class SinkChanges(WireModel):
+    """Changes of a sink; members that are left out stay as they are. Its kind does not change."""
+
+    stream: str | None = Field(None, description="Null: of any stream.")
+    pattern: str | None = Field(None, description="Null: of any pattern.")
+    min_severity: LeastSeverity = None
+    kinds: Kinds | None = None
+    description: Description | None = None
+    digest: Digest = None
+    template: Template = None
+    enabled: bool | None = Field(None, description="False suspends deliveries; queued ones wait.")
+    secret: str | None = Field(None, max_length=1_000, description="Password.")
+    path: _Path | None = None
+    host: str | None = None
+    port: int | None = Field(None, ge=1, le=65_535)
+    security: _Security | None = None
+    user: str | None = Field(None, description="Null: no login.")
+    sender: str | None = None
+    recipients: list[str] | None = None
+    servers: str | None = None
+    topic: str | None = None
+    options: _Options | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        nullable = {"stream", "pattern", "min_severity", "digest", "template", "user"}
+        if nulls := sorted(name for name in self.model_fields_set - nullable if getattr(self, name) is None):
+            raise ValueError(f"{', '.join(nulls)} cannot be null; leave out members that should stay")
+        return self
+
+    def to_domain(self) -> dict[str, Any]:
+        """The changes by attribute of the sink."""
+        given = self.model_dump(include=self.model_fields_set)
+        changes = {name: value for name, value in given.items() if name not in _OWN}
+        if "enabled" in changes:
+            changes["is_enabled"] = changes.pop("enabled")
+        if "kinds" in changes:
+            changes["kinds"] = tuple(dict.fromkeys(changes["kinds"]))
+        if own := {name: value for name, value in given.items() if name in _OWN}:
+            changes["sink"] = own
+        return changes
+
+
+class SinkModel(WireModel):
+    """A registered sink; it has the members of its kind."""
+
+    id: str
+    name: str | None
+    kind: Literal["parquet", "email", "kafka"]
+    address: str = Field(description="Where it sends, for people.")
+    stream: str | None
+    pattern: str | None
+    min_severity: Severity | None
+    kinds: list[DeliveredKind] = Field(description="The kinds of results that are sent.")
+    description: str
+    template: dict[str, Any] | None
+    digest: Digest = None
+    enabled: bool = Field(description="False: nothing is sent; queued deliveries wait.")
+    disabled_because: str | None = Field(description="Why it is not enabled, in words.")
+    registered_at: Time
+    path: str | None = None
+    host: str | None = None
+    port: int | None = None
+    security: _Security | None = None
+    user: str | None = None
+    sender: str | None = None
+    recipients: list[str] | None = None
+    servers: str | None = None
+    topic: str | None = None
+    options: dict[str, str] | None = None
+
+    @classmethod
+    def from_domain(cls, sink: RegisteredWebhook) -> Self:
+        """The wire form of a sink, without its password."""
+        members: Mapping[str, Any] = sink.sink or {}
+        return cls.copying(
+            sink,
+            **members,
+            name=sink.name or None,
+            address=sink.url,
+            template=None if sink.template is None else dict(sink.template),
+            digest=None if sink.digest is None else DigestModel.copying(sink.digest),
+            enabled=sink.is_enabled,
+        )
+
+
+class SinkDetail(SinkModel, DeliveryState):
+    """A sink, and the state of its deliveries."""
+
+    @classmethod
+    def of(cls, sink: RegisteredWebhook, health: WebhookHealth) -> Self:
+        """The wire form of a sink and its state."""
+        return cls(**SinkModel.from_domain(sink).model_dump(exclude_unset=True), **DeliveryState.members(health))
+
+
+class SinkList(PartModel):
+    """All sinks, the oldest first."""
+
+    items: list[SinkModel]

@@ -1,0 +1,108 @@
+"""The sink that produces to a Kafka topic: the id of the result is the key, and the producer is idempotent.
+
+Brokers name each other, so every broker that the first ones name is checked, too, before anything is produced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from service.delivery.transports.sending import Item, SendFailed, Sending
+from service.errors import WebhookRefused
+
+_SERVERS = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_OPTIONS = {"security.protocol", "sasl.mechanism", "sasl.username", "compression.type", "client.id"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSink:
+    """A topic.
+
+    Attributes:
+        servers: The first brokers, as ``host:port``, separated by commas.
+        options: Settings of librdkafka; the password of SASL is the secret of the sink.
+    """
+
+    servers: str
+    topic: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The brokers and the topic."""
+        return f"kafka://{self.servers}/{self.topic}"
+
+    def check(self, sending: Sending) -> None:
+        """Check names and options, and that the brokers may be called."""
+        _client()
+        if strange := sorted(set(self.options) - _OPTIONS):
+            known = ", ".join(sorted(_OPTIONS))
+            raise WebhookRefused(f"the option {strange[0][:100]!r} cannot be set; there are {known}", field="options")
+        if not _TOPIC.fullmatch(self.topic):
+            raise WebhookRefused(f"{self.topic[:100]!r} is not the name of a topic", field="topic")
+        for server in self.servers.split(","):
+            if not _SERVERS.fullmatch(server.strip()):
+                raise WebhookRefused(
+                    f"{server.strip()[:100]!r} is not a broker such as kafka.example.org:9092", field="servers"
+                )
+            host, _, port = server.strip().rpartition(":")
+            sending.addresses(host, int(port))
+
+    def send(self, item: Item, sending: Sending) -> None:
+        """Produce a record, and wait until all replicas that are in sync have it."""
+        self.check(sending)
+        client = _client()
+        failed: list[str] = []
+        try:
+            producer = self._producer(client, item, sending)
+            for broker in producer.list_topics(self.topic, timeout=sending.timeout_s).brokers.values():
+                sending.addresses(broker.host, broker.port)
+            producer.produce(
+                self.topic,
+                key=item.id.encode(),
+                value=item.body if item.filled is None else item.filled,
+                on_delivery=lambda error, _: failed.append(error.str()) if error is not None else None,
+            )
+            left = producer.flush(sending.timeout_s)
+        except (client.KafkaException, BufferError) as error:
+            why = error.args[0].str() if isinstance(error, client.KafkaException) else str(error)
+            raise SendFailed(f"the brokers did not take it: {why}") from error
+        if failed or left:
+            raise SendFailed(f"the brokers did not take it: {failed[0] if failed else 'no answer in time'}")
+
+    def _producer(self, client: Any, item: Item, sending: Sending) -> Any:
+        """The producer of the sink; another one after its members have changed."""
+        settings = self._settings(item, sending.timeout_s)
+        name = item.sink, *(f"{member}={value}" for member, value in sorted(settings.items()))
+        found = sending.clients.get(name)
+        if found is None:
+            for old in [one for one in list(sending.clients) if one[0] == item.sink]:
+                sending.clients.pop(old, None)
+            found = sending.clients.setdefault(name, client.Producer(settings))
+        return found
+
+    def _settings(self, item: Item, timeout_s: float) -> dict[str, Any]:
+        own = {"sasl.password": item.secret} if item.secret else {}
+        return {
+            **self.options,
+            **own,
+            "bootstrap.servers": self.servers,
+            "enable.idempotence": True,
+            "message.timeout.ms": round(timeout_s * 1000),
+            "log_level": 0,
+        }
+
+
+def _client() -> Any:
+    try:
+        import confluent_kafka  # noqa: PLC0415 - an optional extra
+    except ImportError as error:
+        raise WebhookRefused(
+            "a sink of the kind 'kafka' needs the package confluent-kafka: install forestall with its extra kafka",
+            field="kind",
+        ) from error
+    return confluent_kafka

@@ -1,0 +1,112 @@
+"""The sink that writes Parquet files by kind of result and day.
+
+A delivery is a digest with all its results. Its files have names of its own, and are renamed when they are complete, so
+a repetition writes the same files again, and readers never see a part of one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from service.delivery.transports.sending import Item, SendFailed, Sending
+from service.errors import WebhookRefused
+from streams import parse_time
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("kind", pa.string()),
+        ("stream", pa.string()),
+        ("pattern", pa.string()),
+        ("version", pa.int32()),
+        ("severity", pa.string()),
+        ("key", pa.string()),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("body", pa.string()),
+    ]
+)
+_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}){0,7}")
+_TIMES = ("detected_at", "updated_at", "time")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetSink:
+    """A folder below the one that the settings name; ``path`` is relative to it."""
+
+    path: str
+
+    @property
+    def address(self) -> str:
+        """The folder."""
+        return f"parquet:{self.path}"
+
+    def check(self, sending: Sending) -> None:
+        """Check that the folder is inside the permitted one."""
+        self._root(sending)
+
+    def send(self, item: Item, sending: Sending) -> None:
+        """Write the files of a delivery."""
+        root, body = self._root(sending), orjson.loads(item.body)
+        parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for kind, one in _results(body):
+            time = next((one[name] for name in _TIMES if one.get(name)), body.get("until"))
+            row = {name: one.get(name) for name in SCHEMA.names}
+            row |= {"kind": kind, "time": parse_time(time) if time else None, "body": orjson.dumps(one).decode()}
+            parts.setdefault((kind, time[:10] if time else "unknown"), []).append(row)
+        try:
+            for (kind, day), rows in parts.items():
+                folder = root / kind / day
+                folder.mkdir(parents=True, exist_ok=True)
+                _written(folder, f"{item.id}.parquet", rows)
+            if not parts:  # a test message
+                root.mkdir(parents=True, exist_ok=True)
+                _written(root, f".{item.id}.test", []).unlink()
+        except OSError as error:
+            raise SendFailed(f"{root} cannot be written: {error.strerror or error}") from error
+
+    def _root(self, sending: Sending) -> Path:
+        if sending.folder is None:
+            raise WebhookRefused(
+                "files cannot be written, as FORESTALL_WEBHOOKS__FOLDER is not set; it names the folder of all sinks",
+                field="path",
+            )
+        folder = sending.folder.resolve()
+        root = (folder / self.path).resolve() if _PATH.fullmatch(self.path) else folder
+        if not root.is_relative_to(folder) or root == folder:
+            raise WebhookRefused(
+                f"{self.path[:100]!r} is not a folder inside that of the sinks; write names of letters, digits, '.', "
+                "'_' and '-', such as shop/alerts, which lead out of it by no link",
+                field="path",
+            )
+        return root
+
+
+def _results(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The results of a delivery, each with its kind."""
+    if body.get("type") == "digest":
+        return list(zip(body["kinds"], body["results"], strict=True))
+    return []
+
+
+def _written(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
+    """Write a file that appears when it is complete, and is on disk then."""
+    passing, found = folder / f".{name}.{uuid4().hex}", folder / name
+    try:
+        with passing.open("wb") as file:
+            pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        passing.replace(found)
+    finally:
+        passing.unlink(missing_ok=True)
+    return found

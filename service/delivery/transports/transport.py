@@ -1,0 +1,133 @@
+"""The contract of a kind of sink, the table of kinds, and what sends through them.
+
+A sink has the filters, digests, retries and circuit of a webhook; only the last step differs. Each kind reads its own
+members, and sends one delivery at a time in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+import structlog
+
+from service.delivery.attempts import Reply
+from service.delivery.templates import BodyTooLong, fill
+from service.delivery.transports.kafka import KafkaSink
+from service.delivery.transports.mail import MailSink, check_mail_template
+from service.delivery.transports.parquet import ParquetSink
+from service.delivery.transports.sending import Item, SendFailed, Sending
+from service.errors import WebhookRefused
+from service.settings import WebhookSettings
+from service.stores import DigestRules, RegisteredWebhook
+from service.targets import Resolver, resolve
+
+_LONGEST_ERROR = 300
+
+
+class Sink(Protocol):
+    """What a sink of one kind does; its members are fields."""
+
+    @property
+    def address(self) -> str:
+        """Where it sends, for people."""
+        ...
+
+    def check(self, sending: Sending) -> None:
+        """Refuse members that cannot be used; raises ``WebhookRefused``."""
+        ...
+
+    def send(self, item: Item, sending: Sending) -> None:
+        """Send a delivery, or raise ``SendFailed``; a repetition has the same effect where the receiver allows it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkKind:
+    """A kind of sink; ``is_bulk``: it always collects results, and gets all of them in one delivery."""
+
+    form: type[Any]
+    has_template: bool = True
+    is_bulk: bool = False
+
+
+SINK_KINDS: Mapping[str, SinkKind] = {
+    "parquet": SinkKind(form=ParquetSink, has_template=False, is_bulk=True),
+    "email": SinkKind(form=MailSink),
+    "kafka": SinkKind(form=KafkaSink),
+}
+
+
+def read_sink(members: Mapping[str, Any]) -> Sink:
+    """The sink of stored members.
+
+    Raises:
+        WebhookRefused: A member is unknown, or missing.
+    """
+    own = {name: value for name, value in members.items() if name != "kind"}
+    try:
+        sink: Sink = SINK_KINDS[members["kind"]].form(**own)
+    except TypeError as error:
+        raise WebhookRefused(f"the members of a sink of the kind {members['kind']!r} differ: {error}") from error
+    return sink
+
+
+def check_sink(members: Mapping[str, Any], settings: WebhookSettings, resolver: Resolver = resolve) -> None:
+    """Check the members of a sink, and that it may reach its target; raises ``WebhookRefused``."""
+    read_sink(members).check(_sending(settings, resolver))
+
+
+def check_form(members: Mapping[str, Any], template: Mapping[str, Any] | None, digest: DigestRules | None) -> None:
+    """Check that a kind of sink can have a template, and these rules of digests; raises ``WebhookRefused``."""
+    kind = SINK_KINDS[members["kind"]]
+    if template is not None and not kind.has_template:
+        raise WebhookRefused(f"a sink of the kind {members['kind']!r} has no template", field="template")
+    if template is not None and kind.form is MailSink:
+        check_mail_template(template)
+    if kind.is_bulk and digest is not None and digest.at_once is not None:
+        raise WebhookRefused(f"a sink of the kind {members['kind']!r} collects all results", field="digest")
+
+
+def _sending(settings: WebhookSettings, resolver: Resolver) -> Sending:
+    return Sending(rules=settings.targets, folder=settings.folder, timeout_s=settings.timeout_s, resolver=resolver)
+
+
+class SinkSender:
+    """Sends deliveries to sinks, each in a thread, so that none waits for another's receiver."""
+
+    def __init__(self, settings: WebhookSettings, resolver: Resolver = resolve) -> None:
+        self._settings = settings
+        self._sending = _sending(settings, resolver)
+        self._threads = ThreadPoolExecutor(max_workers=settings.concurrency, thread_name_prefix="sink")
+
+    async def send(self, sink: RegisteredWebhook, item: str, body: bytes) -> Reply:
+        """Send one delivery; a sink that does not answer in time counts as failed."""
+        began = time.monotonic()
+        status: int | None = None
+        error: str | None = None
+        try:
+            async with asyncio.timeout(2 * self._settings.timeout_s):
+                await asyncio.get_running_loop().run_in_executor(self._threads, self._send, sink, item, body)
+        except TimeoutError:
+            error = f"no answer within {2 * self._settings.timeout_s:g} s"
+        except (SendFailed, WebhookRefused, BodyTooLong) as failure:
+            error, status = str(failure)[:_LONGEST_ERROR], getattr(failure, "status", None)
+        except Exception as failure:  # house: allow broad-except: the outermost frame of a sink's thread
+            structlog.get_logger(__name__).exception("sink-failed", webhook=sink.id)
+            error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
+        return Reply(status, error, round((time.monotonic() - began) * 1000))
+
+    def close(self) -> None:
+        """End the threads; those that wait for a receiver end with it."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self, sink: RegisteredWebhook, item: str, body: bytes) -> None:
+        members = sink.sink or {}
+        filled = None if sink.template is None else fill(sink.template, orjson.loads(body))
+        one = Item(id=item, sink=sink.id, body=body, filled=filled, secret=sink.secret)
+        read_sink(members).send(one, self._sending)

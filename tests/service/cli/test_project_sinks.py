@@ -1,0 +1,58 @@
+"""Sinks in a project: made, compared, exported, changed and deleted."""
+
+import pytest
+
+from service.client import ForestallClient
+from service.projects import Change, apply_plan, export_project, plan_project, read_project
+from service.projects.errors import ProjectRefused
+
+pytestmark = pytest.mark.redis
+
+
+def written(folder, files):
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def service(api_url, stores):
+    with ForestallClient(api_url, patience_s=5) as found:
+        yield found
+
+
+def plan_of(service, folder, *, is_pruned=False):
+    return plan_project(service, read_project(folder), folder, is_pruned=is_pruned)
+
+
+def applied(service, folder, *, is_pruned=False):
+    made: list[Change] = []
+    apply_plan(service, plan_of(service, folder, is_pruned=is_pruned), made.append)
+    return [(change.action, change.title) for change in made]
+
+
+def test_sinks_are_the_same_when_they_come_back(service, tmp_path, monkeypatch):
+    monkeypatch.setenv("MAIL_SECRET", "secret word")
+    rules = """
+{kind: stream, name: orders, key: data.order}
+---
+{kind: sink, name: topic, kafka: {servers: '8.8.8.8:9092', topic: found}, kinds: [alert, deviation], stream: orders}
+---
+{kind: sink, name: mail, secret: {env: MAIL_SECRET}, digest: {every: 10 min},
+ email: {host: 8.8.8.8, user: forestall, sender: f@example.org, recipients: [ann@example.org]}}
+"""
+    folder = written(tmp_path / "project", {"rules.yaml": rules})
+    assert {title for _, title in applied(service, folder)} == {"stream orders", "sink topic", "sink mail"}
+    assert applied(service, folder) == []
+    export_project(service, tmp_path / "exported")
+    assert plan_of(service, tmp_path / "exported", is_pruned=True).changes == []
+    changed = rules.replace("topic: found", "topic: other").replace("[ann@example.org]", "[bob@example.org]")
+    written(folder, {"rules.yaml": changed})
+    assert applied(service, folder) == [("changed", "sink topic"), ("changed", "sink mail")]
+    assert applied(service, folder) == []
+    written(folder, {"rules.yaml": rules.replace("kafka: {", "parquet: {path: a}, kafka: {")})
+    with pytest.raises(ProjectRefused, match="a sink has one of parquet, email, kafka"):
+        plan_of(service, folder)
+    written(folder, {"rules.yaml": rules.partition("---")[0]})
+    assert {title for _, title in applied(service, folder, is_pruned=True)} == {"sink mail", "sink topic"}
