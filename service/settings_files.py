@@ -30,7 +30,7 @@ def file_values(settings: type[BaseModel]) -> dict[str, Any]:
     """The values in files; variables of the environment take precedence.
 
     Raises:
-        SettingsInvalid: A file cannot be read, has a name that is not a setting, or a secret is given twice.
+        SettingsInvalid: A file cannot be read, or has a name that is not a setting.
     """
     found: dict[str, Any] = {}
     if path := _named(CONFIG):
@@ -39,10 +39,9 @@ def file_values(settings: type[BaseModel]) -> dict[str, Any]:
             raise SettingsInvalid("settings cannot be used:\n  " + "\n  ".join(faults), faults=list(faults))
     for name in SECRETS:
         variable = PREFIX + name.upper()
-        if not (path := _named(f"{variable}_FILE")):
+        path = _named(f"{variable}_FILE")
+        if not path or _named(variable):  # a process passes on the address of Redis that it has read
             continue
-        if _named(variable):
-            raise SettingsInvalid(f"{variable} and {variable}_FILE are both set; set one of them")
         found[name] = _text(path, f"{variable}_FILE").strip()
     return found
 
