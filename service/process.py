@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import parent_process
+from pathlib import Path
 from types import FrameType
 
 import structlog
@@ -64,6 +65,21 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
         return FAILED
     log.info("process-stopped")
     return STOPPED
+
+
+def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
+    """A function that touches the file of a process in ``folder``: a process that hangs leaves it as it is."""
+    if folder is None:
+        return lambda: None
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+
+    def touch() -> None:
+        with suppress(OSError):
+            file.touch()
+
+    touch()
+    return touch
 
 
 @contextmanager

@@ -356,6 +356,8 @@ class Settings(BaseSettings):
         log_level: Lowest level that is logged: DEBUG, INFO, WARNING or ERROR, in any case.
         log_file_bytes: Bytes after which ``forestall serve`` rotates the log file of a process; the two before are
             kept.
+        life_dir: Folder in which the pipeline, the deliverer and the worker of backtests touch a file each while they
+            make progress, for health checks of containers. None: no files.
         parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
     """
 
@@ -403,6 +405,7 @@ class Settings(BaseSettings):
     stop_timeout_s: Seconds = 30.0
     log_level: str = "INFO"
     log_file_bytes: Annotated[int, Field(ge=10_000)] = 20_000_000
+    life_dir: Path | None = None
     parent_pid: Count | None = None
 
     @property

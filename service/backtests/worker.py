@@ -12,13 +12,14 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
 import structlog
 
 from service.errors import StoreUnavailable, UnknownBacktest
+from service.process import life_sign
 from service.runtime import Stores, open_stores
 from service.settings import PREFIX, Settings
 from service.stores import Backtest
@@ -51,10 +52,11 @@ class Worker:
     _current: str | None = None
     _process: subprocess.Popen[bytes] | None = None
 
-    def run(self, stop: Event) -> None:
-        """Work until ``stop`` is set; a running backtest is then queued again."""
+    def run(self, stop: Event, on_round: Callable[[], None] = lambda: None) -> None:
+        """Work until ``stop`` is set; a running backtest is then queued again. ``on_round``: called in each round."""
         try:
             while not stop.wait(_POLL_S):
+                on_round()
                 try:
                     self.step()
                 except StoreUnavailable as error:
@@ -167,4 +169,4 @@ def work(settings: Settings) -> None:
     with open_stores(settings) as stores:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        Worker(stores, SystemClock()).run(stop)
+        Worker(stores, SystemClock()).run(stop, life_sign(settings.life_dir, "backtests"))

@@ -10,6 +10,7 @@ import asyncio
 import random
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from service.delivery.templates import BodyTooLong
 from service.delivery.transports.transport import SinkSender
 from service.errors import NotFound, RecordFormatError, RegistryContended, StoreUnavailable
 from service.observing.tracing import spans_of
-from service.process import run_process
+from service.process import life_sign, run_process
 from service.runtime import Stores, open_stores
 from service.settings import Settings, WebhookSettings
 from service.stores import Delivery, DeliveryOutcome, RegisteredWebhook
@@ -62,11 +63,12 @@ class Deliverer:
         self._sinks = SinkSender(settings, resolver)
         self._log = structlog.get_logger(__name__)
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Deliver until ``stop`` is set, then finish the attempts in progress."""
+    async def run(self, stop: asyncio.Event, on_round: Callable[[], None] = lambda: None) -> None:
+        """Deliver until ``stop`` is set, then finish the attempts in progress; ``on_round``: called in each round."""
         on_way: set[asyncio.Task[None]] = set()
         async with self._outbound() as outbound:
             while not stop.is_set():
+                on_round()
                 started = await self._start_due(outbound, self._settings.concurrency - len(on_way))
                 on_way |= started
                 on_way -= await self._pause(stop, on_way, is_idle=not started)
@@ -253,16 +255,17 @@ def main() -> int:
 
 def _run(settings: Settings) -> None:
     with spans_of(settings.tracing, "deliverer") as spans, open_stores(settings) as stores:
-        asyncio.run(_serve(stores, settings.webhooks, spans))
+        asyncio.run(_serve(stores, settings, spans))
 
 
-async def _serve(stores: Stores, settings: WebhookSettings, spans: Spans | None) -> None:
+async def _serve(stores: Stores, settings: Settings, spans: Spans | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
     structlog.get_logger(__name__).info("deliverer-started")
-    await Deliverer(stores, settings, SystemClock(), random.Random(), spans=spans).run(stop)
+    deliverer = Deliverer(stores, settings.webhooks, SystemClock(), random.Random(), spans=spans)
+    await deliverer.run(stop, life_sign(settings.life_dir, "deliverer"))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from service.delivery.sink import AlertSink
 from service.doctor import at_risk
 from service.errors import StoreUnavailable
 from service.observing.tracing import spans_of
-from service.process import run_process, signals_held
+from service.process import life_sign, run_process, signals_held
 from service.processes.cluster import forget_former, job_options, session_options
 from service.processes.start_report import STUCK_S, StartReport
 from service.processes.timekeeper import Timekeeper
@@ -74,7 +74,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
     with ExitStack() as ends:
         ends.callback(_say_nothing_more, stores)
         where = session_options(settings)
-        report = StartReport(stores.heartbeat)
+        report = StartReport(stores.heartbeat, life_sign(settings.life_dir, "pipeline"))
         needed = EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own
         ends.enter_context(report.repeating())
         with compiling_beside(needed, report.compiling):

@@ -28,9 +28,13 @@ STUCK_S = 600.0
 
 @dataclass(slots=True)
 class StartReport:
-    """Reports what a pipeline is busy with while it starts, and while a micro-batch takes long."""
+    """Reports what a pipeline is busy with while it starts, and while a micro-batch takes long.
+
+    ``life``: called while the pipeline starts, and with each heartbeat.
+    """
 
     heartbeat: Heartbeat
+    life: Callable[[], None] = lambda: None
     end: Callable[[int], object] = os._exit  # at once: the main thread may be in a call that has no end
     _phase: str = "starting"
     _limit_s: float | None = None
@@ -55,6 +59,7 @@ class StartReport:
     def beat(self, now_us: int) -> None:
         """Store the heartbeat: the query runs, and no micro-batch is in progress."""
         self.heartbeat.beat(now_us)
+        self.life()
         with self._lock:
             is_first, self._beaten = self._beaten is None, time.monotonic()
         if is_first:
@@ -81,7 +86,9 @@ class StartReport:
 
     def _say(self) -> None:
         doing = self._phase if self._compiling is None else self._compiling.text
-        if self._beaten is not None:
+        if self._beaten is None:
+            self.life()
+        else:
             silent_s = time.monotonic() - self._beaten
             if silent_s < _LONG_S:
                 return

@@ -14,6 +14,7 @@ import yaml
 from house import PACKAGES, ROOT
 from service.cli.app import commands
 from service.settings import Settings
+from service.settings_files import FILE_VARIABLES
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES = COMPOSE["services"]
@@ -85,14 +86,17 @@ def test_settings_are_those_of_the_service():
     used = {
         name for service in OURS.values() for name in service.get("environment", {}) if name.startswith("FORESTALL_")
     }
-    assert {name.partition("__")[0] for name in used} <= known
+    assert {name.partition("__")[0] for name in used} <= known | FILE_VARIABLES
 
 
-def test_secrets_are_required_and_never_written_down():
+def test_secrets_are_files_that_are_required():
     for service in OURS.values():
         for name, value in service.get("environment", {}).items():
             if re.search(r"KEY|SECRET|PASSWORD|TOKEN", name):
-                assert re.fullmatch(r"\$\{\w+:\?.+\}", value)
+                assert name in FILE_VARIABLES
+                assert value in {f"/run/secrets/{secret}" for secret in service["secrets"]}
+    for secret in COMPOSE["secrets"].values():  # others are copied into the container, which cannot be written
+        assert re.fullmatch(r"\$\{\w+:\?.+\}", secret["file"])
 
 
 def test_what_waits_waits_for_health():
@@ -107,7 +111,28 @@ def test_a_container_has_bounds_and_no_more_rights_than_it_needs(name):
     assert service["mem_limit"]
     assert service["logging"]["options"]["max-size"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert name == "redis" or service["cap_drop"] == ["ALL"]  # its image changes the user at its start
+    assert service["cap_drop"] == ["ALL"]
+    assert service["read_only"] is True
+    tag = service["image"].partition(":")[2]
+    assert re.search(r"\d+\.\d+\.\d+", tag), "a version, and no host of a registry"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_container_can_write_temporary_files_and_tables(name):
+    service = SERVICES[name]
+    in_memory = {entry.partition(":")[0] for entry in service["tmpfs"]}
+    on_disk = {volume["target"] for volume in service.get("volumes", []) if isinstance(volume, dict)}
+    assert sorted([*in_memory, *on_disk]) == ["/tmp", "/var/cache/forestall/tables"]
+    (tables,) = (entry for entry in service["tmpfs"] if entry.startswith("/var/cache"))
+    assert "useradd --uid 10001" in DOCKERFILE
+    assert tables.endswith(":uid=10001,gid=10001,mode=0700"), "a folder that others can write is refused"
+    assert "NUMBA_CACHE_DIR=/var/cache/forestall " in DOCKERFILE
+
+
+def test_the_image_has_the_version_of_the_project():
+    project = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert project is not None
+    assert {service["image"] for service in OURS.values()} == {f"forestall:${{FORESTALL_TAG:-{project[1]}}}"}
 
 
 def test_redis_forgets_nothing():
@@ -115,11 +140,14 @@ def test_redis_forgets_nothing():
     assert "--appendonly yes" in command
     assert "--appendfsync always" in command
     assert "--maxmemory-policy noeviction" in command
+    assert "--maxmemory ${REDIS_MAXMEMORY:-5gb}" in command, "below the limit of the container: refused, not killed"
+    assert SERVICES["redis"]["mem_limit"] == "${REDIS_MEMORY:-8g}"
     assert any(volume.endswith(":/data") for volume in SERVICES["redis"]["volumes"])
 
 
 def test_volumes_are_declared():
-    used = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    volumes = [volume for service in SERVICES.values() for volume in service.get("volumes", [])]
+    used = {volume.partition(":")[0] for volume in volumes if isinstance(volume, str)}
     files = {name for name in used if name.startswith("./")}
     assert used - files == set(COMPOSE["volumes"])
     assert {name for name in files if not (ROOT / name).is_file()} == set()
@@ -149,7 +177,8 @@ def test_prometheus_asks_the_api_with_its_key():
     (job,) = config["scrape_configs"]
     (secret,) = SERVICES["prometheus"]["secrets"]
     assert job["authorization"]["credentials_file"] == f"/run/secrets/{secret}"
-    assert COMPOSE["secrets"][secret] == {"environment": "FORESTALL_API_KEY"}
+    assert secret in SERVICES["api"]["secrets"]
+    assert [file in " ".join(SERVICES["prometheus"]["volumes"]) for file in config["rule_files"]] == [True]
     assert [target for static in job["static_configs"] for target in static["targets"]] == ["api:8000"]
     assert SERVICES["forestall"]["networks"]["default"]["aliases"] == ["api"]
 

@@ -260,9 +260,11 @@ def test_the_loop_runs_until_it_is_told_to_stop(stores, clock, register, receive
     register(receiver.url)
     write_alerts(stores, 50)
 
+    rounds: list[int] = []
+
     async def run():
         stop = asyncio.Event()
-        loop = asyncio.create_task(deliverer(stores, clock, concurrency=4).run(stop))
+        loop = asyncio.create_task(deliverer(stores, clock, concurrency=4).run(stop, lambda: rounds.append(1)))
         await asyncio.to_thread(receiver.wait_for, 50)
         stop.set()
         await asyncio.wait_for(loop, 20)
@@ -270,6 +272,7 @@ def test_the_loop_runs_until_it_is_told_to_stop(stores, clock, register, receive
     asyncio.run(run())
     assert sorted(receiver.ids()) == sorted(f"a{n}" for n in range(50))
     assert stores.deliveries.queued() == 0
+    assert len(rounds) > 50 / 4, "a sign of life in every round"
 
 
 def test_an_outage_of_redis_is_waited_out(settings, clock, monkeypatch):

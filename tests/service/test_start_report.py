@@ -85,3 +85,17 @@ def test_a_phase_without_progress_ends_the_process(stores, monkeypatch):
         seconds[0] = 1_061.0
         assert ended.wait(60)
     assert ends[0] == (1, 1_061.0, "loading kernels has taken more than 60 s")
+
+
+def test_a_pipeline_gives_signs_of_life_while_it_starts_and_with_each_heartbeat(stores, monkeypatch):
+    signs: list[float] = []
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    report = StartReport(stores.heartbeat, life=lambda: signs.append(now))
+    report.begin("starting Spark")
+    assert len(signs) == 1
+    report.beat(1)
+    assert len(signs) == 2
+    now = 100.0
+    report.begin("matching")
+    assert len(signs) == 2, "a step that takes long is none"

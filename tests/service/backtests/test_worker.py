@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from threading import Event
 
 import pytest
 
@@ -105,3 +106,16 @@ def test_what_a_killed_worker_left_is_begun_once_more_and_then_has_failed(stores
     found = stores.backtests.get(name)
     assert found.status == "failed"
     assert "interrupted 2 times" in found.error["detail"]
+
+
+def test_each_round_is_a_sign_of_life(stores, clock):
+    rounds: list[int] = []
+    stop = Event()
+
+    def note():
+        rounds.append(1)
+        if len(rounds) == 3:
+            stop.set()
+
+    worker_of(stores, clock).run(stop, note)
+    assert len(rounds) == 3
