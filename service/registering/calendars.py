@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -12,6 +14,8 @@ from service.registering.tables import TableLibrary, TableReport
 from service.stores import ANY, Condition, RegisteredTable
 from streams import listed, name_fault
 from streams.tables import PREFIX, CalendarRefused, document_of, keep_calendar, read_calendar
+
+_CODE = re.compile(r"[A-Z0-9]{2,5}")  # of a country or a market
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,18 +80,24 @@ def public_holidays(wanted: Mapping[str, Any], first: int, last: int) -> list[da
 
     if set(wanted) not in ({"country"}, {"country", "subdivision"}, {"market"}):
         raise _refused("write the member country, perhaps with subdivision, or the member market")
-    years = range(first, last + 1)
+    years, part = range(first, last + 1), wanted.get("subdivision")
+    part = None if part is None else str(part)
     try:
-        if "market" in wanted:
-            return list(holidays.financial_holidays(str(wanted["market"]), years=years))
-        subdivision = wanted.get("subdivision")
-        part = None if subdivision is None else str(subdivision)
-        return list(holidays.country_holidays(str(wanted["country"]), subdiv=part, years=years))
-    except NotImplementedError as error:
+        with warnings.catch_warnings(action="ignore"):  # where some of the years have no holidays
+            if not all(_CODE.fullmatch(str(wanted.get(name, "DE"))) for name in ("country", "market")):
+                raise NotImplementedError
+            if "market" in wanted:
+                return list(holidays.financial_holidays(wanted["market"], years=years))
+            return list(holidays.country_holidays(wanted["country"], subdiv=part, years=years))
+    except (NotImplementedError, AttributeError, TypeError) as error:
         known = holidays.list_supported_countries(include_aliases=False)
-        others = known.get(str(wanted.get("country")))
-        listing = f"its subdivisions are {listed(others)}" if others else f"countries are {listed(sorted(known))}"
-        raise _refused(f"{dict(wanted)} is unknown; {listing}") from error
+        if "market" in wanted:
+            others = f"markets are {listed(sorted(holidays.list_supported_financial()))}"
+        elif part is not None and (own := known.get(str(wanted["country"]))):
+            others = f"its subdivisions are {listed(sorted(own))}"
+        else:
+            others = f"countries are {listed(sorted(known))}"
+        raise _refused(f"{dict(wanted)} is unknown; {others}") from error
 
 
 def _refused(reason: str) -> CalendarRefused:

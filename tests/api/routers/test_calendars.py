@@ -53,8 +53,14 @@ def test_the_same_hours_change_nothing_and_others_are_the_next_version(orders):
         ([], 422, "a calendar is a JSON object"),
         ({**DOCUMENT, "zone": "Berlin"}, 422, "zone: unknown time zone 'Berlin'"),
         ({**DOCUMENT, "holidays": {"country": "XX"}}, 422, "holidays: {'country': 'XX'} is unknown; countries are AD,"),
-        ({**DOCUMENT, "holidays": {"country": "DE", "subdivision": "XX"}}, 422, "its subdivisions are BB, BE, BW"),
-        ({**DOCUMENT, "holidays": {"market": "moon"}}, 422, "holidays: {'market': 'moon'} is unknown"),
+        (
+            {**DOCUMENT, "holidays": {"country": "DE", "subdivision": "XX"}},
+            422,
+            "its subdivisions are Augsburg, BB, BE, BW",
+        ),
+        ({**DOCUMENT, "holidays": {"country": "__class__"}}, 422, "holidays: {'country': '__class__'} is unknown"),
+        ({**DOCUMENT, "holidays": {"country": ["DE"]}}, 422, "holidays: {'country': ['DE']} is unknown"),
+        ({**DOCUMENT, "holidays": {"market": "MOON"}}, 422, "holidays: {'market': 'MOON'} is unknown; markets are"),
         ({**DOCUMENT, "holidays": {"land": "DE"}}, 422, "holidays: write the member country"),
     ],
 )
