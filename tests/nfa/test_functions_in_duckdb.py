@@ -77,7 +77,9 @@ def require_equal(forms: dict[str, str], rows: list[dict[str, Any]], kind: pa.Da
     for form, others in zip(forms, zip(*wanted, strict=True), strict=True):
         for one, other in zip(parse_event_expression(form).column(columns, len(rows)), others, strict=True):
             if isinstance(other, float):
-                is_equal = one is None if not math.isfinite(other) else math.isclose(one, other, rel_tol=1e-14)
+                is_known, is_number = math.isfinite(other), isinstance(one, int | float)
+                is_equal = math.isclose(float(one or 0), other, rel_tol=1e-14) if is_number else one is None
+                is_equal = is_equal and is_known == is_number
             else:
                 is_equal = one == other
             assert is_equal, f"{form} is {one!r} and not {other!r}: {rows}"
