@@ -108,7 +108,7 @@ class Derivation:
                 note(step[1])
 
     def _moved(self, stream: str, position: str, batches: Sequence[EventBatch]) -> Iterator[Step]:
-        """Hand events to one derived stream, then advance its time as far as all hosts that feed it have promised."""
+        """Hand events to a derived stream, then advance its time as far as all feeding hosts have promised."""
         place = self._places[stream, MAIN]
         entry = StoredEntry(position=position, kind=_DERIVED, stream=stream, body=b"")
         if batches:

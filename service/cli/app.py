@@ -23,7 +23,7 @@ from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailab
 from streams import ForestallError
 
 if TYPE_CHECKING:
-    from shards.operators import DocumentKind
+    from shards import DocumentKind
 
 _FIXED: Mapping[str, str] = MappingProxyType(
     {

@@ -220,7 +220,9 @@ def test_a_chain_goes_on_in_a_log_that_is_divided(client, server_url, settings, 
         Timekeeper(stores).look()
         matched()
     found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
-    assert sorted([*found, *(event["id"] for event in stores.results["derived"].page(10_000).records)]) == expected(batches)
+    assert sorted([*found, *(event["id"] for event in stores.results["derived"].page(10_000).records)]) == expected(
+        batches
+    )
     client.flushall()
 
 
