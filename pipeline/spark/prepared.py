@@ -50,7 +50,7 @@ def await_turn() -> None:
         os.close(stream)
     # house: allow environment: this process becomes another one
     os.environ.clear()
-    os.environ.update(given["environment"])  # house: allow environment: as above
+    os.environ.update(given["environment"])  # house: allow environment: this process becomes another one
     sys.argv = given["arguments"]
     daemon.sendall(_TAKEN)
     os.register_at_fork(
