@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -264,8 +264,9 @@ class LaneOutput:
     @property
     def is_empty(self) -> bool:
         """Whether there is no result of any kind."""
-        tables = self.matches, self.corrections, self.timeouts
-        return not any(map(len, (*tables, self.ending_rows, self.deviation_rows, self.lost_rows)))
+        tables: tuple[Sized, ...] = (self.matches, self.corrections, self.timeouts)
+        rows: tuple[Sized, ...] = (self.ending_rows, self.deviation_rows, self.lost_rows)
+        return not any(map(len, (*tables, *rows)))
 
     @property
     def has_few_matches(self) -> bool:
