@@ -371,9 +371,11 @@ class Settings(BaseSettings):
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
-        **_: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments, then the environment, then files."""
+        del dotenv_settings, file_secret_settings  # files have a form of their own
         return init_settings, env_settings, InitSettingsSource(settings_cls, file_values(settings_cls))
 
     data_dir: Path = Path("data")

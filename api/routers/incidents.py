@@ -26,8 +26,8 @@ def list_incidents(
     page: WantedPage,
 ) -> IncidentList:
     """The incidents of patterns with ``incident``. Open ones are always kept."""
-    chosen = {"stream": stream, "pattern": pattern, "state": state}
-    return IncidentList.from_domain(services.stores.incidents.page(**page.options, **chosen))
+    chosen = {**page.options, "stream": stream, "pattern": pattern, "state": state}
+    return IncidentList.from_domain(services.stores.incidents.page(**chosen))
 
 
 @router.get("/{incident_id}", summary="Look up an incident")

@@ -197,7 +197,7 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
         """Recent results of all versions of the operator, and counters."""
         stream = services.operators.get(kind.name, name).stream
         store = services.stores.results[result.name]
-        page = store.page(**wanted.options, stream=stream, **{result.subject: name})
+        page = store.page(**{**wanted.options, "stream": stream, result.subject: name})
         counts = store.counts(stream=stream, **{result.subject: name})
         return OperatorResults(items=page.records, counts=list(counts), next=page.next, after=page.after)
 

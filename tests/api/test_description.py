@@ -197,7 +197,7 @@ def kind_of(schemas, form):
 
 def test_a_member_name_has_one_type(document):
     schemas = document["components"]["schemas"]
-    kinds = {}
+    kinds: dict[str, set[str]] = {}
     for form in schemas.values():
         for member, described in form.get("properties", {}).items():
             kinds.setdefault(member, set()).add(kind_of(schemas, described))

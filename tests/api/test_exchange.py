@@ -21,8 +21,13 @@ def test_an_id_of_the_client_is_repeated_and_another_is_made(orders, check_probl
 
 
 def test_a_refused_request_is_in_the_log_with_its_id(orders, caplog):
-    ids = []
-    caplog.handler.addFilter(lambda _: ids.append(structlog.contextvars.get_contextvars().get("request_id")) or True)
+    ids: list[object] = []
+
+    def note(_: logging.LogRecord) -> bool:
+        ids.append(structlog.contextvars.get_contextvars().get("request_id"))
+        return True
+
+    caplog.handler.addFilter(note)
     with caplog.at_level(logging.INFO, "api.exchange"):
         orders.get("/v1/streams/orders", headers={"X-Request-Id": "job-7"})
         orders.get("/v1/streams/none", headers={"X-Request-Id": "job-8"})

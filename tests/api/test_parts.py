@@ -25,7 +25,8 @@ def declared(orders):
 def test_parts_hold_every_item_once(declared, check_problem, path):
     whole = declared.get(f"/v1/{path}").json()
     assert (len(whole["items"]) >= 3, whole["next"]) == (True, None)
-    found, after = [], {}
+    found: list[object] = []
+    after: dict[str, str | None] = {}
     while after != {"after": None}:
         part = declared.get(f"/v1/{path}", params={"limit": 2, **after}).json()
         assert len(part["items"]) <= 2

@@ -11,7 +11,8 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 def message(alert, secret=SECRET):
-    return Message(id=alert["id"], url="", secrets=[secret], body=orjson.dumps(alert), sent_us=SystemClock().now_us())
+    body, now_us = orjson.dumps(alert), SystemClock().now_us()
+    return Message(id=alert["id"], kind="alert", url="", secrets=[secret], body=body, sent_us=now_us)
 
 
 def send(url, sent):

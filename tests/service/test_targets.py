@@ -59,7 +59,7 @@ def server():
 
 
 def post(url, rules, resolver=resolve, timeout_s=60.0):
-    message = Message(id="a1", url=url, secrets=[SECRET], body=b"{}", sent_us=1_767_225_600_000_000)
+    message = Message(id="a1", kind="alert", url=url, secrets=[SECRET], body=b"{}", sent_us=1_767_225_600_000_000)
 
     async def once():
         async with Outbound(rules, connections=2, resolver=resolver) as outbound:
@@ -250,7 +250,12 @@ def test_the_certificate_must_be_that_of_the_name(server, monkeypatch):
 
     monkeypatch.setattr(context, "wrap_bio", wrap_bio)
     message = Message(
-        id="a", url=f"https://named.example:{server.server_port}/", secrets=[SECRET], body=b"{}", sent_us=1
+        id="a",
+        kind="alert",
+        url=f"https://named.example:{server.server_port}/",
+        secrets=[SECRET],
+        body=b"{}",
+        sent_us=1,
     )
 
     async def once():

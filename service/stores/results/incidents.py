@@ -70,7 +70,7 @@ class IncidentStore:
                     following = Cursor(begin.order, found[-1][0]).text(_UNMARKED)
                     break
                 found.append((str(number), incident))
-        ends = [place for place, _ in found] or [begin.place]
+        ends: list[str | None] = [*(place for place, _ in found)] or [begin.place]
         newest = Cursor("asc", ends[-1 if begin.order == "asc" else 0]).text(_UNMARKED)
         return IncidentPage(items=[incident for _, incident in found], next=following, after=newest)
 
