@@ -31,7 +31,7 @@ def kernel(function: Function) -> Function:
     compiled: Any = njit(**_WITHOUT_COUNTS)(function)
     if isinstance(compiled, Dispatcher):  # NUMBA_DISABLE_JIT leaves the function unchanged
         compiled._cache = KeptKernel(function)  # type: ignore[attr-defined] # where cache=True puts numba's own
-        compiled._compilation_chain_init_hook = _without_extensions  # type: ignore[method-assign]
+        compiled._compilation_chain_init_hook = _without_extensions  # type: ignore[attr-defined]
     return cast(Function, compiled)
 
 
