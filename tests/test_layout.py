@@ -12,7 +12,7 @@ import pytest
 from house import PACKAGES, ROOT, project_files
 from house.sources import PROJECT
 
-OTHER_FOLDERS = {"benchmarks", "docs", "literature", "requirements", "scripts", "tests"}
+OTHER_FOLDERS = {"benchmarks", "deploy", "docs", "literature", "requirements", "scripts", "tests"}
 VAGUE_NAMES = {"common", "core", "utils", "misc", "events"}
 
 

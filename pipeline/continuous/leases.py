@@ -130,7 +130,7 @@ def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list
     """
     reading = server.pipeline(transaction=False)
     reading.zrange(MEMBERS_KEY, 0, -1)
-    reading.execute_command("CLIENT", "LIST", "TYPE", "normal")  # as text: only names are needed
+    reading.execute_command("CLIENT", "LIST", "TYPE", "normal")  # type: ignore[no-untyped-call]  # text: only names are needed
     members, clients = cast("tuple[list[bytes], bytes]", reading.execute())
     gone = sorted(name.decode() for name in set(members).difference(_CLIENT_NAME.findall(clients)))
     if not gone or server.info("server")["uptime_in_seconds"] < least_uptime_s:

@@ -1,4 +1,4 @@
-"""The health check of containers sees a process that hangs, not only one that has ended."""
+"""The health check of containers, which sees a hung process as well as an ended one."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from service.process import life_sign
 
 def health(name: str, folder: Path) -> int:
     environment = os.environ | {"FORESTALL_LIFE_DIR": str(folder)}
-    command = [sys.executable, ROOT / "scripts/container-health", name]
+    command = [sys.executable, str(ROOT / "scripts/container-health"), name]
     return subprocess.run(command, env=environment, capture_output=True, check=False).returncode
 
 
@@ -42,3 +42,4 @@ def test_a_folder_that_is_removed_ends_no_process(tmp_path):
     (tmp_path / "alive/pipeline").unlink()
     (tmp_path / "alive").rmdir()
     life()
+    assert list(tmp_path.iterdir()) == []

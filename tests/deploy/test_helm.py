@@ -3,6 +3,7 @@
 import json
 import re
 from functools import cache
+from typing import Any
 
 import helm_python
 import kubernetes_validate
@@ -18,7 +19,7 @@ CHART = ROOT / "deploy/helm/forestall"
 OLDEST, NEWEST = "1.27", "1.37"
 SECRETS = {"redis": {"existingSecret": "stores"}, "apiKey": {"existingSecret": "keys"}}
 MONITORING = {"serviceMonitor": {"enabled": True}, "rules": {"enabled": True}}
-VALUES = {
+VALUES: dict[str, dict[str, Any]] = {
     "least": SECRETS,
     "monitored": SECRETS | {"monitoring": MONITORING},
     "standalone": SECRETS
