@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_pattern
