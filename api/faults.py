@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from api.wire import LONGEST_NAME, MOST_FAULTS
+
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 _SHOULD_BE = "Input should be "
 _LACKS = "Field required"
@@ -26,7 +28,7 @@ def form_faults(found: Sequence[Any], body: object) -> list[Fault]:
     ``body`` is the value that was read: parts of a place that it does not have are names of the models, and are left
     out.
     """
-    placed = [(tuple(_place(fault, body)), str(fault["msg"])) for fault in found]
+    placed = [(tuple(_place(fault, body)), str(fault["msg"])) for fault in found[:MOST_FAULTS]]
     by_place: dict[tuple[str, ...], list[str]] = {}
     for place, message in dict.fromkeys(placed):
         by_place.setdefault(place, []).append(_plain(message))
@@ -51,7 +53,7 @@ def _place(fault: Mapping[str, Any], body: object) -> Iterator[str]:
             value = value[part]  # type: ignore[index] # it has the part
         elif fault["msg"] != _LACKS or part != parts[-1]:
             continue
-        yield str(part)
+        yield str(part)[:LONGEST_NAME]
 
 
 def _has(value: object, part: str | int) -> bool:

@@ -21,7 +21,12 @@ from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCu
 
 from streams import EventRejected, did_you_mean, format_time, parse_time
 
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
+"""Characters of a client's name that a message repeats."""
+
+MOST_FAULTS = 100
+"""Faults of one request that its answer lists."""
+
 _OWN_MESSAGE = "own-message"
 
 
@@ -89,7 +94,7 @@ class WireModel(BaseModel):
             faults = list(_converted(value, found)) if isinstance(value, Mapping) else []
         except ValidationError as error:
             names = [field.alias or name for name, field in cls.model_fields.items()]
-            faults = [_explained(fault, names) for fault in error.errors(include_url=False)]
+            faults = [_explained(fault, names) for fault in error.errors(include_url=False)[:MOST_FAULTS]]
         if faults:
             raise ValidationError.from_exception_data(cls.__name__, faults)
         return found
@@ -113,7 +118,7 @@ class PageModel(PartModel):
 def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
     message, place = fault["msg"], fault["loc"]
     if fault["type"] == "extra_forbidden" and len(place) == 1:
-        name = str(place[0])[:_LONGEST_NAME]
+        name = str(place[0])[:LONGEST_NAME]
         known = f"there are {', '.join(sorted(names))}" if names else "there are none"
         message = f"no such member{did_you_mean(name, names)}; {known}"
     kind = PydanticCustomError(_OWN_MESSAGE, "{text}", {"text": message})

@@ -7,6 +7,7 @@ integers beyond 64 bits, and without members that are given twice.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, get_args, get_origin
@@ -19,6 +20,7 @@ from fastapi.routing import APIRoute
 
 from api.errors import WrongShape
 from api.requests.bodies import parse_json, require_json
+from api.wire import LONGEST_NAME
 
 _LARGEST = 2**63 - 1
 _SMALLEST = -(2**63)
@@ -82,10 +84,10 @@ def _require_single(request: Request, names: Sequence[str]) -> None:
 
 
 def _require_single_members(pairs: list[tuple[str, Any]]) -> None:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        twice = next(name for at, name in enumerate(names) if name in names[:at])
-        raise WrongShape(f"body: the member {twice!r} is given twice in one object; give it once")
+    names = {name for name, _ in pairs}
+    if len(names) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise WrongShape(f"body: the member {twice[:LONGEST_NAME]!r} is given twice in one object; give it once")
 
 
 def _require_known(request: Request, names: frozenset[str]) -> None:

@@ -1,6 +1,11 @@
 """Twenty requests that a careless client makes, each with its answer: it names the place and what would be right."""
 
+import time
+
 import pytest
+
+from api.errors import WrongShape
+from api.requests.form import parse_document
 
 pytestmark = pytest.mark.redis
 
@@ -56,3 +61,19 @@ def test_a_precondition_without_quotes_is_refused_with_its_place(orders, check_p
 def test_a_body_that_may_be_left_out_needs_no_media_type(http, action):
     webhook = http.post("/v1/webhooks", json={"url": "http://127.0.0.1:9/"}).json()["id"]
     assert http.post(f"/v1/webhooks/{webhook}/{action}").status_code in (200, 202)
+
+
+def test_a_member_given_twice_among_many_is_found_at_once():
+    names = ", ".join(f'"k{number}": 1' for number in range(20_000))
+    begin_s = time.monotonic()
+    with pytest.raises(WrongShape, match="'k19999' is given twice"):
+        parse_document(f'{{{names}, "k19999": 2}}'.encode())
+    assert time.monotonic() - begin_s < 2
+
+
+def test_the_answer_to_many_or_long_unknown_members_is_short(http, check_problem):
+    many = http.post("/v1/streams", json={f"k{number}": 1 for number in range(5_000)})
+    assert len(check_problem(many, 422, "wrong-shape")["errors"]) == 100
+    for body in ({"x" * 90_000: 1}, f'{{"{"x" * 40_000}": 1, "{"x" * 40_000}": 1}}'):
+        content = {"content": body, "headers": JSON} if isinstance(body, str) else {"json": body}
+        assert len(http.post("/v1/streams", **content).content) < 2_000
