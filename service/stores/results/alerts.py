@@ -261,17 +261,23 @@ class AlertStore:
         begin = Cursor.read(after, order, NUMBER, _UNMARKED)
         is_upward = begin.order == "asc"
         stored = self._stored(wanted, int(begin.place or 0)) if is_upward else self._before(wanted, begin.place)
+        known = begin.place or ("0" if is_upward else self.newest())  # read first: alerts that come now are after it
         found: list[_Found] = []
-        last, has_more = begin.place, False
+        first, last, has_more = None, begin.place, False
         for examined, (place, alert) in enumerate(self._marked(stored, wanted, limit), start=1):
-            last = place
+            first, last = first or place, place
             if wanted.wants(alert) and wanted.is_acknowledged in (None, "acknowledged" in alert):
                 found.append((place, alert))
             has_more = len(found) == limit or examined == _EXAMINED
             if has_more:
                 break
         following = Cursor(begin.order, last).text(_UNMARKED) if has_more else None
-        newest = last if is_upward else (found[0][0] if begin.place and found else begin.place or self.newest())
+        if is_upward:
+            newest = last
+        elif begin.place:
+            newest = found[0][0] if found else begin.place
+        else:
+            newest = max(known, first or known, key=int)
         return AlertPage(
             alerts=[alert for _, alert in found],
             after=Cursor("asc", newest).text(_UNMARKED),

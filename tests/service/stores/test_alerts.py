@@ -103,6 +103,31 @@ def test_pages_with_the_newest_first_hold_every_alert_once(alerts, limit):
     assert ids(alerts.page(after=after)) == ["a900", "a901"]
 
 
+@pytest.mark.parametrize("before", [[], [alert(1)]])
+def test_an_alert_that_comes_while_a_page_is_read_is_after_the_page(alerts, monkeypatch, before):
+    alerts.append(before, [], 0)
+    newest = alerts.newest
+
+    def newest_and_more():
+        known = newest()
+        alerts.append([alert(2)], [], 0)
+        return known
+
+    read = alerts._marked
+    monkeypatch.setattr(alerts, "newest", newest_and_more)
+    page = alerts.page(AlertFilter(), after=None)
+    assert (ids(page), ids(alerts.page(after=page.after))) == (["a2", *[one.id for one in before]], [])
+
+    def read_and_more(*arguments):
+        yield from list(read(*arguments))
+        alerts.append([alert(3)], [], 0)
+
+    monkeypatch.setattr(alerts, "_marked", read_and_more)
+    page = alerts.page(AlertFilter(), after=None)
+    monkeypatch.undo()
+    assert ids(alerts.page(after=page.after)) == ["a3"]
+
+
 def test_lists_are_filtered_by_stream_and_pattern(alerts):
     alerts.append([alert(1), alert(2, pattern="q"), alert(3, stream="payments"), alert(4)], [], 0)
     assert ids(alerts.page(AlertFilter(stream="orders"))) == ["a1", "a2", "a4"]
