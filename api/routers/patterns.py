@@ -24,7 +24,7 @@ from api.schemas.patterns import (
 )
 from api.services import Served, Services
 from api.work import bounded
-from service import Caller, Condition, PatternReport, pattern_counts, skipped_by
+from service import Caller, Condition, PatternReport, UnknownPatternName, pattern_counts, skipped_by
 
 router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)
 
@@ -64,9 +64,9 @@ def register_pattern(
     With ``state: draft`` the pattern is only checked and stored until it is activated. Sending a draft again without
     this member activates it.
     """
-    report = _registered(pattern, services, caller, preconditions)
+    report, is_created = _registered(pattern, services, caller, preconditions)
     give_location(response, "patterns", report.pattern.name)
-    if report.is_new and report.pattern.version > 1 and preconditions == Condition():
+    if report.is_new and not is_created and preconditions == Condition():
         response.headers.update(_REPLACING)
     return _answered(report, response)
 
@@ -90,11 +90,9 @@ def put_pattern(
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
     if parsed.name != name:
         raise WrongShape(f"path.name: the pattern's name is {parsed.name!r}; name it so in the path or in the text")
-    report = _registered(pattern, services, caller, preconditions)
+    report, is_created = _registered(pattern, services, caller, preconditions)
     answer = _answered(report, response)
-    response.status_code = (
-        status.HTTP_201_CREATED if report.is_new and report.pattern.version == 1 else status.HTTP_200_OK
-    )
+    response.status_code = status.HTTP_201_CREATED if is_created else status.HTTP_200_OK
     return answer
 
 
@@ -170,11 +168,24 @@ def delete_pattern(name: str, services: Served, preconditions: Preconditions) ->
     services.registration.delete_pattern(name, preconditions)
 
 
-def _registered(pattern: NewPattern, services: Services, caller: Caller, preconditions: Condition) -> PatternReport:
+def _registered(
+    pattern: NewPattern, services: Services, caller: Caller, preconditions: Condition
+) -> tuple[PatternReport, bool]:
+    """Register a pattern; the second value is whether there was none of its name."""
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
     if parsed.into is not None and not caller.may_touch(parsed.into.stream):
         raise Forbidden(f"the API key {caller.id} may not touch the stream {parsed.into.stream!r}, which INTO names")
-    return services.registration.register(pattern.stream, parsed, pattern.to_domain(parsed, preconditions))
+    is_known = _is_known(services, parsed.name)
+    report = services.registration.register(pattern.stream, parsed, pattern.to_domain(parsed, preconditions))
+    return report, report.is_new and not is_known
+
+
+def _is_known(services: Services, name: str) -> bool:
+    try:
+        services.stores.registry.pattern(name)
+    except UnknownPatternName:
+        return False
+    return True
 
 
 def _answered(report: PatternReport, response: Response) -> CheckedPattern:

@@ -275,6 +275,16 @@ def test_a_pattern_is_put_and_a_post_that_replaces_is_deprecated(orders, check_p
     assert "deprecation" not in orders.post("/v1/patterns", json=other, headers=known).headers
 
 
+def test_a_pattern_that_comes_after_a_deleted_one_of_its_name_is_created(orders):
+    wanted = {"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)"}
+    orders.put("/v1/patterns/p", json=wanted)
+    orders.delete("/v1/patterns/p")
+    again = orders.post("/v1/patterns", json=wanted)
+    assert (again.status_code, "deprecation" in again.headers) == (201, False)
+    orders.delete("/v1/patterns/p")
+    assert orders.put("/v1/patterns/p", json=wanted).status_code == 201
+
+
 def test_a_restricted_key_puts_patterns_of_its_stream(orders, holder, check_problem):
     orders.post("/v1/streams", json={"name": "payments", "key": "data.id"})
     orders.post("/v1/patterns", json={"stream": "payments", "text": "PATTERN theirs EVENT SEQ(A a, B b)"})
