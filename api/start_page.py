@@ -31,7 +31,7 @@ _POLICY: Final = (
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Forestall</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="{prefix}docs/assets/favicon.png">
+<link rel="icon" href="docs/assets/favicon.png">
 <style>:root {{ color-scheme: light dark }} body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 40rem;
 margin: 3rem auto; padding: 0 1rem }} li {{ margin: .2rem 0 }} code {{ font-size: .95em }}</style></head>
 <body><h1>Forestall <small>{version}</small></h1>
@@ -46,18 +46,17 @@ def add_start_page(app: FastAPI) -> None:
 
     async def show_start(request: Request) -> Response:
         services: Services = request.state.services
-        prefix = "../" if request.url.path.rstrip("/").endswith("/v1") else ""
         if "text/html" not in request.headers.get("accept", ""):
             links = {name: f"/{path}" for name, path in _LINKS.items()}
-            return JSONResponse({"name": app.title, "version": version("forestall"), "links": links})
+            index = {"name": app.title, "version": version("forestall"), "links": links}
+            return JSONResponse(index, headers={"Vary": "Accept"})
         missing, streams = await run_in_threadpool(_seen, services)
         page = _PAGE.format(
-            prefix=prefix,
             version=escape(version("forestall")),
             state=f"Not ready: {escape('; '.join(missing))}."
             if missing
             else "Ready: it takes events and matches them.",
-            links="".join(f'<li><a href="{prefix}{_LINKS[name]}">{text}</a></li>' for name, text in _WORDS.items()),
+            links="".join(f'<li><a href="{_LINKS[name]}">{text}</a></li>' for name, text in _WORDS.items()),
             streams=_listed(streams),
         )
         headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Vary": "Accept"}

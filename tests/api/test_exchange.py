@@ -101,3 +101,11 @@ def test_the_start_page_is_for_people_and_an_index_for_programs(stranger):
     for address in re.findall('href="([^"]+)"', page.text):
         assert stranger.get(f"/{address}").status_code in (200, 503)
     assert stranger.get("/favicon.ico").headers["content-type"] == "image/png"
+
+
+def test_the_start_page_depends_on_what_the_client_accepts_and_works_under_a_prefix(stranger):
+    index = stranger.get("/v1")
+    page = stranger.get("/v1", headers={"Accept": "text/html"})
+    assert [answer.headers["vary"] for answer in (index, page)] == ["Accept", "Accept"]
+    assert 'href="docs"' in page.text
+    assert "../" not in page.text
