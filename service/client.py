@@ -33,16 +33,16 @@ class ForestallClient:
     """Calls a running service; retries transport errors, 503 and 507 for a while, and 429 after its ``Retry-After``.
 
     An unanswered call is retried for ``patience_s``; while the service is overloaded, for ``overload_patience_s``, as
-    it accepts the call as soon as it has caught up a little. ``url`` is without ``/v1``.
+    it accepts the call as soon as it has caught up a little. ``url`` may end with ``/v1``.
     """
 
     def __init__(
         self, url: str, api_key: str | None = None, *, patience_s: float = 60.0, overload_patience_s: float = 1_800.0
     ) -> None:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._url = url.rstrip("/")
-        is_plain = self._url.lower().startswith("http:")  # needs no certificates, whose reading takes 35 ms
-        self._http = httpx.Client(base_url=f"{self._url}/v1", headers=headers, timeout=30.0, verify=not is_plain)
+        self.url = url.rstrip("/").removesuffix("/v1")
+        is_plain = self.url.lower().startswith("http:")  # needs no certificates, whose reading takes 35 ms
+        self._http = httpx.Client(base_url=f"{self.url}/v1", headers=headers, timeout=30.0, verify=not is_plain)
         self._overload_patience_s = overload_patience_s
         self._unanswered = Retrying(
             retry=retry_if_exception_type(ServiceUnreachable),
@@ -107,7 +107,7 @@ class ForestallClient:
 
     def metrics(self) -> str:
         """The metrics in the text form of Prometheus."""
-        answer: httpx.Response = self._retrying(self._answered, self._http.build_request("GET", f"{self._url}/metrics"))
+        answer: httpx.Response = self._retrying(self._answered, self._http.build_request("GET", f"{self.url}/metrics"))
         return answer.text
 
     def delete(self, path: str) -> None:
@@ -121,7 +121,7 @@ class ForestallClient:
         except httpx.ConnectError:
             return "starting the API"
         except httpx.TransportError as error:
-            return f"waiting for the API: {self._url} does not answer ({str(error) or type(error).__name__})"
+            return f"waiting for the API: {self.url} does not answer ({str(error) or type(error).__name__})"
         return None if answer.status_code == httpx.codes.OK else _detail(answer)
 
     def send_events(
@@ -222,7 +222,8 @@ class ForestallClient:
 
     def _call(self, method: str, path: str, **options: Any) -> Any:
         answer = self._answered(self._http.build_request(method, path, **options))
-        return answer.json() if answer.content else None
+        is_text = answer.headers.get("Content-Type", "").startswith(("text/", "image/svg"))
+        return answer.text if is_text else answer.json() if answer.content else None
 
     def _open(self, path: str, **options: Any) -> httpx.Response:
         """An answer whose body has not been read yet; the caller closes it."""
@@ -234,15 +235,15 @@ class ForestallClient:
             if answer.is_error:
                 answer.read()
         except httpx.TransportError as error:
-            raise ServiceUnreachable(f"{self._url} does not answer: {str(error) or type(error).__name__}") from error
+            raise ServiceUnreachable(f"{self.url} does not answer: {str(error) or type(error).__name__}") from error
         if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
             raise ServiceOverloaded(
-                f"{self._url} is overloaded: {_detail(answer)}", retry_after_s=_retry_after_s(answer)
+                f"{self.url} is overloaded: {_detail(answer)}", retry_after_s=_retry_after_s(answer)
             )
         if answer.status_code in (httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.INSUFFICIENT_STORAGE):
-            raise ServiceUnreachable(f"{self._url} is not ready: {_detail(answer)}")
+            raise ServiceUnreachable(f"{self.url} is not ready: {_detail(answer)}")
         if answer.status_code == httpx.codes.CONFLICT and _problem(answer).get("code") == _IN_USE:
-            raise ServiceUnreachable(f"{self._url} is still processing the request: {_detail(answer)}")
+            raise ServiceUnreachable(f"{self.url} is still processing the request: {_detail(answer)}")
         if answer.is_error:
             raise CallRefused(
                 f"{request.method} {request.url.path} was refused ({answer.status_code}): {_detail(answer)}",

@@ -13,6 +13,7 @@ from service.cli.calling import ApiKeyOption, Url, calling
 from service.cli.inputs import read_json
 
 _VERSION = "/v1"
+_OUTSIDE = ("/", _VERSION, "/metrics", "/openapi.json")
 
 
 class Method(StrEnum):
@@ -32,11 +33,13 @@ def api(
     url: Url = None,
     api_key: ApiKeyOption = None,
 ) -> None:
-    """Call the API of the running service and print the JSON of its answer."""
+    """Call the API of the running service and print its answer."""
     at = path if path.startswith("/") else f"/{path}"
-    content = None if body is None else read_json(body)
-    options = {} if body is None else {"json": content}
+    options = {} if body is None else {"json": read_json(body)}
     with calling(url, api_key) as client:
-        answer = client.change(method.value, at.removeprefix(_VERSION) or "/", "", **options)
-    if answer is not None:
+        place = at.removeprefix(_VERSION) if at.startswith(f"{_VERSION}/") else at
+        answer = client.change(method.value, client.url + at if at in _OUTSIDE else place, "", **options)
+    if isinstance(answer, str):
+        typer.echo(answer)
+    elif answer is not None:
         typer.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())

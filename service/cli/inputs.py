@@ -130,9 +130,9 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file."""
+    """The value of a JSON file; ``-`` is the standard input."""
     try:
-        return orjson.loads(read_text(path))
+        return orjson.loads(sys.stdin.read() if path == Path("-") else read_text(path))
     except orjson.JSONDecodeError as error:
         raise FileUnreadable(
             f"{path}: line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}", file=str(path)

@@ -48,6 +48,8 @@ def test_commands_without_a_service(call, words, status, part):
         (["alerts", "list", "--since", "yesterday"], 2, "is not RFC 3339"),
         (["api", "GET", "/v1/health"], 0, '"status": "ok"'),
         (["api", "get", "v1/streams?limit=2"], 0, '"items": []'),
+        (["api", "GET", "/v1"], 0, '"name": "Forestall"'),
+        (["api", "GET", "/metrics"], 0, "forestall_build_info"),
         (["api", "DELETE", "/v1/streams/orders"], 2, "there is no stream 'orders'"),
         (["results", "list", "corrections"], 0, "reason"),
         (["results", "list", "nothing"], 2, "is not a kind of results; there are alerts"),
@@ -69,9 +71,15 @@ def test_what_cannot_be_asked_says_how_to_go_on(call, at, monkeypatch):
     assert call("streams", "rm", "orders", "--yes", *at)[0] == 0
 
 
+def test_a_body_is_read_from_the_input(call, at, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"name": "orders", "key": "data.id"}'))
+    assert '"name": "orders"' in call("api", "POST", "/v1/streams", "--body", "-", *at)[1]
+
+
 def test_a_service_is_named_in_the_environment(call, api_url, client, monkeypatch):
-    monkeypatch.setenv("FORESTALL_URL", api_url)
-    assert orjson.loads(call("api", "GET", "/v1/streams")[1]) == {"items": [], "next": None}
+    for url in (api_url, f"{api_url}/v1/"):
+        monkeypatch.setenv("FORESTALL_URL", url)
+        assert orjson.loads(call("api", "GET", "/v1/streams")[1]) == {"items": [], "next": None}
 
 
 def test_the_code_of_a_problem_is_on_top(call, at):
