@@ -37,6 +37,7 @@ _MOST_INTERVALS = 24  # of a day
 _MOST_ROWS = 100_000
 _MOST_HOLIDAYS = 100_000
 _INTERVAL = re.compile(r"\s*(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})\s*")
+_HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair
 _DAY_MINUTES = 24 * 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND, _SECOND = timedelta(microseconds=1), timedelta(seconds=1)
@@ -87,8 +88,8 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
     if (wanted := document.get("holidays")) is not None:
         closed.update(public_holidays(_members(wanted, "holidays"), *years))
     if (text := document.get("ical")) is not None:
-        if not isinstance(text, str):
-            raise _refused("ical", "write the iCalendar text")
+        if not isinstance(text, str) or _HALF.search(text):
+            raise _refused("ical", "write the iCalendar text, which is Unicode")
         for number, day in enumerate(days_of(text, first, last)):
             closed.add(day)
             if number >= _MOST_HOLIDAYS:
@@ -221,8 +222,9 @@ def _day(written: str, years: tuple[int, int]) -> date:
         day = date.fromisoformat(written)
     except ValueError:
         day = None
-    if day is None or not years[0] <= day.year <= years[1]:
-        raise _refused("exceptions", f"{shown(written)} is not a date of the years {years[0]} to {years[1]}")
+    if day is None or day.isoformat() != written or not years[0] <= day.year <= years[1]:
+        span = f"{years[0]} to {years[1]}, such as {years[0]}-12-24"
+        raise _refused("exceptions", f"{shown(written)} is not a date of the years {span}")
     return day
 
 

@@ -14,6 +14,8 @@ _MOST_DAYS = 366  # of one event
 _FIRST_YEAR = 1900  # of an event that is repeated
 _DATE = re.compile(r"(\d{4})(\d{2})(\d{2})")
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_LENGTH = re.compile(r"\+?P(\d{1,3})([DW])(?:T(?:0+[HMS])+)?")
+_BORDERS = {"BEGIN": 1, "END": -1}
 _TAKEN = frozenset(["FREQ", "INTERVAL", "COUNT", "UNTIL", "BYMONTH", "BYMONTHDAY", "WKST"])
 
 
@@ -26,18 +28,23 @@ def days_of(text: str, first: date, last: date) -> Iterator[date]:
     if len(text) > MOST_CHARACTERS:
         raise CalendarRefused(f"ical: the text has more than {MOST_CHARACTERS:,} characters", field="ical")
     event: dict[str, str] | None = None
-    begun = 0
+    begun = depth = 0
     for number, line in _unfolded(text):
         name, _, value = line.partition(":")
-        name, _, options = name.upper().partition(";")
-        if (name, value.strip().upper()) == ("BEGIN", "VEVENT"):
-            event, begun = {}, number
-        elif (name, value.strip().upper()) == ("END", "VEVENT") and event is not None:
+        name, value = name.upper().partition(";")[0], value.strip()
+        if (name, value.upper()) == ("BEGIN", "VEVENT"):
+            event, begun, depth = {}, number, 0
+        elif event is None:
+            continue
+        elif (name, value.upper()) == ("END", "VEVENT"):
             yield from _days_of_event(event, begun, first, last)
             event = None
-        elif event is not None and name in ("DTSTART", "DTEND", "DURATION", "RRULE", "RDATE"):
-            event[name] = value.strip()
-            event[f"{name};"] = options
+        elif name in _BORDERS:  # of an alarm, which has a DURATION of its own
+            depth += _BORDERS[name]
+        elif depth == 0:
+            event[name] = value
+    if event is not None:
+        raise _refused(begun, "the text ends before its END:VEVENT")
     if begun == 0:
         raise CalendarRefused("ical: the text has no VEVENT; send an iCalendar file (.ics)", field="ical")
 
@@ -55,9 +62,12 @@ def _unfolded(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _days_of_event(event: dict[str, str], number: int, first: date, last: date) -> Iterator[date]:
-    if "T" in event.get("DTSTART", "T") or "RDATE" in event:
-        if "RDATE" in event:
-            raise _refused(number, "RDATE is not supported; write an event for each day")
+    if "T" in event.get("DTSTART", "T"):
+        return
+    for name in ("RDATE", "EXDATE", "RECURRENCE-ID"):
+        if name in event:
+            raise _refused(number, f"{name} is not supported; write an event for each day")
+    if event.get("STATUS", "").upper() == "CANCELLED":
         return
     begin = _date(event["DTSTART"], number)
     length = _length(event, begin, number)
@@ -71,7 +81,10 @@ def _length(event: dict[str, str], begin: date, number: int) -> int:
     length = 1
     if "DTEND" in event:
         length = (_date(event["DTEND"], number) - begin).days or 1
-    elif found := re.fullmatch(r"P(\d{1,3})([DW])", event.get("DURATION", "P1D")):
+    elif "DURATION" in event:
+        found = _LENGTH.fullmatch(event["DURATION"])
+        if found is None:
+            raise _refused(number, f"DURATION:{shown(event['DURATION'])} is not a number of days, such as P2D")
         length = int(found[1]) * (7 if found[2] == "W" else 1)
     if not 1 <= length <= _MOST_DAYS:
         raise _refused(number, f"the event has {length} days; it may have 1 to {_MOST_DAYS}")

@@ -61,6 +61,13 @@ def test_the_hours_of_days_are_those_of_weekday_holiday_and_exception():
         (["DTSTART:20250501", "RRULE:FREQ=YEARLY;INTERVAL=2"], ["2027-05-01"]),
         (["DTSTART;TZID=Europe/Berlin:20260504T090000"], []),
         (["SUMMARY:May day\r\n  BEGIN:VEVENT", "dtstart:2026\r\n 0504"], ["2026-05-04"]),
+        (["DTSTART:20260504", "STATUS:Cancelled"], []),
+        (["DTSTART:20260504T090000", "RRULE:FREQ=DAILY", "EXDATE:20260505T090000"], []),
+        (["DTSTART:20260504", "DURATION:P2DT0H0M0S"], ["2026-05-04", "2026-05-05"]),
+        (
+            ["DTSTART:20260504", "DURATION:P2D", "BEGIN:VALARM", "DURATION:PT5M", "END:VALARM"],
+            ["2026-05-04", "2026-05-05"],
+        ),
         (["DTSTART:20251230", "DURATION:P1W"], [f"2026-01-0{day}" for day in range(1, 6)]),
     ],
 )
@@ -93,6 +100,13 @@ def test_whole_days_of_icalendar_texts_are_closed(lines, days):
         ({"ical": event("DTSTART:20261304")}, "'20261304' is not a date"),
         ({"ical": event("DTSTART:20260504", "DTEND:20240504")}, "the event has -730 days"),
         ({"ical": event("DTSTART:20260504", "RDATE:20270504")}, "RDATE is not supported"),
+        ({"ical": event("DTSTART:20260504", "RRULE:FREQ=YEARLY", "EXDATE:20270504")}, "EXDATE is not supported"),
+        ({"ical": event("DTSTART:20260504", "RECURRENCE-ID:20260503")}, "RECURRENCE-ID is not supported"),
+        ({"ical": event("DTSTART:20260504", "DURATION:PT48H")}, "DURATION:'PT48H' is not a number of days"),
+        ({"ical": event("DTSTART:20260504")[:-30]}, "line 2: the text ends before its END:VEVENT"),
+        ({"ical": event("DTSTART:20260504", "SUMMARY:\ud800")}, "ical: write the iCalendar text, which is Unicode"),
+        ({"exceptions": {"20260201": "closed"}}, "'20260201' is not a date of the years 2026 to 2027, such as 2026-12"),
+        ({"exceptions": {20260201: "closed"}}, "'20260201' is not a date of the years"),
     ],
 )
 def test_other_declarations_are_refused(members, message):
