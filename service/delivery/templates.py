@@ -73,7 +73,7 @@ def _filled(part: Any, body: Mapping[str, Any], room: list[int]) -> Any:
         found = _member(body, whole[1])
         _spend(room, found if isinstance(found, str) else orjson.dumps(found))
         return found
-    return _PLACE.sub(lambda place: _spend(room, _text(_member(body, place[1]))), part)
+    return _PLACE.sub(lambda place: _spend(room, as_text(_member(body, place[1]))), part)
 
 
 def _spend(room: list[int], text: str | bytes) -> Any:
@@ -99,7 +99,8 @@ def _member(body: Any, path: str) -> Any:
     return body
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """The text of a member: a text as it is, null as nothing, and other values as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()

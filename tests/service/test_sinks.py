@@ -19,7 +19,9 @@ from confluent_kafka import Consumer
 from service import WebhookDraft, WebhookLibrary
 from service.delivery import digests
 from service.delivery.deliverer import Deliverer
+from service.delivery.templates import fill
 from service.delivery.transports import mail
+from service.delivery.transports.sending import Item
 from service.errors import UnknownSink, UnknownWebhook, WebhookRefused
 from service.settings import WebhookSettings
 from service.stores import DeliveryOutcome
@@ -253,6 +255,20 @@ class TestMail:
         write(stores, clock, alert("a1"))
         deliver(stores, clock, hooks)
         assert "Subject: high: p" in box.received[0].content.decode()
+
+    @pytest.mark.parametrize(
+        ("template", "subject", "text"),
+        [
+            ({"subject": "{{why}}", "text": "{{why}}"}, "Forestall alert: p k", ""),
+            ({"subject": "{{version}}", "text": "{{returns}}"}, "0", '{"v":7,"is_new":true}'),
+        ],
+    )
+    def test_a_member_by_itself_is_no_text_of_python(self, template, subject, text):
+        body = {"type": "alert", "id": "a1", "pattern": "p", "key": "k", "version": 0}
+        body["returns"] = {"v": 7, "is_new": True}
+        item = Item(id="a1", sink="s", body=orjson.dumps(body), filled=fill(template, body), secret="")
+        message = mail.MailSink(host="h", sender="f@example.org", recipients=["ann@example.org"])._message(item)
+        assert (message["Subject"], message.get_content().strip()) == (subject, text)
 
     def test_a_digest_is_one_mail(self, stores, clock, hooks, library, mailbox):
         box, members = mailbox

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import orjson
 import structlog
 
+from service.delivery.templates import as_text
 from service.delivery.transports.sending import Item, SendFailed, Sending
 from service.errors import WebhookRefused
 
@@ -97,12 +98,12 @@ class MailSink:
         body: dict[str, Any] = orjson.loads(item.body)
         own = {} if item.filled is None else orjson.loads(item.filled)
         message = EmailMessage()
-        message["Subject"] = " ".join(str(own.get("subject") or _subject(body)).split())[:_MOST_SUBJECT]
+        message["Subject"] = " ".join((as_text(own.get("subject")) or _subject(body)).split())[:_MOST_SUBJECT]
         message["From"], message["To"] = self.sender, ", ".join(self.recipients)
         message["Date"] = formatdate()
         message["Message-ID"] = f"<{item.id}@{self.sender.rpartition('@')[2]}>"
         message["X-Forestall-Id"] = item.id
-        message.set_content(str(own["text"]) if "text" in own else _content(body))
+        message.set_content(as_text(own["text"]) if "text" in own else _content(body))
         return message
 
 
