@@ -17,7 +17,14 @@ from service.delivery.digests import DIGEST_MEMBERS
 from service.delivery.headers import check_headers
 from service.delivery.outbound import Outbound
 from service.delivery.templates import BodyTooLong, check_template
-from service.delivery.transports.transport import SINK_KINDS, SinkSender, check_form, check_sink, read_sink
+from service.delivery.transports.transport import (
+    SERVER_MEMBERS,
+    SINK_KINDS,
+    SinkSender,
+    check_form,
+    check_sink,
+    read_sink,
+)
 from service.errors import WebhookRefused
 from service.runtime import Stores
 from service.settings import Settings
@@ -140,6 +147,8 @@ class WebhookLibrary:
             if "sink" in changes:
                 sink = {**(found.sink or {}), **changes["sink"]}
                 webhook = replace(webhook, sink=sink, url=read_sink(sink).address)
+                if "secret" not in changes:
+                    _require_secret_stays(found, sink)
             if webhook.is_enabled:
                 webhook = replace(webhook, disabled_because=None)
             elif found.is_enabled:
@@ -256,6 +265,13 @@ def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None)
     """The digest of a sink, which some kinds always have."""
     is_bulk = sink is not None and SINK_KINDS[sink["kind"]].is_bulk
     return {"every": "1 min"} if is_bulk and digest is None else digest
+
+
+def _require_secret_stays(before: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
+    """Refuse another server for a password that the caller does not send: only its owner may give it away."""
+    known = before.sink or {}
+    if before.secret and any(known.get(name) != sink.get(name) for name in SERVER_MEMBERS):
+        raise WebhookRefused("the password would be sent to another server; send it again as 'secret'", field="secret")
 
 
 def _fresh_secret() -> str:

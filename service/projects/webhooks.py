@@ -136,16 +136,16 @@ class Sinks(Webhooks):
         kind = next(kind for kind in _OWN if kind in form)
         shared = {name: form[name] for name in _WEBHOOK}
         if found is None:
-            secret = _secret(wanted.document, "secret", wanted.extra["secret"])
             body = {name: value for name, value in shared.items() if name != "enabled" and value is not None}
-            given = {**body, **form[kind], **({} if secret is None else {"secret": secret})}
+            given = {**body, **form[kind], **_password(wanted)}
             made = client.post(self.path, {"name": wanted.name, "kind": kind, **given})
             if not form["enabled"]:
                 client.patch(f"{self.path}/{part(made['id'])}", {"enabled": False})
             return
         changes = {name: value for name, value in shared.items() if value != found.form[name]}
         own = {name: value for name, value in form[kind].items() if value != found.form[kind][name]}
-        client.change("PATCH", found.at, found.tag, json={**changes, **own})
+        password = _password(wanted) if own else {}  # another server gets no password that is not sent again
+        client.change("PATCH", found.at, found.tag, json={**changes, **own, **password})
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
         """The kind of a sink cannot be changed."""
@@ -154,14 +154,20 @@ class Sinks(Webhooks):
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
         """The members that differ from the defaults; the password becomes a variable of the environment."""
         body = {member: value for member, value in found.form.items() if _WEBHOOK.get(member, ...) != value}
-        kind = found.answer["kind"]
-        has_secret = kind == "email" and body[kind]["user"] is not None
+        own = body[found.answer["kind"]]
+        has_secret = own.get("user") is not None or "sasl.username" in own.get("options", {})
         return {**body, "secret": {"env": _variable(name, "secret")}} if has_secret else body
 
 
 def _headers(wanted: Wanted) -> dict[str, str]:
     headers: Mapping[str, Any] = wanted.extra["headers"]
     return {name: _secret(wanted.document, "headers", value) or "" for name, value in headers.items()}
+
+
+def _password(wanted: Wanted) -> dict[str, str]:
+    """The member ``secret`` of a sink, if its document has one."""
+    secret = _secret(wanted.document, "secret", wanted.extra["secret"])
+    return {} if secret is None else {"secret": secret}
 
 
 def _secret(document: Document, member: str, value: Any) -> str | None:

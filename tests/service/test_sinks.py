@@ -401,6 +401,16 @@ def test_members_change_and_are_checked(stores, library):
         library.change(sink.id, {"sink": {"topic": "t"}})
 
 
+@pytest.mark.parametrize("changes", [{"host": "127.0.0.2"}, {"port": 25}, {"security": "starttls"}])
+def test_another_server_gets_no_password_that_is_not_sent_again(library, changes):
+    sink = library.register(WebhookDraft(sink={**MAIL, "host": "127.0.0.1"}, secret="secret word"))
+    with pytest.raises(WebhookRefused, match="sent to another server") as refusal:
+        library.change(sink.id, {"sink": changes})
+    assert refusal.value.details["field"] == "secret"
+    assert library.change(sink.id, {"sink": {"recipients": ["c@example.org"]}}).secret == "secret word"
+    assert library.change(sink.id, {"sink": changes, "secret": "other"}).secret == "other"
+
+
 def test_an_item_that_is_sent_by_hand_leaves_its_digest(stores, clock, hooks, library):
     sink = library.register(WebhookDraft(sink={"kind": "parquet", "path": "a"}))
     write(stores, clock, alert("a1"), alert("a2"))

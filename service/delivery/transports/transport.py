@@ -27,6 +27,9 @@ from service.settings import WebhookSettings
 from service.stores import DigestRules, RegisteredWebhook
 from service.targets import Resolver, resolve
 
+SERVER_MEMBERS = frozenset(["host", "port", "security", "servers", "options"])
+"""Members that say which server gets the password of a sink, and how."""
+
 _LONGEST_ERROR = 300
 
 

@@ -37,7 +37,8 @@ def test_sinks_are_the_same_when_they_come_back(service, tmp_path, monkeypatch):
     rules = """
 {kind: stream, name: orders, key: data.order}
 ---
-{kind: sink, name: topic, kafka: {servers: '8.8.8.8:9092', topic: found}, kinds: [alert, deviation], stream: orders}
+{kind: sink, name: topic, kafka: {servers: '8.8.8.8:9092', topic: found, options: {sasl.username: f}},
+ kinds: [alert, deviation], stream: orders, secret: {env: MAIL_SECRET}}
 ---
 {kind: sink, name: mail, secret: {env: MAIL_SECRET}, digest: {every: 10 min},
  email: {host: 8.8.8.8, user: forestall, sender: f@example.org, recipients: [ann@example.org]}}
@@ -47,7 +48,9 @@ def test_sinks_are_the_same_when_they_come_back(service, tmp_path, monkeypatch):
     assert applied(service, folder) == []
     export_project(service, tmp_path / "exported")
     assert plan_of(service, tmp_path / "exported", is_pruned=True).changes == []
-    changed = rules.replace("topic: found", "topic: other").replace("[ann@example.org]", "[bob@example.org]")
+    text = "".join(one.read_text() for one in (tmp_path / "exported").rglob("*.yaml"))
+    assert ("TOPIC_SECRET" in text, "MAIL_SECRET" in text, "secret word" in text) == (True, True, False)
+    changed = rules.replace("topic: found", "topic: other").replace("host: 8.8.8.8", "host: 8.8.4.4")
     written(folder, {"rules.yaml": changed})
     assert applied(service, folder) == [("changed", "sink topic"), ("changed", "sink mail")]
     assert applied(service, folder) == []
