@@ -177,6 +177,19 @@ def test_incidents_are_those_of_a_plain_evaluation(by: Any, seed: int, shards: i
     assert sorted(made) == expected
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "how"),
+    [(1, 1.0, "pattern"), (-0.0, 0, "pattern"), (1e300, 1e300, "pattern"), (None, None, "pattern"), ("1", 1, "time")],
+)
+def test_numbers_that_are_equal_are_one_group(first: Any, second: Any, how: str) -> None:
+    opens = {"text": "A a RETURN a.v AS v", "incident": {"by": ["v"], "close_after": "1 h"}}
+    closes = {"text": "C c RETURN c.v AS v", "resolves": {"pattern": "p", "by": ["v"]}}
+    values = (("A", first), ("C", second))
+    events = [Event(id=f"e{n}", type=name, time_us=n, key="o", data={"v": v}) for n, (name, v) in enumerate(values, 1)]
+    (closed,) = ran(plan_of({"p": opens, "r": closes}), events, 3)["closed-incident"]
+    assert closed["closed_by"]["how"] == how
+
+
 def act(run: InlineShards, incident: Mapping[str, Any], action: str) -> list[RowBlock]:
     """What a person does with an incident, as an event of the inner stream."""
     request = {"incident": incident["incident"], "by": "ann", "at": "2026-01-01T00:00:00Z"}
@@ -242,6 +255,14 @@ def test_another_version_continues_the_same_groups_and_closes_others(is_same: bo
     assert [one["closed_by"] for one in found["closed-incident"]] == [{"how": "version"}] * (not is_same)
     acted = read(act(run, incident, CLOSE))["closed-incident"]
     assert [one["version"] for one in acted] == [2] * is_same
+
+
+def test_a_version_that_only_suppresses_closes_what_is_open() -> None:
+    run, _ = one_open()
+    document = {"text": "A a RETURN a.customer AS customer", "suppress": {"by": ["customer"], "for": "1 h"}}
+    (part,) = plan_of({"p": document}).operators
+    run.say(alerts_stream("p"), OperatorOn(replace(part, version=2), "keep"))
+    assert [one["closed_by"] for one in read(run.settle())["closed-incident"]] == [{"how": "version"}]
 
 
 def test_a_divided_shard_keeps_its_incidents() -> None:

@@ -20,6 +20,7 @@ from streams import NEVER_US, duration_of
 INCIDENT = "incident"
 RESOLVES = "resolves"
 _SUPPRESS = "suppress"
+_INT64 = 2.0**63
 QUIET_MEMBERS = (_SUPPRESS, INCIDENT, RESOLVES)
 """The members of a pattern's document that say what happens to its alerts."""
 
@@ -63,8 +64,13 @@ class Suppression:
     def group_of(self, alert: Mapping[str, Any]) -> str:
         """The group of an alert as JSON text: the values of ``by``, after the key unless alerts are re-keyed."""
         returns, key = alert["returns"], alert["key"]
-        values = [returns.get(name, key) for name in self.by]
+        values = [_as_integer(returns.get(name, key)) for name in self.by]
         return orjson.dumps(values if self.is_rekeyed else [key, *values]).decode()
+
+
+def _as_integer(value: Any) -> Any:
+    """A whole number as an integer, so that 1.0 is in the group of 1, which it equals; other values as they are."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _INT64 else value
 
 
 class LastAlerts:
