@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from structlog.stdlib import ProcessorFormatter
 
 from house import called_kernels, surplus_signatures
 from house.examples import Draws, share_examples
@@ -130,10 +132,12 @@ def spark(spark_options: SessionOptions) -> SparkSession:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """After the last test of a file, engines and services that refer to themselves give their memory back.
+    """Remove the log handlers of a test; after the last test of a file, engines and services give their memory back.
 
     Whatever is left (kernels, caches, tests) is examined no more: over hundreds of files that took a tenth of the time.
     """
+    root = logging.getLogger()  # commands that a test calls leave a handler, whose stream ends with the test
+    root.handlers[:] = [one for one in root.handlers if not isinstance(one.formatter, ProcessorFormatter)]
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
         gc.freeze()

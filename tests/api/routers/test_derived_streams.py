@@ -70,6 +70,8 @@ def test_its_events_are_listed_and_its_state_is_shown(http, hints, stores, clock
     streams = {"hints": {"watermark_us": 5, "waiting": 1}, "orders": {"watermark_us": 7}}
     AlertSink(stores, clock)([row, stats_row(0, "1-0", after="0-0", streams=streams)], 1)
     page = http.get("/v1/derived-events?stream=orders").json()
+    newer = http.get("/v1/derived-events", params={"stream": "orders", "after": page.pop("after")}).json()
+    assert newer["items"] == []
     assert page == {
         "items": [event],
         "counts": [{"stream": "orders", "pattern": "late", "into": "hints", "count": 1}],

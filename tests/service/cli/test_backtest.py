@@ -59,8 +59,8 @@ def test_a_backtest_finds_what_match_finds_and_compares(backtested, call, files)
 
 
 def test_a_small_history_is_matched_without_spark(files):
-    program = "import sys, atexit; atexit.register(lambda: print('pyspark' in sys.modules))"
-    command = [sys.executable, "-c", f"{program}; from service.cli import main; main()", "backtest"]
+    program = "import sys\nfrom service.cli import main\ntry:\n  main()\nfinally:\n  print('pyspark' in sys.modules)"
+    command = [sys.executable, "-c", program, "backtest"]
     asked = ["--pattern", "expensive.pattern", "--events", "events.jsonl", "--json"]
     done = subprocess.run([*command, *asked], capture_output=True, cwd=files, timeout=300, check=False)
     found, has_spark = done.stdout.splitlines()

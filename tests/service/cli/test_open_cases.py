@@ -51,7 +51,7 @@ class Answering:
 
     def get(self, path: str, **parameters: Any) -> dict[str, Any]:
         self.asked.append((path, parameters))
-        return {"traces": [TRACE], "open": 5, "matching": 3} if path == "/traces" else {**SHOWN, **parameters}
+        return {"items": [TRACE], "open": 5, "matching": 3} if path == "/traces" else {**SHOWN, **parameters}
 
 
 @pytest.fixture
