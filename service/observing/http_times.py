@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from http import HTTPMethod
 from itertools import accumulate
 from threading import Lock
 
@@ -11,6 +12,7 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 
 _BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LABELS = ("method", "route", "status")
+_METHODS = frozenset(method.value for method in HTTPMethod)  # a client may send any word as a method
 
 
 class HttpTimes:
@@ -23,7 +25,7 @@ class HttpTimes:
 
     def note(self, method: str, route: str, status: int, took_s: float) -> None:
         """Count a request."""
-        labels = (method, route, str(status))
+        labels = (method if method in _METHODS else "other", route, str(status))
         with self._lock:
             counts = self._counts.setdefault(labels, [0] * (len(_BOUNDS_S) + 1))
             counts[bisect_left(_BOUNDS_S, took_s)] += 1

@@ -109,3 +109,11 @@ def test_the_start_page_depends_on_what_the_client_accepts_and_works_under_a_pre
     assert [answer.headers["vary"] for answer in (index, page)] == ["Accept", "Accept"]
     assert 'href="docs"' in page.text
     assert "../" not in page.text
+
+
+def test_methods_that_clients_invent_are_measured_as_one(http):
+    for number in range(3):
+        assert http.request(f"INVENTED{number}", "/v1/streams").status_code == 405
+    text = http.get("/metrics").text
+    assert 'method="other"' in text
+    assert "INVENTED" not in text
