@@ -303,4 +303,10 @@ def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 def _on_bug(_: Request, error: Exception) -> JSONResponse:
-    return _document(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "the service failed; its log says why")
+    return bug_problem()
+
+
+def bug_problem() -> JSONResponse:
+    """The problem document of a request that the service failed to answer; the server then closes the connection."""
+    detail = "the service failed; its log says why"
+    return _document(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", detail, headers={"Connection": "close"})

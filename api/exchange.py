@@ -16,6 +16,7 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.errors import bug_problem
 from service import HttpTimes
 
 REQUEST_ID = "X-Request-Id"
@@ -58,10 +59,20 @@ class Exchange:
 
         try:
             await self._app(scope, receive, answer)
-        except* anyio.BrokenResourceError:  # the client has left an endless answer
-            if not has_begun:
+        except Exception as error:
+            if not has_begun:  # a bug: its answer is sent here, so that it is measured and has an id like all others
+                await bug_problem()(scope, receive, answer)
+                raise
+            if not _has_left(error):
                 raise
             log.debug("client-left", extra={"path": scope["path"]})
+
+
+def _has_left(error: Exception) -> bool:
+    """Whether the client has left an endless answer."""
+    if isinstance(error, ExceptionGroup):
+        return all(_has_left(one) for one in error.exceptions)
+    return isinstance(error, anyio.BrokenResourceError)
 
 
 def _request_id(scope: Scope) -> str:

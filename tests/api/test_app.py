@@ -113,7 +113,12 @@ def test_a_bug_is_a_500_that_tells_nothing(http, check_problem, monkeypatch):
         raise ValueError("secret detail")
 
     monkeypatch.setattr("service.stores.Registry.streams", fail)
-    assert "secret" not in check_problem(http.get("/v1/streams"), 500, "internal")["detail"]
+    answer = http.get("/v1/streams", headers={"X-Request-Id": "r-1"})
+    assert "secret" not in check_problem(answer, 500, "internal")["detail"]
+    assert (answer.headers["x-request-id"], answer.headers["cache-control"]) == ("r-1", "private, no-cache")
+    monkeypatch.undo()
+    measured = 'route="/v1/streams",status="500"'
+    assert any(measured in line for line in http.get("/metrics").text.splitlines())
 
 
 def test_an_error_without_a_status_is_a_500_that_tells_nothing():
