@@ -197,7 +197,7 @@ def _require_own_page(headers: Headers) -> None:
         if url not in ("", "//") and not _is_here(url):
             raise ForeignPage(
                 f"no API key is required here, so only this machine may call, but {name} names another one; "
-                "create a key (forestall keys create) to call from elsewhere"
+                "create a key (forestall keys add) to call from elsewhere"
             )
 
 

@@ -56,7 +56,7 @@ class Resource:
     Attributes:
         listed: Description of the list, with its order, such as ``the joins, by name``.
         detailed: Shapes one resource for people.
-        identified: Finds the id in the API of a resource that a user has named.
+        identified: Finds the id of a resource that a user has named; None: users write what the path has.
     """
 
     path: str
@@ -64,11 +64,11 @@ class Resource:
     listed: str
     table: Table
     detailed: Shaping = _as_it_is
-    identified: Callable[[ForestallClient, str], str] = lambda _, name: name
+    identified: Callable[[ForestallClient, str], str] | None = None
 
     def path_of(self, client: ForestallClient, name: str) -> str:
         """The path of a resource in the API, by its id or name."""
-        return f"{self.path}/{part(self.identified(client, name))}"
+        return f"{self.path}/{part(name if self.identified is None else self.identified(client, name))}"
 
 
 def note_more(cursor: str) -> None:
@@ -137,6 +137,7 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
 def argument_of(resource: Resource) -> Any:
     """The argument that names a resource."""
     metavar = resource.one.rpartition(" ")[2].upper()
+    form = "Id or name" if resource.identified is not None else "Id" if "id" in resource.table.columns else "Name"
     return typer.Argument(
-        metavar=metavar, help=f"Id or name of the {resource.one}, as the list shows it.", show_default=False
+        metavar=metavar, help=f"{form} of the {resource.one}, as the list shows it.", show_default=False
     )

@@ -77,7 +77,7 @@ def test_pages_of_other_sites_do_not_reach_an_open_api(open_api, check_problem, 
     if is_taken:
         assert answer.status_code == 200
     else:
-        assert "forestall keys create" in check_problem(answer, 403, "foreign-page")["detail"]
+        assert "forestall keys add" in check_problem(answer, 403, "foreign-page")["detail"]
 
 
 def test_nobody_reads_a_body_before_its_sender_is_known(stranger, check_problem):
