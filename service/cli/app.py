@@ -77,7 +77,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "conformance": "Compare past transactions with a model. Exit status 1: one of them leaves the model.",
         "warm-up": "Compile all kernels once for this user and machine, so that later commands start fast.",
         "doctor": "Check that everything the service needs is in place: Java, packages, settings, Redis, ports.",
-        "api": "Call the API of the running service and print the JSON of its answer.",
+        "api": "Call the API of the running service and print its answer.",
         "settings": "Print every setting with its current value and source; secrets are hidden.",
     }
 )
