@@ -35,7 +35,7 @@ GROUPS = {
     "feed", "aggregates", "incidents", "joins", "keys", "patterns", "sinks", "streams", "traces",
     "webhooks", "workflows",
 }  # fmt: skip
-ON_SERVICE = {"list", "show", "upload"}  # of constraints: what follows else is a model
+ON_SERVICE = {"list", "show", "add"}  # of constraints: what follows else is a model
 SHELL = {"bash", "sh", "console"}
 SECONDS = 600  # the first block that matches something compiles the kernels, where they are not compiled yet
 PARSERS: dict[str, Callable[[str], object]] = {
