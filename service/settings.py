@@ -14,13 +14,14 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from service.errors import SettingsInvalid
 from service.settings_files import PREFIX as PREFIX  # noqa: PLC0414 # the one name for all that read settings
 from service.settings_files import file_values
 from service.targets import TargetRules
-from streams import MAX_SHARDS, MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
+from streams import MAX_SHARDS, MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget, did_you_mean
 
 _MOST_PATTERN_CHARS = 20_000  # the most that nfa reads
 
@@ -473,7 +474,7 @@ def load_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        faults = [f"{_variable(fault['loc'])}{fault['msg'].removeprefix('Value error, ')}" for fault in error.errors()]
+        faults = [_variable(fault["loc"]) + _message(fault) for fault in error.errors()]
         raise SettingsInvalid("settings cannot be used:\n  " + "\n  ".join(faults), faults=list(faults)) from None
 
 
@@ -499,6 +500,15 @@ def _names_a_server(url: str) -> bool:
     except ValueError:
         return False
     return bool(parts.hostname) if parts.scheme in ("redis", "rediss") else parts.scheme == "unix" and bool(parts.path)
+
+
+def _message(fault: ErrorDetails) -> str:
+    """The message about a variable, with the nearest setting of its group where the group has none of that name."""
+    if fault["type"] != "extra_forbidden":
+        return fault["msg"].removeprefix("Value error, ")
+    group, name = (str(part) for part in fault["loc"])
+    known = getattr(Settings.model_fields[group].annotation, "model_fields", {})
+    return f"not a setting{did_you_mean(name.upper(), [one.upper() for one in known])}"
 
 
 def _variable(place: tuple[int | str, ...]) -> str:

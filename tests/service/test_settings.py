@@ -57,6 +57,12 @@ def test_every_fault_is_told_by_its_variable(monkeypatch):
     assert caught.value.message.count("FORESTALL_") == 3
 
 
+def test_an_unknown_name_in_a_group_is_refused_with_the_nearest_setting(monkeypatch):
+    monkeypatch.setenv("FORESTALL_LIMITS__MAX_BODI_BYTES", "7")
+    with pytest.raises(SettingsInvalid, match=r"LIMITS__MAX_BODI_BYTES: not a setting \(did you mean MAX_BODY_BYTES"):
+        load_settings()
+
+
 def test_secrets_are_not_shown(monkeypatch):
     monkeypatch.setenv("FORESTALL_API_KEY", "correct-horse")
     monkeypatch.setenv("FORESTALL_REDIS_URL", "redis://:hidden@example.org")
