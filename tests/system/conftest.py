@@ -1,4 +1,4 @@
-"""A running service, shared by the tests of this folder: whichever kills a part of it waits until it is ready again."""
+"""A running service, shared by the tests of this folder: they kill no part of it, or restore its readiness."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.pipeline_chaos import SETTINGS
 from service.processes.temporary import TemporaryService, running
 from tests.builders.service import HandReceiver, receiving
 
@@ -22,5 +21,5 @@ def collector() -> Iterator[HandReceiver]:
 def service(tmp_path_factory: pytest.TempPathFactory, collector: HandReceiver) -> Iterator[TemporaryService]:
     """A service whose streams are named for one test each; a request is traced where its header asks for a trace."""
     traced = {"TRACING__ENDPOINT": collector.site, "TRACING__SAMPLE_RATIO": "0"}
-    with running(tmp_path_factory.mktemp("service"), more=traced | SETTINGS) as started:
+    with running(tmp_path_factory.mktemp("service"), more=traced) as started:
         yield started

@@ -7,6 +7,7 @@ service and its kills.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -14,11 +15,17 @@ import pytest
 
 from benchmarks.chaos_together import all_cases
 from benchmarks.join_chaos import DERIVED, WEBHOOKS
-from benchmarks.pipeline_chaos import VICTIMS, Orders, Plan, disturbed
-from service.processes.temporary import TemporaryService
+from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Orders, Plan, disturbed
+from service.processes.temporary import TemporaryService, running
 from tests.builders.service import receiving
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryService]:
+    with running(tmp_path_factory.mktemp("service"), more=SETTINGS) as found:
+        yield found
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.deep)])

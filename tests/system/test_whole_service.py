@@ -42,10 +42,9 @@ from workflows import (
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
 LOGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "logs"
-# Their names are the service's, in which other tests have EP1 and Q1.
-EP1 = """PATTERN EP1w EVENT SEQ(AND(SEQ(OrderFromSupplier o, GenerateQuote q [totalPrice > 200]),
+EP1 = """PATTERN EP1 EVENT SEQ(AND(SEQ(OrderFromSupplier o, GenerateQuote q [totalPrice > 200]),
                                    SEQ(UseRemoteStock u, GenerateInvoice i)), CancelOrder c)"""
-Q1 = "PATTERN Q1w EVENT SEQ(CheckInventory c, UseRemoteStock u, GenerateInvoice i [price > 200])"
+Q1 = "PATTERN Q1 EVENT SEQ(CheckInventory c, UseRemoteStock u, GenerateInvoice i [price > 200])"
 PATIENCE_S = 240.0
 
 
@@ -244,7 +243,7 @@ def test_a_workflow_that_is_followed_exactly_loses_no_alert(service) -> None:
     upload = {"format": "tree", "content": model, "stream": "followed", "mode": "exact"}
     (follower,) = service.client.put("/workflows/order", upload)["streams"]
     assert (follower["used"], follower["notices"]) == ("exact", [])
-    texts = [EP1.replace("EP1w", "EP1f"), Q1.replace("Q1w", "Q1f")]
+    texts = [EP1.replace("EP1", "EP1f"), Q1.replace("Q1", "Q1f")]
     for text in texts:
         service.client.post("/patterns", {"stream": "followed", "text": text})
     events = orders(60, seed=6, prefix="followed-")
@@ -287,12 +286,12 @@ def test_killed_processes_lose_no_event_and_repeat_no_alert(service) -> None:
     constraint_set = derive_constraints(order_fulfilment())
     ends = constraint_set.end_events
     events = orders(300, seed=11, prefix="chaos-")
-    expected = expected_of([EP1.replace("EP1w", "EP1c"), Q1.replace("Q1w", "Q1c")], events, ends)
+    expected = expected_of([EP1.replace("EP1", "EP1c"), Q1.replace("Q1", "Q1c")], events, ends)
     victims = {4: "api", 7: "pipeline", 10: "redis", 13: "jvm", 16: "deliverer", 19: "redis", 22: "pipeline", 25: "api"}
     with receiver() as (url, received):
         service.client.post("/streams", {"name": "chaos", "end_events": sorted(ends)})
         service.client.post("/constraints", {"stream": "chaos", **to_document(constraint_set)})
-        for text in (EP1.replace("EP1w", "EP1c"), Q1.replace("Q1w", "Q1c")):
+        for text in (EP1.replace("EP1", "EP1c"), Q1.replace("Q1", "Q1c")):
             service.client.post("/patterns", {"stream": "chaos", "text": text})
         received.secret = service.client.post("/webhooks", {"url": url, "stream": "chaos"})["secret"]
         for number, start in enumerate(range(0, len(events), 200)):

@@ -33,7 +33,7 @@ def service(server_url):
 
 @pytest.fixture
 def at(service):
-    return ("--url", service._url)
+    return ("--url", service.url)
 
 
 def send(service, *numbers):

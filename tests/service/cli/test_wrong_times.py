@@ -110,7 +110,7 @@ def test_a_stream_with_a_wrong_time_begins_again(service, call, stores, tmp_path
         commands = [shlex.split(line, comments=True)[1:] for line in page.splitlines()]
         assert commands[-1][0] == "replay"
         for command in commands[:-1]:
-            forestall(*command, *(("--yes",) if command[:2] == ["streams", "rm"] else ()))
+            forestall(*command, *(("--yes",) if command[:2] == ["streams", "delete"] else ()))
             if command[0] == "export":
                 for path in (tmp_path / "rules").rglob("*.yaml"):
                     path.write_text(path.read_text().replace("max_ahead: none\n", ""))
