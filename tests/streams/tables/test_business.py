@@ -124,3 +124,15 @@ def test_a_deadline_is_the_first_moment_at_which_the_time_has_passed():
             passed = hours.elapsed(times) - hours.elapsed(times[time : time + 1])
             later = times[(passed >= amount) & (times >= time)]
             assert deadline == (later[0] if len(later) else NEVER)
+
+
+def test_midnight_is_of_the_day_that_it_begins():
+    year = (2026, 2026)
+    hours = hours_of(
+        Calendar(zone="UTC", hours=WEEKS[0], closed=frozenset(), exceptions={}, years=year, document={"zone": "UTC"})
+    )
+    midnight = (datetime(2026, 3, 3, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)  # a Tuesday
+    before, at, noon = hours.after_days(
+        np.array([midnight - 1, midnight, midnight + 720 * MINUTE]), np.ones(3, np.int64)
+    ).tolist()
+    assert before < at == noon
