@@ -82,22 +82,29 @@ def public_holidays(wanted: Mapping[str, Any], first: int, last: int) -> list[da
         raise _refused("write the member country, perhaps with subdivision, or the member market")
     years, part = range(first, last + 1), wanted.get("subdivision")
     part = None if part is None else str(part)
+    if not _CODE.fullmatch(str(wanted.get("market", wanted.get("country")))):
+        raise _unknown(wanted)
     try:
         with warnings.catch_warnings(action="ignore"):  # where some of the years have no holidays
-            if not all(_CODE.fullmatch(str(wanted.get(name, "DE"))) for name in ("country", "market")):
-                raise NotImplementedError
             if "market" in wanted:
                 return list(holidays.financial_holidays(wanted["market"], years=years))
             return list(holidays.country_holidays(wanted["country"], subdiv=part, years=years))
-    except (NotImplementedError, AttributeError, TypeError) as error:
-        known = holidays.list_supported_countries(include_aliases=False)
-        if "market" in wanted:
-            others = f"markets are {listed(sorted(holidays.list_supported_financial()))}"
-        elif part is not None and (own := known.get(str(wanted["country"]))):
-            others = f"its subdivisions are {listed(sorted(own))}"
-        else:
-            others = f"countries are {listed(sorted(known))}"
-        raise _refused(f"{dict(wanted)} is unknown; {others}") from error
+    except (NotImplementedError, AttributeError, TypeError) as error:  # how the library refuses names
+        raise _unknown(wanted) from error
+
+
+def _unknown(wanted: Mapping[str, Any]) -> CalendarRefused:
+    """The refusal of an unknown country, part or market, with a list of the known ones."""
+    import holidays  # noqa: PLC0415 - few commands and requests need it
+
+    known = holidays.list_supported_countries(include_aliases=False)
+    if "market" in wanted:
+        others = f"markets are {listed(sorted(holidays.list_supported_financial()))}"
+    elif wanted.get("subdivision") is not None and (own := known.get(str(wanted["country"]))):
+        others = f"its subdivisions are {listed(sorted(own))}"
+    else:
+        others = f"countries are {listed(sorted(known))}"
+    return _refused(f"{dict(wanted)} is unknown; {others}")
 
 
 def _refused(reason: str) -> CalendarRefused:
