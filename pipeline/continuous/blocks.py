@@ -7,11 +7,8 @@ one is written.
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -29,9 +26,7 @@ _COMPRESSED_FROM = 4_096  # bytes of rows; smaller blocks are written as they ar
 _MOST_BLOCKS = 64  # of a shard that wait for the indexer; then its steps wait
 _MOST_BYTES = 32_000_000  # about as many bytes wait
 _LEAST_BLOCKS = 4  # wait in any case: two of them may be read already
-_AHEAD = 16  # steps that a task is ahead of its writes
 _PAUSE_S = 0.01
-_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,87 +66,28 @@ def to_bytes(rows: Iterable[RowBlock]) -> bytes:
 
 
 class BlockWriter:
-    """Writes steps in their order from another thread; steps that wait are written together.
+    """Writes steps, each before the task makes its next.
 
-    ``refused`` has shards and epochs whose steps were not written, because another task holds the shard, or the server
-    has lost the steps before them: what the task knows of such a shard is void.
+    A write takes less than a thread of its own would wait for Python's lock while the task matches.
     """
 
     def __init__(self, server: redis.Redis) -> None:
         self._server = server
         self._script = read_script("pipeline.continuous", "commit")
         self._run = server.register_script(self._script.text)
-        self._steps: queue.Queue[Step | None] = queue.Queue(_AHEAD)  # None: the end
-        self._error: Exception | None = None
-        self.refused: set[tuple[int, int]] = set()
-        threading.Thread(target=self._write_all, name="block-writer", daemon=True).start()
 
-    def put(self, step: Step) -> None:
-        """Write a step soon; waits while too many wait. Raises what an earlier write raised."""
-        self._raise()
-        self._steps.put(step)
+    def write(self, step: Step) -> bool:
+        """Write a step; waits while too many blocks of the shard wait for the indexer.
 
-    def flush(self) -> set[tuple[int, int]]:
-        """Wait until all steps are written or refused; takes what was refused. Raises what a write raised."""
-        self._steps.join()
-        self._raise()
-        refused, self.refused = self.refused, set()
-        return refused
-
-    def end(self) -> None:
-        """End the thread; steps that wait are written first, where there is room for them."""
-        with suppress(queue.Full):
-            self._steps.put(None, timeout=_PATIENCE_S)
-
-    def _raise(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def _write_all(self) -> None:
-        is_over = False
-        while not is_over:
-            taken = [self._steps.get()]
-            while not self._steps.empty():
-                taken.append(self._steps.get())
-            is_over = None in taken
-            try:
-                if self._error is None:
-                    self._write([step for step in taken if step is not None])
-            # house: allow broad-except: whatever it is, the task's own thread raises it
-            except Exception as error:
-                self._error = error
-            for _ in taken:
-                self._steps.task_done()
-
-    def _write(self, steps: Sequence[Step]) -> None:
-        left = sent = list(steps)
-        while sent:
-            done = self._sent(sent)
-            is_full = len(done) < len(sent)
-            left = [step for step in left if id(step) not in done]
-            sent = list({step.shard: step for step in reversed(left)}.values())  # the first of each shard
-            while is_full and all(self._is_full(step) for step in sent):
+        False: refused, because another task holds the shard or the server has lost the steps before this one, so
+        everything that the task knows of the shard is void.
+        """
+        while True:
+            outcome, at = cast("tuple[bytes, bytes | None]", self._run(*self._script.bind(_given(step))))
+            if outcome != b"full":
+                return outcome == b"written" or _is_done(step, outcome, at)
+            while self._is_full(step):
                 time.sleep(_PAUSE_S)
-
-    def _sent(self, steps: Sequence[Step]) -> set[int]:
-        """Write steps; the ids of those that need not be sent again, because they are written or refused."""
-        pipe = self._server.pipeline(transaction=False)
-        for step in steps:
-            self._run(*self._script.bind(_given(step)), client=pipe)
-        try:
-            answers = cast("list[tuple[bytes, bytes | None]]", pipe.execute())
-        except redis.exceptions.NoScriptError:  # a server that was started again while it was asked
-            return set()
-        full: set[int] = set()
-        done: set[int] = set()
-        for step, (outcome, at) in zip(steps, answers, strict=True):
-            if outcome == b"full" or (step.shard in full and outcome == b"moved"):
-                full.add(step.shard)
-                continue
-            done.add(id(step))
-            if outcome != b"written" and not _is_done(step, outcome, at):
-                self.refused.add((step.shard, step.epoch))
-        return done
 
     def _is_full(self, step: Step) -> bool:
         """Whether the step cannot be written yet, and need not be sent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 import time
 import uuid
@@ -29,7 +30,7 @@ from pipeline.continuous.leases import (
     remove_unconnected,
 )
 from pipeline.continuous.router import Route, RoutingSink
-from pipeline.continuous.task import TaskOptions, run_tasks
+from pipeline.continuous.task import SWITCHED_S, TaskOptions, run_tasks
 from pipeline.errors import QueryFailed
 from pipeline.job import JobOptions, Sink
 from pipeline.progress import BatchReport
@@ -209,6 +210,7 @@ def start_continuous(
     one step per shard.
     ``LogDamaged`` if the log ends before the results, or entries that no snapshot covers are gone.
     """
+    sys.setswitchinterval(SWITCHED_S)  # the router waits for the indexer's thread
     options = take_over(options)
     query = ContinuousQuery(context, options, Indexer(options.log, sink, report, route), heartbeat)
     query.start()

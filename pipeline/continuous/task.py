@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from shards import StoredEntry
 from streams import ForestallError, ScriptInput, log_key, position_order, questions_key, read_script, stops_key
 
 _RENEWED_S = 0.5
+SWITCHED_S = 0.0005  # after which a busy thread lets others of its process run: Python's 5 ms are most of a hop
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +64,6 @@ class ShardTask:
         self._read = self._server.register_script(self._script.text)
         self._held: dict[int, int] = {}  # epochs by shard
         self._at: dict[int, str] = {}  # where the next step of a shard begins
-        self._new: set[int] = set()  # shards whose first step under this lease is to come
         self._taken: dict[int, tuple[int, str]] = {}  # shards to be loaded: epochs, and where the next step begins
         self._stops: dict[int, int] = {}  # the number of a shard's stops, as its entries were read
         self._renewed = -_RENEWED_S
@@ -73,7 +74,6 @@ class ShardTask:
         try:
             while self.step():
                 pass
-            self._writer.flush()
         finally:
             self.end()
 
@@ -97,8 +97,7 @@ class ShardTask:
         return True
 
     def end(self) -> None:
-        """End the threads, the membership and the connection; others take the shards."""
-        self._writer.end()
+        """End the thread of beats, the membership and the connection; others take the shards."""
         self._beats.end()
         with suppress(redis.RedisError):
             self._leases.leave()
@@ -106,13 +105,9 @@ class ShardTask:
 
     def _is_leased(self) -> bool:
         """Renew the leases if they are due, and load a shard; False if the job is over."""
-        if not self._writer.refused and time.monotonic() < self._renewed + _RENEWED_S:
+        if time.monotonic() < self._renewed + _RENEWED_S:
             self._load_next()
             return True
-        for shard, epoch in self._writer.flush():
-            log.warning("step-refused", shard=shard, epoch=epoch)
-            if self._held.get(shard) == epoch:
-                self._lose(shard)
         self._renewed = time.monotonic()
         found = self._leases.renew()
         if found is None:
@@ -131,7 +126,6 @@ class ShardTask:
             self._shards.load(shard, epoch)
             del self._taken[shard]
             self._held[shard], self._at[shard] = epoch, at
-            self._new.add(shard)
             self._leases.note_loaded(shard, epoch)
 
     def _lose(self, shard: int) -> None:
@@ -188,18 +182,20 @@ class ShardTask:
         }
 
     def _advance(self, shard: int, entries: Sequence[StoredEntry]) -> None:
-        """Make a step of a shard, and pass it to the writer.
+        """Make a step of a shard and write it; a shard whose step is refused is lost.
 
-        The first one under a lease is written before the shard's next begins, so a process that dies in a later one has
-        moved the position, and the quarantine counts the attempts at the step that ends processes.
+        The step is written before the next begins, so the quarantine counts the attempts at the one step that ends
+        processes.
         """
         before, after = self._at[shard], entries[-1].position
         rows = self._shards.advance(shard, before, entries, self._stops[shard])
-        self._at[shard] = after
-        self._writer.put(Step(shard=shard, epoch=self._held[shard], before=before, after=after, rows=to_bytes(rows)))
-        if shard in self._new:
-            self._new.discard(shard)
-            self._renewed = -_RENEWED_S  # writes what waits
+        step = Step(shard=shard, epoch=self._held[shard], before=before, after=after, rows=to_bytes(rows))
+        if self._writer.write(step):
+            self._at[shard] = after
+            return
+        log.warning("step-refused", shard=shard, epoch=step.epoch)
+        self._lose(shard)
+        self._renewed = -_RENEWED_S
 
 
 def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[int]]:
@@ -212,6 +208,7 @@ def _run(_: int, slots: Iterable[int], options: TaskOptions) -> Iterator[int]:
 
     It loads the kernels before it asks for shards, which other tasks advance meanwhile.
     """
+    sys.setswitchinterval(SWITCHED_S)
     for slot in slots:
         try:
             load_kernels()

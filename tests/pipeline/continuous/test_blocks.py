@@ -3,7 +3,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from redis.client import Pipeline
 
 from pipeline.continuous import blocks
 from pipeline.continuous.blocks import BlockWriter, Step, begin_at, positions, read_blocks, read_range, to_bytes
@@ -36,128 +35,86 @@ def written(log, shard=0):
 
 def test_steps_move_the_position_one_after_the_other(log):
     writer = BlockWriter(log)
-    for number in range(5):
-        writer.put(step(f"{number}-0", f"{number + 1}-0"))
-    writer.put(step("0-0", "7-1", shard=1, epoch=1))
-    assert writer.flush() == set()
+    assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(5))
+    assert writer.write(step("0-0", "7-1", shard=1, epoch=1))
     assert written(log) == [f"{number}-0 {number + 1}-0" for number in range(5)]
     assert positions(log, 2) == ["5-0", "7-1"]
 
 
-def test_the_thread_ends_after_the_last_step(log):
-    before = threading.active_count()
-    writer = BlockWriter(log)
-    writer.put(step("0-0", "1-0"))
-    writer.end()
-    writer.flush()
-    assert written(log) == ["0-0 1-0"]
-    deadline = time.monotonic() + 60
-    while threading.active_count() > before:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_former_owner_writes_nothing(log):
     writer = BlockWriter(log)
-    writer.put(step("0-0", "1-0", epoch=2))
-    writer.put(step("1-0", "2-0", epoch=2))
-    assert writer.flush() == {(0, 2)}
+    assert not writer.write(step("0-0", "1-0", epoch=2))
+    assert not writer.write(step("1-0", "2-0", epoch=2))
     assert (written(log), positions(log, 1)) == ([], ["0-0"])
-    assert writer.flush() == set()
 
 
 def test_a_step_from_another_position_is_refused(log):
-    writer = BlockWriter(log)
-    writer.put(step("4-0", "5-0"))
-    assert writer.flush() == {(0, 3)}
+    assert not BlockWriter(log).write(step("4-0", "5-0"))
     assert written(log) == []
 
 
 def test_a_step_whose_answer_was_lost_counts_as_written(log):
-    for _ in range(2):
-        writer = BlockWriter(log)
-        writer.put(step("0-0", "1-0"))
-        assert writer.flush() == set()
+    assert all(BlockWriter(log).write(step("0-0", "1-0")) for _ in range(2))
     assert written(log) == ["0-0 1-0"]
 
 
-def test_a_server_that_has_forgotten_the_script_is_given_it_again(log, monkeypatch):
-    writer, execute, forgets = BlockWriter(log), Pipeline._execute_pipeline, [True]
-
-    def forgetting(self, *given, **options):
-        if forgets.pop() if forgets else False:
-            log.script_flush()
-        return execute(self, *given, **options)
-
-    monkeypatch.setattr(Pipeline, "_execute_pipeline", forgetting)
-    writer.put(step("0-0", "1-0"))
-    assert writer.flush() == set()
-    assert written(log) == ["0-0 1-0"]
-
-
-def test_steps_wait_while_the_indexer_is_behind(log, monkeypatch):
-    monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
+def test_a_server_that_has_forgotten_the_script_is_given_it_again(log):
     writer = BlockWriter(log)
-    for number in range(4):
-        writer.put(step(f"{number}-0", f"{number + 1}-0"))
-    writer.put(step("0-0", "7-1", shard=1, epoch=1))
-    flushing = threading.Thread(target=writer.flush)
-    flushing.start()
-    flushing.join(0.2)
-    assert flushing.is_alive()
-    assert (len(written(log)), len(written(log, 1))) == (2, 1)
-    log.xtrim(blocks_key(0), maxlen=0, approximate=False)
-    flushing.join(5)
-    assert written(log) == ["2-0 3-0", "3-0 4-0"]
-    assert writer.refused == set()
+    assert writer.write(step("0-0", "1-0"))
+    log.script_flush()
+    assert writer.write(step("1-0", "2-0"))
+    assert written(log) == ["0-0 1-0", "1-0 2-0"]
 
 
-def test_steps_that_wait_are_not_sent_again_and_again(log, monkeypatch):
+def test_a_step_waits_while_the_indexer_is_behind(log, monkeypatch):
     monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
-    writer, counts = BlockWriter(log), []
-    send = writer._sent
-
-    def counted(steps):
-        counts.append(len(steps))
-        return send(steps)
-
-    monkeypatch.setattr(writer, "_sent", counted)
-    for number in range(8):
-        writer.put(step(f"{number}-0", f"{number + 1}-0"))
-    until_written(log, 2)
-    time.sleep(0.3)
+    writer, outcomes = BlockWriter(log), []
+    assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(2))
+    assert writer.write(step("0-0", "7-1", shard=1, epoch=1))
+    writing = writing_of(writer, step("2-0", "3-0"), outcomes)
+    writing.join(0.2)
+    assert (writing.is_alive(), len(written(log))) == (True, 2)
     log.xtrim(blocks_key(0), maxlen=0, approximate=False)
-    until_written(log, 2)
+    writing.join(60)
+    assert (written(log), outcomes) == (["2-0 3-0"], [True])
+
+
+def test_a_step_that_waits_is_not_sent_again_and_again_and_is_refused_once_another_task_holds_the_shard(
+    log, monkeypatch
+):
+    monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
+    writer, outcomes, sent = BlockWriter(log), [], []
+    run = writer._run
+    monkeypatch.setattr(writer, "_run", lambda *given: sent.append(given) or run(*given))
+    assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(2))
+    writing = writing_of(writer, step("2-0", "3-0"), outcomes)
+    time.sleep(0.3)
     log.hincrby(EPOCHS_KEY, "0", 1)
-    assert writer.flush() == {(0, 3)}
-    assert sum(counts) <= 8 + 8 + 6
+    writing.join(60)
+    assert (len(written(log)), outcomes, len(sent)) == (2, [False], 2 + 2)
 
 
 def test_few_large_blocks_wait(log, monkeypatch):
     monkeypatch.setattr(blocks, "_MOST_BYTES", 40)
-    writer = BlockWriter(log)
-    for number in range(8):
-        writer.put(step(f"{number}-0", f"{number + 1}-0"))
-    until_written(log, 40 // len("0-0 1-0"))
+    writer, outcomes = BlockWriter(log), []
+    most = 40 // len("0-0 1-0")
+    assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(most))
+    writing = writing_of(writer, step(f"{most}-0", f"{most + 1}-0"), outcomes)
+    writing.join(0.2)
     log.hincrby(EPOCHS_KEY, "0", 1)
-    assert writer.flush() == {(0, 3)}
-    assert len(written(log)) == 40 // len("0-0 1-0")
+    writing.join(60)
+    assert (len(written(log)), outcomes) == (most, [False])
 
 
-def until_written(log, count):
-    deadline = time.monotonic() + 60
-    while len(written(log)) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+def writing_of(writer, one, outcomes):
+    writing = threading.Thread(target=lambda: outcomes.append(writer.write(one)))
+    writing.start()
+    return writing
 
 
 def test_what_a_write_raises_reaches_the_task(log):
-    writer = BlockWriter(log)
-    writer.put(replace(step("0-0", "1-0"), after="no position"))
     with pytest.raises(Exception, match="stream ID"):
-        writer.flush()
-    with pytest.raises(Exception, match="stream ID"):
-        writer.put(step("1-0", "2-0"))
+        BlockWriter(log).write(replace(step("0-0", "1-0"), after="no position"))
 
 
 def test_rows_come_back_from_a_block(log):
@@ -170,9 +127,7 @@ def test_rows_come_back_from_a_block(log):
         found = ShardState(0).advance(log_of(few)[0])
         log.delete(blocks_key(0))
         log.hset(POSITIONS_KEY, "position:0", "0-0")
-        writer = BlockWriter(log)
-        writer.put(Step(shard=0, epoch=3, before="0-0", after="9-9", rows=to_bytes(found)))
-        writer.flush()
+        assert BlockWriter(log).write(Step(shard=0, epoch=3, before="0-0", after="9-9", rows=to_bytes(found)))
         (block,) = read_blocks(log, {0: "0-0"}, 1)
         assert rows_as_text(block.to_rows()) == rows_as_text(rows_of(found))
         assert found
