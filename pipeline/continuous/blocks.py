@@ -133,12 +133,18 @@ def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
         server.hset(POSITIONS_KEY, f"position:{shard}", max(start, at[shard], key=position_order))
 
 
-def read_blocks(server: redis.Redis, afters: Mapping[int, str], wait_ms: int) -> list[Block]:
-    """The next block of each shard after a position, at most one each; waits up to ``wait_ms`` for the first."""
+def read_blocks(server: redis.Redis, afters: Mapping[int, str], wait_ms: int) -> tuple[list[Block], str]:
+    """The next block of each shard after a position, at most one each, and the run id of the server that had them.
+
+    Waits up to ``wait_ms`` for the first block.
+    """
     keys = {blocks_key(shard): shard for shard in afters}
     streams: dict[Any, Any] = {key: afters[shard] for key, shard in keys.items()}
-    found = cast("list[Any]", server.xread(streams, count=1, block=wait_ms or None) or [])
-    return [_block(keys[key.decode()], *entries[0]) for key, entries in found]
+    pipe = server.pipeline(transaction=False)
+    pipe.xread(streams, count=1, block=wait_ms or None)
+    pipe.info("server")
+    found, about = cast("tuple[list[Any] | None, dict[str, Any]]", pipe.execute())
+    return [_block(keys[key.decode()], *entries[0]) for key, entries in found or ()], str(about["run_id"])
 
 
 def read_range(server: redis.Redis, shard: int, after: str, until: str) -> list[Block]:

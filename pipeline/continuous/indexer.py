@@ -104,7 +104,7 @@ class Indexer:
             until = batch["untils"].get(str(shard))
             for block in [] if until is None else read_range(self._server, shard, after, until):
                 found = block.to_rows()
-                self._router.route(found)
+                self._router.route(found, self._run_id)
                 rows += found
             self._afters[shard] = until or after
         if rows:

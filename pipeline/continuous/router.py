@@ -80,7 +80,7 @@ class Router:
         """Route the next block of each shard; None if no block came in time, or another beginning did."""
         with self._lock:
             beginning, afters = self._beginnings, dict(self._afters)
-        blocks = read_blocks(self._server, afters, wait_ms)
+        blocks, run_id = read_blocks(self._server, afters, wait_ms)
         if not blocks:
             return None
         rows = rows_of_blocks(blocks)
@@ -88,17 +88,16 @@ class Router:
         with self._lock:
             if beginning != self._beginnings:
                 return None
-            self.route(rows)
+            self.route(rows, run_id)
             self._afters.update(untils)
         return Routed(rows=rows, untils=untils)
 
-    def route(self, rows: Sequence[OutputRow]) -> None:
-        """Append the derived events of at most one block of each shard.
+    def route(self, rows: Sequence[OutputRow], run_id: str) -> None:
+        """Append the derived events of at most one block of each shard, read from the server with this run id.
 
-        ``ConnectionError`` if the server was started again, and may have lost the blocks.
+        ``ConnectionError`` if the server was started again, and may have lost blocks that were routed before.
         """
-        is_moving = any(row.kind == REKEYED.name for row in rows)
-        if is_moving and self._server.info("server")["run_id"] != self._run_id:
+        if run_id != self._run_id and any(row.kind == REKEYED.name for row in rows):
             raise redis.ConnectionError("the server was started again")
         self._route(rows)
 

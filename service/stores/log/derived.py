@@ -9,7 +9,7 @@ shard cannot promise anything yet.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
@@ -26,7 +26,7 @@ from streams import LAYOUT_KEY, EventBatch, Tick, encode_control, log_key, posit
 
 CHUNK_EVENTS = 5_000
 
-_Move: TypeAlias = tuple[str, str, str]  # of a mark: its field, the expected value (empty: no mark), the new value
+_Move: TypeAlias = tuple[str, str]  # of a mark: the expected value (empty: no mark), and the new value
 _Promised: TypeAlias = tuple[str, Sequence[tuple[int, str, str]]]  # of a stream: shards, with promise and end
 
 _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"time":%d')
@@ -59,15 +59,30 @@ class Written:
     ticks: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """When a derived stream was declared, its marks by shard, and the ends of ranges that this process wrote last."""
+
+    since: str
+    marks: Mapping[int, str]
+    ends: Mapping[int, str] = field(default_factory=dict)
+
+    def precedes(self, part: DerivedPart) -> bool:
+        """Whether a part follows what this process wrote, so its mark is known and it is not matched yet."""
+        end = self.ends.get(part.shard)
+        return end is not None and position_order(part.after) >= position_order(end)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Chunk:
-    """Events of a derived stream that are appended together, and the moves of the marks.
+    """Events of a derived stream that are appended together, with the moves of marks and the ends of ranges by shard.
 
     ``size`` includes events that are left out. ``is_last``: no other events of the stream are left.
     """
 
     since: str
-    moves: Sequence[_Move]
+    moves: Mapping[int, _Move]
+    ends: Mapping[int, str]
     events: EventBatch
     size: int
     is_last: bool
@@ -85,6 +100,7 @@ class DerivedEventStore:
         self._layout = layout
         self._read = register(client, "log/read_derived")
         self._append = register(client, "log/append_derived")
+        self._known: dict[str, _Known] = {}
 
     def write(
         self,
@@ -129,7 +145,27 @@ class DerivedEventStore:
 
     def _next_chunks(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[dict[str, _Chunk], bool]:
         """The next events to append, by stream, and whether no others are left; at most ``CHUNK_EVENTS`` in all."""
+        known, matched = self._state(parts)
+        chunks: dict[str, _Chunk] = {}
+        room, is_whole = CHUNK_EVENTS, True
+        for stream, of in parts.items():
+            unmatched = [part for part in of if position_order(part.until) > position_order(matched[part.shard])]
+            chunk = _chunk(stream, known[stream], unmatched, room)
+            room -= chunk.size
+            is_whole &= chunk.is_last
+            if chunk.moves:
+                chunks[stream] = chunk
+        return chunks, is_whole
+
+    def _state(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[Mapping[str, _Known], Mapping[int, str]]:
+        """What is known of the derived streams, and the position up to which each shard is matched.
+
+        Marks that this process wrote are not read again: the script that appends compares them.
+        """
         shards = sorted({part.shard for of in parts.values() for part in of})
+        known = {stream: self._known.get(stream) for stream in parts}
+        if all(one is not None and all(map(one.precedes, parts[stream])) for stream, one in known.items()):
+            return cast("Mapping[str, _Known]", known), dict.fromkeys(shards, "0-0")
         found = cast(
             "list[Any]",
             self._read(
@@ -140,18 +176,11 @@ class DerivedEventStore:
                 names=list(parts),
             ),
         )
-        matched = dict(zip(shards, (position_order(one.decode()) for one in found[len(parts) :]), strict=True))
-        chunks: dict[str, _Chunk] = {}
-        room, is_whole = CHUNK_EVENTS, True
-        for (stream, of), (since, *marks) in zip(parts.items(), found[: len(parts)], strict=True):
-            unmatched = [part for part in of if position_order(part.until) > matched[part.shard]]
-            known = dict(zip(shards, (mark.decode() for mark in marks), strict=True))
-            chunk = _chunk(stream, since.decode(), unmatched, known, room)
-            room -= chunk.size
-            is_whole &= chunk.is_last
-            if chunk.moves:
-                chunks[stream] = chunk
-        return chunks, is_whole
+        read = {
+            stream: _Known(since.decode(), dict(zip(shards, (mark.decode() for mark in marks), strict=True)))
+            for stream, (since, *marks) in zip(parts, found[: len(parts)], strict=True)
+        }
+        return read, dict(zip(shards, (one.decode() for one in found[len(parts) :]), strict=True))
 
     def _send(self, chunks: Mapping[str, _Chunk], promised: Sequence[_Promised]) -> tuple[list[int], int]:
         """Append chunks and store promises; returns for each chunk whether it was appended, and the number of ticks."""
@@ -162,8 +191,10 @@ class DerivedEventStore:
             newest_us = str(int(chunk.events.time_us.max())) if len(chunk.events) else ""
             of = [(shard, len(events)) for shard, events in by_shard.items()]
             bodies += [events.to_bytes() for events in by_shard.values()]
-            one = {"stream": stream, "since": chunk.since, "newest_us": newest_us, "moves": chunk.moves, "parts": of}
+            moves = [(_field(stream, shard), *move) for shard, move in chunk.moves.items()]
+            one = {"stream": stream, "since": chunk.since, "newest_us": newest_us, "moves": moves, "parts": of}
             appends.append(one)
+        known, self._known = self._known, {}  # of a failed write it is unknown which marks it moved
         reply = self._append(
             marks=DERIVED_MARKS_KEY,
             appended=APPENDED_KEY,
@@ -183,26 +214,42 @@ class DerivedEventStore:
         )
         self._layout.require(reply)
         done, ticks = reply
+        self._known = _moved(known, chunks, done)
         return done, ticks
 
 
-def _chunk(stream: str, since: str, parts: Sequence[DerivedPart], marks: Mapping[int, str], room: int) -> _Chunk:
+def _moved(known: Mapping[str, _Known], chunks: Mapping[str, _Chunk], done: Sequence[int]) -> dict[str, _Known]:
+    """The marks after a write; of a stream whose chunk was not written they are unknown."""
+    moved = dict(known)
+    for (stream, chunk), is_done in zip(chunks.items(), done, strict=True):
+        before = moved.pop(stream, None)
+        if is_done:
+            if before is None or before.since != chunk.since:
+                before = _Known(chunk.since, {})
+            marks = {shard: new for shard, (_, new) in chunk.moves.items()}
+            moved[stream] = replace(before, marks={**before.marks, **marks}, ends={**before.ends, **chunk.ends})
+    return moved
+
+
+def _chunk(stream: str, known: _Known, parts: Sequence[DerivedPart], room: int) -> _Chunk:
     """The next events of a stream, by shard, each with the move of its mark. Marks also count events left out."""
-    moves: list[_Move] = []
+    moves: dict[int, _Move] = {}
     batches: list[EventBatch] = []
     size, is_last = 0, True
+    since = known.since
     for part in parts if since else ():
-        mark = marks[part.shard]
+        mark = known.marks[part.shard]
         done = _done(mark, part)
         events = part.events.slice(done, min(room - size, len(part.events) - done))
         is_last &= done + len(events) == len(part.events)
         if len(events):
-            moves.append((_field(stream, part.shard), mark, f"{part.after} {done + len(events)}"))
+            moves[part.shard] = mark, f"{part.after} {done + len(events)}"
             size += len(events)
             if old := [one for one in set(part.positions) if is_older(one, since)]:
                 events = events.take(np.flatnonzero(~np.isin(part.positions[done : done + len(events)], old)))
             batches.append(events)
-    return _Chunk(since=since, moves=moves, events=EventBatch.joined(batches), size=size, is_last=is_last)
+    ends = {part.shard: part.until for part in parts if part.shard in moves}
+    return _Chunk(since=since, moves=moves, ends=ends, events=EventBatch.joined(batches), size=size, is_last=is_last)
 
 
 def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> list[tuple[int, str, str]]:

@@ -128,7 +128,8 @@ def test_rows_come_back_from_a_block(log):
         log.delete(blocks_key(0))
         log.hset(POSITIONS_KEY, "position:0", "0-0")
         assert BlockWriter(log).write(Step(shard=0, epoch=3, before="0-0", after="9-9", rows=to_bytes(found)))
-        (block,) = read_blocks(log, {0: "0-0"}, 1)
+        (block,), run_id = read_blocks(log, {0: "0-0"}, 1)
+        assert run_id == log.info("server")["run_id"]
         assert rows_as_text(block.to_rows()) == rows_as_text(rows_of(found))
         assert found
 

@@ -179,3 +179,42 @@ def test_promises_follow_the_last_chunk(stores, monkeypatch):
     monkeypatch.setattr(stores.derived, "_append", noted)
     stores.derived.write({"late": [part(0, "5-0", 1, 2, 3)]}, {"late": {0: 4}})
     assert calls == [[], [["late", [[0, "4", ""]]]]]
+
+
+def following(number, *numbers):
+    """The part whose range follows that of the number before."""
+    return replace(part(0, f"{number}-0", *numbers), until=f"{number + 1}-0")
+
+
+def test_marks_that_this_process_wrote_are_not_read_again(stores, monkeypatch):
+    reads, read = [], stores.derived._read
+    monkeypatch.setattr(stores.derived, "_read", lambda **given: reads.append(given) or read(**given))
+    for number in range(1, 6):
+        assert stores.derived.write({"late": [following(number, number)]}).events == 1
+    assert len(reads) == 1
+    assert len(found(stores)) == 5
+
+
+def test_a_mark_that_another_process_has_moved_is_read_again(stores, client, server_url, settings):
+    other = build_stores(client, server_url, settings)
+    stores.derived.write({"late": [following(1, 1)]})
+    assert other.derived.write({"late": [following(2, 2)]}).events == 1
+    assert stores.derived.write({"late": [following(2, 2)]}).events == 0
+    assert stores.derived.write({"late": [following(3, 3)]}).events == 1
+    assert found(stores) == ["0-1", "0-2", "0-3"]
+
+
+def test_marks_are_read_again_after_a_write_that_failed(stores, monkeypatch):
+    stores.derived.write({"late": [following(1, 1)]})
+    append = stores.derived._append
+
+    def lost(**given):
+        append(**given)
+        raise ConnectionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stores.derived, "_append", lost)
+        with pytest.raises(ConnectionError):
+            stores.derived.write({"late": [following(2, 2)]})
+    assert stores.derived.write({"late": [following(2, 2)]}).events == 0
+    assert found(stores) == ["0-1", "0-2"]
