@@ -145,6 +145,16 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Where files are shared out, those with the tests' own Spark go to one process."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from house.sharing import FilesTogether  # noqa: PLC0415 - only the process that shares out needs it
+
+    return FilesTogether(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node) -> None:
     """Take over what a worker has found."""
     node.config.stash[SURPLUS].update(getattr(node, "workeroutput", {}).get("surplus", ()))

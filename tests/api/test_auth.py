@@ -6,9 +6,8 @@ import pytest
 from fastapi.params import Security
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from api import create_app
 from api.access.door import OPEN_PATHS
-from tests.builders.service import settings_for
+from tests.builders.api import unserved_app
 
 pytestmark = pytest.mark.redis
 
@@ -20,7 +19,7 @@ ASKING = ("/v1/workflows/{name}/conformance", "/v1/aggregates/{name:path}/ask") 
 
 def operations():
     """Every operation as (method, path, declared scopes)."""
-    app = create_app(settings_for("redis://127.0.0.1:1/0"))
+    app = unserved_app()
     for route in iter_route_contexts(app.routes):
         if isinstance(route.original_route, APIRoute):
             declared = [part.scopes for part in route.dependencies if isinstance(part, Security)]

@@ -9,15 +9,14 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing.exceptions import PointerToNowhere
 
-from api import create_app
-from tests.builders.service import settings_for
+from tests.builders.api import unserved_app
 
 READING = ("get", "head")
 
 
 @pytest.fixture(scope="module")
 def document():
-    return create_app(settings_for("redis://127.0.0.1:1/0")).openapi()
+    return unserved_app().openapi()
 
 
 def operations(document):

@@ -20,12 +20,12 @@ from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
 from api import create_app
-from service import AlertSink
+from service import AlertSink, build_stores
 from service.stores import DeliveryOutcome
 from shards import ShardState
 from streams import PatternOn, StreamDeclaration, StreamOn
 from tests.builders.api import serving
-from tests.builders.service import settings_for
+from tests.builders.service import empty_client, settings_for
 from tests.builders.shards import Step, event, log_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
@@ -108,9 +108,27 @@ class Filled:
     names: dict[str, str]
 
 
+@pytest.fixture(scope="module")
+def first_filled(fuzz_url, server_url, settings, shared_clock):
+    """A service in which there is one of everything, and what its server holds then: keys, with their rest of life."""
+    with empty_client(server_url) as client:
+        filled = fill(fuzz_url, build_stores(client, server_url, settings), shared_clock)
+        return filled, [(key, max(client.pttl(key), 0), client.dump(key)) for key in client.scan_iter()]
+
+
 @pytest.fixture
-def filled(fuzz_url, stores, clock):
-    """A service in which there is one of everything."""
+def filled(first_filled, server_url, clock):
+    """A service in which there is one of everything, as it was first filled, which takes as long as some requests."""
+    filled, held = first_filled
+    with empty_client(server_url) as client, client.pipeline() as pipe:
+        for key, life_ms, value in held:
+            pipe.restore(key, life_ms, value)
+        pipe.execute()
+    return filled
+
+
+def fill(fuzz_url, stores, clock):
+    """Make one of everything."""
     headers = {"Authorization": f"Bearer {KEY}"}
     with httpx.Client(base_url=f"{fuzz_url}/v1", headers=headers, timeout=60, verify=False) as http:
 
@@ -135,7 +153,7 @@ def filled(fuzz_url, stores, clock):
         stores.deliveries.settle(
             delivery, DeliveryOutcome(verdict="dead", at_us=clock.now_us(), status=500, error="500")
         )
-        yield Filled(
+        return Filled(
             fuzz_url,
             {
                 "stream": "orders",

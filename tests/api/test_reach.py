@@ -7,11 +7,11 @@ import orjson
 import pytest
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from api import create_app
 from api.access.door import OPEN_PATHS
 from api.access.reach import OWNED_PLACES, _members
 from shards import DOCUMENT_KINDS
-from tests.builders.service import settings_for, sink_row
+from tests.builders.api import unserved_app
+from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -261,7 +261,7 @@ def test_every_name_in_a_body_is_checked():
     own = {"/keys", "/patterns", "/streams", "/webhooks", "/webhooks/{webhook_id}"}  # name what they make
     own |= {f"/{kind.plural}" for kind in DOCUMENT_KINDS}
     found = set()
-    for route in iter_route_contexts(create_app(settings_for("redis://127.0.0.1:1/0")).routes):
+    for route in iter_route_contexts(unserved_app().routes):
         if isinstance(route.original_route, APIRoute):
             path = route.original_route.path
             texts = {
@@ -313,7 +313,7 @@ def test_no_spelling_of_a_body_gets_around(made, clerk, http):
 
 def test_every_path_says_whose_it_is():
     """A path parameter that the tables do not know shuts out restricted keys; this makes somebody think about it."""
-    app = create_app(settings_for("redis://127.0.0.1:1/0"))
+    app = unserved_app()
     of_no_stream = {
         ("keys", "key_id"),
         ("projects", "name"),

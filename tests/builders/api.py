@@ -6,14 +6,17 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from api import create_app
 from api.protocol import protocol_with
 from api.stopping import watch_stop
 from api.validators import declared_tag
+from tests.builders.service import settings_for
 
 _START_S = 30.0
 
@@ -28,6 +31,12 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.is_listening.set()
+
+
+@cache
+def unserved_app() -> FastAPI:
+    """An application for tests of its routes and of its description, which take seconds to make."""
+    return create_app(settings_for("redis://127.0.0.1:1/0"))
 
 
 def tag(answer: httpx.Response) -> str:

@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
-import api.app
+from tests.builders.api import unserved_app
 from tests.builders.problem_page import problem_page
-from tests.builders.service import settings_for
 
 PAGE = Path("docs/problems.md")
 
@@ -15,7 +14,7 @@ def test_the_page_lists_every_code_with_its_status():
 
 
 def test_every_code_of_an_example_is_on_the_page():
-    document = api.app.create_app(settings_for("redis://127.0.0.1:1/0")).openapi()
+    document = unserved_app().openapi()
     known = set(re.findall(r"^\| `([a-z0-9-]+)`", PAGE.read_text(), re.MULTILINE))
     examples = {
         answer["content"]["application/problem+json"]["example"]["code"]

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from api import create_app
 from house import ROOT, project_files
-from tests.builders.service import settings_for
+from tests.builders.api import unserved_app
 
 DOCUMENTS = [
     path
@@ -24,7 +23,7 @@ def shape(method: str, path: str) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def routes():
-    document = create_app(settings_for("redis://127.0.0.1:1/0")).openapi()
+    document = unserved_app().openapi()
     return {shape(method.upper(), path) for path, verbs in document["paths"].items() for method in verbs}
 
 

@@ -36,13 +36,9 @@ def test_the_first_daemon_passes_its_work_on_and_the_next_does_it_itself(tmp_pat
             daemon.communicate(timeout=60)
 
 
-def test_a_daemon_that_is_not_needed_ends(tmp_path):
-    with prepared_daemon(SessionOptions(data_folder=tmp_path)) as options:
+def test_a_daemon_that_is_not_needed_ends_and_settings_of_the_user_stay(tmp_path):
+    with prepared_daemon(SessionOptions(data_folder=tmp_path, settings={"spark.x": "1"})) as options:
+        assert options.settings["spark.x"] == "1"
         place = Path(place_of(options))
         assert place.is_socket()
     assert not place.parent.exists()
-
-
-def test_settings_of_the_user_stay(tmp_path):
-    with prepared_daemon(SessionOptions(data_folder=tmp_path, settings={"spark.x": "1"})) as options:
-        assert options.settings["spark.x"] == "1"
