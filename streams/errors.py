@@ -9,7 +9,8 @@
     ├── WorkflowError          workflows.errors     models and simulation
     ├── ShardError             shards.errors        entries and states of shards
     ├── PipelineError          pipeline.errors      log, Spark job, sinks
-    └── ServiceError           service.errors       settings, stores, registry, delivery
+    ├── ServiceError           service.errors       settings, stores, registry, delivery
+    └── ClientError            service.client       calls of a running service
 
 An error names the fault, its place, and what would be right. ``code`` is stable and part of the API; ``fault`` names
 who can fix it; ``is_retryable`` is whether the same call may succeed later; ``details`` carries plain JSON values.
@@ -30,7 +31,7 @@ class ForestallError(Exception):
     programs.
     """
 
-    code: ClassVar[str] = "error"
+    code: str = "error"
     fault: ClassVar[Fault] = "internal"
     is_retryable: ClassVar[bool] = False
 

@@ -117,7 +117,7 @@ class Starting:
     def __init__(self, monkeypatch, reasons):
         self.now, self._reasons = 0.0, iter(reasons)
         clock = SimpleNamespace(monotonic=lambda: self.now, sleep=lambda _: None)
-        monkeypatch.setattr("service.client.time", clock)
+        monkeypatch.setattr("service.client.former.time", clock)
 
     def missing(self):
         self.now += 10.0

@@ -1,0 +1,108 @@
+"""The asynchronous client: the same calls, as coroutines and asynchronous iterators."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from httpx_sse import EventSource
+
+from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, content, opened
+from service.client.errors import ResourceMissing
+
+
+class AsyncClient:
+    """As ``Client``, for asyncio; closed by ``aclose`` or at the end of an ``async with`` block."""
+
+    def __init__(
+        self, url: str, key: str | None = None, *, patience: Patience | None = None, timeout_s: float = 30.0
+    ) -> None:
+        self.url = base(url)
+        self._patience = patience or Patience()
+        self._http = httpx.AsyncClient(**opened(self.url, key, timeout_s))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """As ``Client.request``."""
+        return await self.send(Call(method=method, path=path, query=query or {}, body=body, headers=headers or {}))
+
+    async def send(self, call: Call) -> Any:
+        """As ``Client.send``."""
+        return content(await self._answer(call))
+
+    async def find(self, path: str, **query: Any) -> Tagged[Any] | None:
+        """As ``Client.find``."""
+        try:
+            answer = await self._answer(Call(method="GET", path=path, query=query))
+        except ResourceMissing:
+            return None
+        return Tagged(content(answer), answer.headers.get("ETag", ""))
+
+    async def pages(
+        self,
+        path: str,
+        *,
+        most: int | None = None,
+        on_gap: Callable[[str], None] | None = None,
+        on_more: Callable[[str], None] | None = None,
+        **query: Any,
+    ) -> AsyncIterator[Any]:
+        """As ``Client.pages``."""
+        paging = Paging(path, query, most, on_gap, on_more)
+        while (call := paging.call()) is not None:
+            for item in paging.items(await self.send(call)):
+                yield item
+
+    async def live(
+        self, path: str, *, after: str | None = None, on_gap: Callable[[str], None] | None = None, **query: Any
+    ) -> AsyncIterator[LiveEvent[Any]]:
+        """As ``Client.live``; a task that iterates is ended by its cancellation."""
+        following = Following(path, query, after, on_gap)
+        while True:
+            answer = await self._answer(following.call(), stream=True)
+            async with aclosing(answer):
+                with suppress(httpx.TransportError):
+                    following.check(answer)
+                    async for event in EventSource(answer).aiter_sse():
+                        if (taken := following.take(event)) is not None:
+                            yield taken
+            await asyncio.sleep(following.pause_s)
+
+    async def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
+        """The successful answer to a call, after as many attempts as the patience allows; a stream's body is unread."""
+        retries, options = Retries(self._patience, self.url), call.with_key().options()
+        while True:
+            try:
+                answer = await self._http.send(self._http.build_request(**options), stream=stream)
+                if not answer.is_success:
+                    await answer.aread()
+            except httpx.TransportError as error:
+                pause_s = retries.after_failure(error)
+            else:
+                if (pause := retries.after_answer(answer)) is None:
+                    return answer
+                pause_s = pause
+            await asyncio.sleep(pause_s)

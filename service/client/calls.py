@@ -1,0 +1,338 @@
+"""Calls, retries, pages and server-sent events as values, which either client carries out."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import httpx
+import orjson
+from httpx_sse import ServerSentEvent
+
+from service.client.errors import (
+    AccessDenied,
+    ApiError,
+    InvalidRequest,
+    ResourceChanged,
+    ResourceConflict,
+    ResourceMissing,
+    ServiceFault,
+    ServiceOverloaded,
+    ServiceUnavailable,
+    ServiceUnreachable,
+    UnexpectedAnswer,
+)
+
+T = TypeVar("T")
+
+LARGEST_PAGE = 1_000
+
+_LOG = logging.getLogger(__name__)
+_ROOTED = ("/v1/", "/metrics", "/openapi.json")
+_CREATING = ("POST", "PUT")
+_IN_USE = "idempotency-key-in-use"
+_UNAVAILABLE = (503, 507)
+_LONGEST_PAUSE_S = 60
+_LONGEST_BACKOFF_S = 2.0
+_FIRST_BACKOFF_S = 0.1
+_RECONNECT_S = 0.5
+_GAP = "gap"
+_HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+_ERRORS: Mapping[int, type[ApiError]] = {
+    401: AccessDenied,
+    403: AccessDenied,
+    404: ResourceMissing,
+    409: ResourceConflict,
+    412: ResourceChanged,
+    429: ServiceOverloaded,
+    503: ServiceUnavailable,
+    504: ServiceUnavailable,
+    507: ServiceUnavailable,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request of the API, before a client has sent it.
+
+    Attributes:
+        path: Below ``/v1``, or with it.
+        query: Parameters; None is left out, a list is repeated, a ``datetime`` needs its zone.
+        body: Bytes or a text as they are, with their ``Content-Type`` in ``headers``; any other value as JSON.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def with_key(self) -> Call:
+        """The call with an ``Idempotency-Key``, if it may create something and has none."""
+        if self.method not in _CREATING or "Idempotency-Key" in self.headers:
+            return self
+        headers = {**self.headers, "Idempotency-Key": uuid.uuid4().hex}
+        return Call(method=self.method, path=self.path, query=self.query, body=self.body, headers=headers)
+
+    def options(self) -> dict[str, Any]:
+        """The call in the form of httpx."""
+        path = self.path if self.path.startswith(_ROOTED) else f"/v1{self.path}"
+        parameters = {name: _plain(value) for name, value in self.query.items() if value is not None}
+        options: dict[str, Any] = {
+            "method": self.method,
+            "url": path,
+            "params": parameters,
+            "headers": {**self.headers},
+        }
+        if isinstance(self.body, bytes | str):
+            options["content"] = self.body
+        elif self.body is not None:
+            options["content"] = orjson.dumps(self.body)
+            options["headers"].setdefault("Content-Type", "application/json")
+        return options
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged(Generic[T]):
+    """An answer with its ``ETag``, by which a later change is made only if the resource is still the same."""
+
+    value: T
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEvent(Generic[T]):
+    """A server-sent event: ``id`` is the cursor after it, ``name`` its kind, ``data`` its JSON."""
+
+    id: str
+    name: str
+    data: T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a client repeats a call.
+
+    Attributes:
+        unanswered_s: While the service does not answer, or a part of it is unavailable.
+        overload_s: While the service is overloaded, after each ``Retry-After``.
+    """
+
+    unanswered_s: float = 30.0
+    overload_s: float = 60.0
+
+
+class Retries:
+    """The attempts of one call: whether an outcome is final, and the pause before the next attempt if not."""
+
+    def __init__(self, patience: Patience, url: str) -> None:
+        self._patience, self._url = patience, url
+        self._began_s = time.monotonic()
+        self._backoff_s = _FIRST_BACKOFF_S
+
+    def after_failure(self, error: httpx.TransportError) -> float:
+        """The pause after an attempt without an answer.
+
+        Raises:
+            ServiceUnreachable: The patience is over, or no attempt can succeed.
+        """
+        pause_s = self._next_backoff_s()
+        if isinstance(error, _HOPELESS) or self._is_over(pause_s, self._patience.unanswered_s):
+            raise ServiceUnreachable(f"{self._url} does not answer: {str(error) or type(error).__name__}") from error
+        return pause_s
+
+    def after_answer(self, answer: httpx.Response) -> float | None:
+        """The pause after an answer; None: it is final, and a success. Its body has been read if it is an error.
+
+        Raises:
+            ApiError: The call is refused, or the patience is over.
+        """
+        if answer.is_success:
+            return None
+        error = refusal(answer, self._url)
+        if answer.status_code == 429:
+            pause_s, patience_s = float(error.retry_after_s or 1), self._patience.overload_s
+        elif answer.status_code in _UNAVAILABLE or error.code == _IN_USE:
+            pause_s, patience_s = (
+                max(self._next_backoff_s(), float(error.retry_after_s or 0)),
+                self._patience.unanswered_s,
+            )
+        else:
+            raise error
+        if self._is_over(pause_s, patience_s):
+            raise error
+        return pause_s
+
+    def _next_backoff_s(self) -> float:
+        """A pause with jitter; the following one is about twice as long."""
+        backoff_s = self._backoff_s
+        self._backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
+        return backoff_s * random.uniform(0.5, 1.0)
+
+    def _is_over(self, pause_s: float, patience_s: float) -> bool:
+        return time.monotonic() - self._began_s + pause_s > patience_s
+
+
+class Paging:
+    """The pages of a list, one after another, up to a number of items."""
+
+    def __init__(
+        self,
+        path: str,
+        query: Mapping[str, Any],
+        most: int | None = None,
+        on_gap: Callable[[str], None] | None = None,
+        on_more: Callable[[str], None] | None = None,
+    ) -> None:
+        self._path, self._query, self._left = path, dict(query), most
+        self._on_gap, self._on_more = on_gap, on_more
+
+    def call(self) -> Call | None:
+        """The request of the next page; None if no more are wanted."""
+        if self._left == 0:
+            return None
+        limit = self._query.get("limit") or LARGEST_PAGE
+        return Call(method="GET", path=self._path, query={**self._query, "limit": min(self._left or limit, limit)})
+
+    def items(self, page: Mapping[str, Any]) -> list[Any]:
+        """The wanted items of a page."""
+        if (trimmed := page.get("trimmed_until")) and self._on_gap is not None:
+            self._on_gap(trimmed)
+        items: list[Any] = page["items"]
+        following = page.get("next")
+        if self._left is not None:
+            items = items[: self._left]
+            self._left -= len(items)
+            if following and not self._left and self._on_more is not None:
+                self._on_more(following)
+        self._query["after"] = following
+        if not following:
+            self._left = 0
+        return items
+
+
+class Following:
+    """A source of server-sent events: where it continues, and the events that it yields."""
+
+    def __init__(
+        self, path: str, query: Mapping[str, Any], after: str | None, on_gap: Callable[[str], None] | None
+    ) -> None:
+        self._path, self._query, self._after, self._on_gap = path, query, after, on_gap
+        self.pause_s = _RECONNECT_S
+
+    def call(self) -> Call:
+        """The request of the next connection."""
+        resuming = {} if self._after is None else {"Last-Event-ID": self._after}
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store", **resuming}
+        return Call(method="GET", path=self._path, query=self._query, headers=headers)
+
+    def check(self, answer: httpx.Response) -> None:
+        """Refuse an answer of another form.
+
+        Raises:
+            UnexpectedAnswer: The answer has no server-sent events.
+        """
+        form = answer.headers.get("Content-Type", "")
+        if not form.startswith("text/event-stream"):
+            raise UnexpectedAnswer(f"GET {answer.url} answers with {form or 'nothing'} and not with server-sent events")
+
+    def take(self, event: ServerSentEvent) -> LiveEvent[Any] | None:
+        """The event that the caller gets; None for one that only moves the cursor, or announces a gap."""
+        self._after = event.id or self._after
+        if event.retry is not None:
+            self.pause_s = min(event.retry / 1_000, _LONGEST_PAUSE_S)
+        if not event.data:
+            return None
+        data = orjson.loads(event.data)
+        if event.event == _GAP:
+            (self._on_gap or _warn_of_gap)(data["trimmed_until"])
+            return None
+        return LiveEvent(event.id, event.event, data)
+
+
+def _warn_of_gap(trimmed_until: str) -> None:
+    _LOG.warning("events before %s are no longer kept, and were skipped", trimmed_until)
+
+
+def part(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")
+
+
+def content(answer: httpx.Response) -> Any:
+    """The content of a successful answer: JSON, a text, bytes, or None if it is empty.
+
+    Raises:
+        UnexpectedAnswer: The answer is not the JSON that it claims to be.
+    """
+    form = answer.headers.get("Content-Type", "").partition(";")[0]
+    if not answer.content:
+        return None
+    if form.endswith("json"):
+        try:
+            return orjson.loads(answer.content)
+        except orjson.JSONDecodeError as error:
+            raise UnexpectedAnswer(
+                f"{answer.request.method} {answer.url} answers with invalid JSON: {error}"
+            ) from error
+    is_text = form.startswith("text/") or form.endswith(("xml", "yaml"))
+    return answer.text if is_text else answer.content
+
+
+def refusal(answer: httpx.Response, url: str) -> ApiError:
+    """The error of an answer that is no success."""
+    try:
+        document = orjson.loads(answer.content)
+    except orjson.JSONDecodeError:
+        document = None
+    problem = document if isinstance(document, dict) else {}
+    detail = problem.get("detail") or problem.get("title") or answer.text[:200] or answer.reason_phrase
+    status, request = answer.status_code, answer.request
+    if status == 429:
+        message = f"{url} is overloaded: {detail}"
+    elif status in _UNAVAILABLE:
+        message = f"{url} is not ready: {detail}"
+    else:
+        message = f"{request.method} {request.url.path} was refused ({status}): {detail}"
+    kind = _ERRORS.get(status, ServiceFault if status >= 500 else InvalidRequest)
+    return kind(
+        message,
+        status=status,
+        problem=problem,
+        request_id=answer.headers.get("X-Request-Id", ""),
+        retry_after_s=_retry_after_s(answer),
+    )
+
+
+def _retry_after_s(answer: httpx.Response) -> int | None:
+    """Seconds of ``Retry-After``, within bounds; None where it is missing or a date."""
+    text = answer.headers.get("Retry-After", "")
+    return min(_LONGEST_PAUSE_S, max(1, int(text))) if text.isascii() and text.isdigit() else None
+
+
+def _plain(value: Any) -> Any:
+    """A value of the query as text: a time as RFC 3339."""
+    if not isinstance(value, datetime):
+        return value
+    if value.tzinfo is None:
+        raise ValueError(f"{value.isoformat()} has no time zone; give it one, such as datetime.timezone.utc")
+    return value.isoformat()
+
+
+def opened(url: str, key: str | None, timeout_s: float) -> dict[str, Any]:
+    """The options of an httpx client for an address, which may end with ``/v1``."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    is_plain = url.lower().startswith("http:")  # needs no certificates, whose reading takes 35 ms
+    return {"base_url": url, "headers": headers, "timeout": timeout_s, "verify": not is_plain}
+
+
+def base(url: str) -> str:
+    """The address of a service without the version of its API."""
+    return url.rstrip("/").removesuffix("/v1")

@@ -1,0 +1,92 @@
+"""Errors of the client.
+
+ClientError
+├── ServiceUnreachable    no answer within the patience
+├── UnexpectedAnswer      the answer is not from this API
+└── ApiError              a problem document; by status:
+    ├── InvalidRequest      400, and further 4xx
+    ├── AccessDenied        401, 403
+    ├── ResourceMissing     404
+    ├── ResourceConflict    409
+    ├── ResourceChanged     412
+    ├── ServiceOverloaded   429
+    ├── ServiceUnavailable  503, 504, 507
+    └── ServiceFault        500, and further 5xx
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streams.errors import ForestallError
+
+_REQUEST = "urn:forestall:request:"
+
+
+class ClientError(ForestallError, code="client"):
+    """A call of the API failed."""
+
+
+class ServiceUnreachable(ClientError, code="service-unreachable", fault="external", is_retryable=True):
+    """The service did not answer within the patience of the client."""
+
+
+class UnexpectedAnswer(ClientError, code="unexpected-answer", fault="external"):
+    """The answer does not have the form of this API, so the address is probably that of another server."""
+
+
+class ApiError(ClientError, code="api-error", fault="caller"):
+    """The service refused a call.
+
+    Attributes:
+        status: The HTTP status.
+        code: The stable code of the problem document, such as ``unknown-stream``.
+        detail: Its sentence for people.
+        request_id: The ``X-Request-Id`` of the answer, by which the log of the API names the call.
+        problem: The whole problem document; empty if the answer was none.
+        retry_after_s: Seconds after which the same call may succeed; None where the answer has no ``Retry-After``.
+    """
+
+    def __init__(
+        self, message: str, *, status: int, problem: Mapping[str, Any], request_id: str, retry_after_s: int | None
+    ) -> None:
+        super().__init__(message, status=status, problem=dict(problem))
+        self.status = status
+        self.code = str(problem.get("code", type(self).code))
+        self.problem = problem
+        self.detail = str(problem.get("detail") or problem.get("title") or message)
+        self.request_id = request_id or str(problem.get("instance") or "").removeprefix(_REQUEST)
+        self.retry_after_s = retry_after_s
+
+
+class InvalidRequest(ApiError, code="invalid-request"):
+    """The request or its content is rejected; ``problem`` may list the faults in ``errors``."""
+
+
+class AccessDenied(ApiError, code="access-denied"):
+    """The API key is missing or wrong, lacks a scope, or may not touch the stream."""
+
+
+class ResourceMissing(ApiError, code="resource-missing"):
+    """The path, or a resource that the request names, does not exist."""
+
+
+class ResourceConflict(ApiError, code="resource-conflict"):
+    """The request conflicts with the present state."""
+
+
+class ResourceChanged(ApiError, code="resource-changed"):
+    """The resource has changed since it was read."""
+
+
+class ServiceOverloaded(ApiError, code="service-overloaded", fault="external", is_retryable=True):
+    """The service accepts no more requests for now, and the patience for overload is over."""
+
+
+class ServiceUnavailable(ApiError, code="service-unavailable", fault="external", is_retryable=True):
+    """A part of the service does not answer, and the patience is over."""
+
+
+class ServiceFault(ApiError, code="service-fault", fault="internal"):
+    """The service failed to process the request."""

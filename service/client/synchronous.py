@@ -1,0 +1,130 @@
+"""The synchronous client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from httpx_sse import EventSource
+
+from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, content, opened
+from service.client.errors import ResourceMissing
+
+
+class Client:
+    """Calls a running service, and repeats calls within a patience.
+
+    A call without an answer, or answered with 503 or 507, is repeated with growing pauses; one answered with 429 after
+    its ``Retry-After``. A repeated creation creates nothing twice. ``url`` may end with ``/v1``. A client may be used
+    by several threads, and is closed by ``close`` or at the end of a ``with`` block.
+    """
+
+    def __init__(
+        self, url: str, key: str | None = None, *, patience: Patience | None = None, timeout_s: float = 30.0
+    ) -> None:
+        self.url = base(url)
+        self._patience = patience or Patience()
+        self._http = httpx.Client(**opened(self.url, key, timeout_s))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The content of the answer to a request: JSON, a text, bytes, or None if it is empty.
+
+        ``path`` is below ``/v1``. A body of bytes or text is sent as it is, any other value as JSON.
+
+        Raises:
+            ApiError: The service refuses the call; the class says for what kind of reason.
+            ServiceUnreachable: The service did not answer within the patience.
+        """
+        return self.send(Call(method=method, path=path, query=query or {}, body=body, headers=headers or {}))
+
+    def send(self, call: Call) -> Any:
+        """The content of the answer to a call, as ``request`` has it."""
+        return content(self._answer(call))
+
+    def find(self, path: str, **query: Any) -> Tagged[Any] | None:
+        """The content of the answer to a GET with its ``ETag``; None if the resource does not exist."""
+        try:
+            answer = self._answer(Call(method="GET", path=path, query=query))
+        except ResourceMissing:
+            return None
+        return Tagged(content(answer), answer.headers.get("ETag", ""))
+
+    def pages(
+        self,
+        path: str,
+        *,
+        most: int | None = None,
+        on_gap: Callable[[str], None] | None = None,
+        on_more: Callable[[str], None] | None = None,
+        **query: Any,
+    ) -> Iterator[Any]:
+        """All items of a list over its pages, or at most a number of them; ``after`` begins at a cursor.
+
+        If items before a page are no longer kept, ``on_gap`` is called with the time of the oldest kept item. If more
+        items follow, ``on_more`` is called with the cursor after the last item.
+        """
+        paging = Paging(path, query, most, on_gap, on_more)
+        while (call := paging.call()) is not None:
+            yield from paging.items(self.send(call))
+
+    def live(
+        self, path: str, *, after: str | None = None, on_gap: Callable[[str], None] | None = None, **query: Any
+    ) -> Iterator[LiveEvent[Any]]:
+        """The server-sent events of a path, without end.
+
+        The first event is the one after the cursor ``after``; None: new events only. A lost connection is made again,
+        and continues after the last event. If events after the cursor are no longer kept, ``on_gap`` is called with
+        the time of the oldest kept event (default: a warning in the log).
+
+        Raises:
+            ServiceUnreachable: The service did not answer within the patience.
+        """
+        following = Following(path, query, after, on_gap)
+        while True:
+            answer = self._answer(following.call(), stream=True)
+            with closing(answer), suppress(httpx.TransportError):
+                following.check(answer)
+                for event in EventSource(answer).iter_sse():
+                    if (taken := following.take(event)) is not None:
+                        yield taken
+            time.sleep(following.pause_s)
+
+    def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
+        """The successful answer to a call, after as many attempts as the patience allows; a stream's body is unread."""
+        retries, options = Retries(self._patience, self.url), call.with_key().options()
+        while True:
+            try:
+                answer = self._http.send(self._http.build_request(**options), stream=stream)
+                if not answer.is_success:
+                    answer.read()
+            except httpx.TransportError as error:
+                pause_s = retries.after_failure(error)
+            else:
+                if (pause := retries.after_answer(answer)) is None:
+                    return answer
+                pause_s = pause
+            time.sleep(pause_s)
