@@ -13,9 +13,10 @@ from httpx_sse import EventSource
 
 from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, content, opened
 from service.client.errors import ResourceMissing
+from service.client.resources import AsyncResources
 
 
-class AsyncClient:
+class AsyncClient(AsyncResources):
     """As ``Client``, for asyncio; closed by ``aclose`` or at the end of an ``async with`` block."""
 
     def __init__(

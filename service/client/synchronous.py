@@ -13,14 +13,16 @@ from httpx_sse import EventSource
 
 from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, content, opened
 from service.client.errors import ResourceMissing
+from service.client.resources import Resources
 
 
-class Client:
+class Client(Resources):
     """Calls a running service, and repeats calls within a patience.
 
-    A call without an answer, or answered with 503 or 507, is repeated with growing pauses; one answered with 429 after
-    its ``Retry-After``. A repeated creation creates nothing twice. ``url`` may end with ``/v1``. A client may be used
-    by several threads, and is closed by ``close`` or at the end of a ``with`` block.
+    The resources of the API are attributes, their operations methods: ``client.patterns.get("late_payment")``. A call
+    without an answer, or answered with 503 or 507, is repeated with growing pauses; one answered with 429 after its
+    ``Retry-After``. A repeated creation creates nothing twice. ``url`` may end with ``/v1``. A client may be used by
+    several threads, and is closed by ``close`` or at the end of a ``with`` block.
     """
 
     def __init__(

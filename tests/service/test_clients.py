@@ -203,7 +203,7 @@ def test_an_address_without_protocol_is_refused_at_once(kind):
 
 @pytest.fixture
 def scripted():
-    """A server that gives the listed answers one after another, and the header fields that it received."""
+    """A server with a script of answers; ``received`` has the header fields of its requests."""
     script = SimpleNamespace(answers=[], received=[])
 
     class Handler(BaseHTTPRequestHandler):

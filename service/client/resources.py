@@ -1,0 +1,124 @@
+"""The operations of the API as methods of a client, by a table that is generated from the API's description.
+
+``resources.pyi`` has the same methods with their types. One implementation serves both clients, as a method returns
+what the client's own ``send``, ``find``, ``pages`` or ``live`` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from service.client.calls import Call, part
+
+_JSON = "application/json"
+_WALKING = {"pages": ("after", "most", "on_gap", "on_more"), "live": ("after", "on_gap"), "call": (), "find": ()}
+
+
+@cache
+def operation_table() -> Mapping[str, Mapping[str, Any]]:
+    """The operations of each resource, by name."""
+    table: dict[str, dict[str, Any]] = orjson.loads(Path(__file__).with_name("operations.json").read_bytes())
+    return table
+
+
+class Resources:
+    """The resources of a client as attributes."""
+
+    def __getattr__(self, name: str) -> Resource:
+        if name.startswith("_") or name not in operation_table():
+            raise AttributeError(
+                f"{type(self).__name__} has no {name!r}; its resources are {_listed(operation_table())}"
+            )
+        resource = Resource(self, name, operation_table()[name])
+        self.__dict__[name] = resource
+        return resource
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *operation_table()})
+
+
+AsyncResources = Resources
+
+
+class Resource:
+    """The operations of a resource as methods."""
+
+    def __init__(self, client: Any, name: str, operations: Mapping[str, Any]) -> None:
+        self._client, self._name, self._operations = client, name, operations
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_") or name not in self._operations:
+            raise AttributeError(f"{self._name} has no operation {name!r}, but {_listed(self._operations)}")
+        return Operation(self._client, f"{self._name}.{name}", self._operations[name])
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._operations})
+
+
+class Operation:
+    """An operation that a client carries out; called with the parts of the path, the body, and options by name."""
+
+    def __init__(self, client: Any, name: str, entry: Mapping[str, Any]) -> None:
+        self._client, self._name, self._entry = client, name, entry
+        self.__doc__ = f"{entry['summary']}: {entry['method']} {entry['path']}."
+
+    def __call__(self, *values: Any, **options: Any) -> Any:
+        entry = self._entry
+        given = self._arguments(values, options)
+        path = entry["path"].format_map({name: part(str(given.pop(name))) for name in entry.get("arguments", ())})
+        query = {wire: given.pop(name, None) for name, wire in entry.get("query", {}).items()}
+        kind = entry["kind"]
+        if kind in ("pages", "live", "find"):
+            return getattr(self._client, kind)(path, **given, **query)
+        body = given.pop("body", None)
+        headers = {wire: given[name] for name, wire in entry.get("headers", {}).items() if given.get(name) is not None}
+        if (form := self._form(body, given.get("media_type"))) is not None:
+            headers["Content-Type"] = form
+        return self._client.send(Call(method=entry["method"], path=path, query=query, body=body, headers=headers))
+
+    def _arguments(self, values: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+        """All arguments by name.
+
+        Raises:
+            TypeError: An argument is missing, unknown, or given twice.
+        """
+        entry = self._entry
+        positional = [*entry.get("arguments", ()), *(["body"] if entry.get("forms") else [])]
+        if len(values) > len(positional):
+            raise TypeError(f"{self._name} takes {_listed(positional)} by position, and {len(values)} were given")
+        named = dict(zip(positional, values, strict=False))
+        known = {*positional, *entry.get("query", {}), *entry.get("headers", {}), *_WALKING[entry["kind"]]}
+        known |= {"media_type"} if len(entry.get("forms", ())) > 1 else set()
+        if unknown := options.keys() - known:
+            raise TypeError(f"{self._name} has no argument {_listed(sorted(unknown))}, but {_listed(sorted(known))}")
+        if twice := options.keys() & named.keys():
+            raise TypeError(f"{self._name} was given {_listed(sorted(twice))} twice")
+        given = {**named, **options}
+        needed = [*entry.get("arguments", ()), *(["body"] if entry.get("body") else []), *entry.get("required", ())]
+        if missing := [name for name in needed if given.get(name) is None]:
+            raise TypeError(f"{self._name} needs {_listed(missing)}")
+        return given
+
+    def _form(self, body: Any, wanted: str | None) -> str | None:
+        """The media type of a body; None without a body.
+
+        Raises:
+            TypeError: The body is bytes or a text, and several media types would be possible.
+        """
+        if body is None or wanted is not None:
+            return wanted
+        forms = self._entry["forms"]
+        if not isinstance(body, bytes | str):
+            return _JSON if _JSON in forms else str(forms[0])
+        if len(forms) > 1:
+            raise TypeError(f"{self._name} needs the media_type of its body: {_listed(forms)}")
+        return str(forms[0])
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
