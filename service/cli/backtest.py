@@ -24,7 +24,16 @@ from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
 from service.cli.choices import LatePolicy, Suppress, TieOrder, read_lateness, suppress_of
 from service.cli.columns import FILE_OPTIONS, as_asked, with_options
-from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_pattern_files, reason_of, require_keys
+from service.cli.inputs import (
+    Key,
+    Times,
+    chosen_key,
+    progress_bar,
+    read_pattern_files,
+    reason_of,
+    require_keys,
+    standard_error,
+)
 from service.cli.match import (
     Beginning,
     Ends,
@@ -34,8 +43,6 @@ from service.cli.match import (
     Order,
     Pruning,
     Simultaneous,
-    check_constraints,
-    check_patterns,
     event_time,
     followed,
     reading_of,
@@ -48,6 +55,7 @@ from service.errors import FileUnreadable
 from service.projects import LocalProject, read_project
 from service.registering.reports import joined_with
 from service.runs import RunPlan, measured_of, numbers_of, results_of, waiting_of
+from service.runs.run_rules import constraint_notices, pattern_notices
 from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
 from shards import RESULT_KINDS, RoundPlan, likeness, read_suppression, routed
@@ -258,9 +266,10 @@ def _check(question: Question) -> None:
             )
     patterns = [parse_pattern(tried.text) for tried in (*question.patterns, *question.against)]
     tried = dict(zip(patterns, (*question.patterns, *question.against), strict=True))
-    check_patterns(patterns, lambda pattern: ends_in(question, tried[pattern]))
-    if question.constraint_set is not None:
-        check_constraints(patterns, question.constraint_set)
+    for notice in pattern_notices(patterns, lambda pattern: ends_in(question, tried[pattern])):
+        standard_error.notice(notice)
+    for notice in () if question.constraint_set is None else constraint_notices(patterns, question.constraint_set):
+        standard_error.notice(notice)
 
 
 def _with_ends(

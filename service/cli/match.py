@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from nfa import Overflow, Pattern, PatternRefused, Prune, TraceEnds, build_query
+from nfa import Overflow, Pattern, Prune
 from service.cli.choices import (
     AUTO_FORM,
     LatePolicy,
@@ -38,9 +38,9 @@ from service.cli.model_choice import ModelChoice, with_model
 from service.cli.waiting import waiting_on
 from service.registering.strangers import strangers
 from service.runs import OLD_LISTS
+from service.runs.run_rules import RunRules
 from service.runs.stream_report import LISTS, USUAL_LISTS, StreamReport, WorkflowUse
-from service.runs.stream_run import StreamRun, exercises_of, stream_plan
-from shards import RoutedPattern, read_suppression, routed
+from service.runs.stream_run import StreamRun, exercises_of
 from streams import EventBatch, KeyForm, StreamDeclaration
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
@@ -133,53 +133,19 @@ def match(
     prune = Prune.OFF if no_prune else prune
     timing = replace(timing, key=grouped or "key", keys=further_keys(further_key))
     timing = replace(timing, end_events=tuple(end or ()), ties=ties.ties)
-    constraint_set = None if own is None else _used(own, timing, prune)
-    on_stream = [_quiet(routed(one, timing), suppress_of(suppress)) for one in patterns]
-    _check(on_stream, timing, constraint_set, is_open=is_open)
+    rules = RunRules(
+        patterns=patterns, declaration=timing, own=own, prune=prune, is_open=is_open, suppress=suppress_of(suppress)
+    )
+    for notice in rules.notices():
+        standard_error.notice(notice)
     chosen = as_asked(reading_of(grouped, times, timing, lifecycle=lifecycle), context.params)
-    plan = stream_plan(timing, constraint_set, [(one, True) for one in on_stream])
-    read, dropped = _read(events, chosen, exercises_of(plan))
+    read, dropped = _read(events, chosen, exercises_of(rules.plan))
     tell_strangers(patterns, read)
-    run = StreamRun(plan, lists=lists)
+    run = StreamRun(rules.plan, lists=lists)
     with progress_bar("matching") as (progress, task):
         run.feed(read, lambda done: progress.update(task, completed=done / len(read)))
         report = replace(run.report(is_open=is_open), workflow=use, duplicates=dropped)
     _print_json(report) if is_json or output is Output.JSON else _print(report, lists)
-
-
-def _quiet(one: RoutedPattern, suppress: Mapping[str, Any] | None) -> RoutedPattern:
-    """A pattern with the suppression of the options."""
-    return one if suppress is None else replace(one, suppression=read_suppression(suppress, one))
-
-
-def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune | None) -> ConstraintSet:
-    """A constraint set with the end events and the pruning of the options."""
-    from service.registering.reports import joined_with  # noqa: PLC0415
-
-    joined = joined_with(constraint_set, timing)
-    return joined if prune is None else replace(joined, settings=replace(joined.settings, prune=prune))
-
-
-def _ends_of(one: RoutedPattern, constraint_set: ConstraintSet | None) -> TraceEnds:
-    """The ends of traces in an ``--open`` file; imports are local, as most calls need none."""
-    timing = one.declaration
-    if constraint_set is None or one.route:
-        has_end = not one.route and (bool(timing.end_events) or timing.idle_timeout is not None)
-        return TraceEnds(has_trace_end=has_end, is_log_ordered=timing.ties == "log")
-    from service.registering.on_stream import trace_ends_of  # noqa: PLC0415
-
-    return trace_ends_of(one, constraint_set, is_guarded=True)
-
-
-def _check(
-    patterns: Sequence[RoutedPattern], timing: StreamDeclaration, constraint_set: ConstraintSet | None, *, is_open: bool
-) -> None:
-    """Reject patterns and constraints that cannot be run; print notices of probable mistakes."""
-    whole = TraceEnds(has_trace_end=True, is_log_ordered=timing.ties == "log")
-    ends = {one.pattern: _ends_of(one, constraint_set) if is_open or one.route else whole for one in patterns}
-    check_patterns(list(ends), ends.__getitem__)
-    if constraint_set is not None:
-        check_constraints([one.pattern for one in patterns if not one.route], constraint_set)
 
 
 def _read(events: Path, options: ReaderOptions, exercises: Sequence[str]) -> tuple[EventBatch, int]:
@@ -238,43 +204,6 @@ def _lists(outputs: str) -> tuple[str, ...]:
             f"unknown: {', '.join(unknown)}; choose from {','.join(LISTS)}", param_hint="--outputs"
         )
     return tuple(name for name in LISTS if name in asked)
-
-
-def check_patterns(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> None:
-    """Reject patterns that wait for an end of trace that never comes; print notices of probable mistakes.
-
-    Args:
-        patterns: The patterns; notices are printed in this order.
-        ends_of: Returns the ends of traces for a pattern.
-
-    Raises:
-        PatternRefused: With the name of the pattern.
-    """
-    for pattern in patterns:
-        ends = ends_of(pattern)
-        try:
-            ends.check(pattern)
-        except PatternRefused as refusal:
-            refusal.message = f"{pattern.name}: {refusal.message}"
-            raise
-        for notice in ends.warnings_of(pattern):
-            standard_error.notice(f"{pattern.name}: {notice.placed}")
-
-
-def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> None:
-    """Reject contradictory constraints; print notices of the patterns that they make impossible.
-
-    Raises:
-        ContradictoryConstraints: No trace can keep all of them.
-    """
-    from constraints import check_query, check_set  # noqa: PLC0415
-
-    check_set(constraint_set)
-    for pattern in patterns:
-        verdict = check_query(build_query(pattern), constraint_set)
-        if not verdict.is_satisfiable:
-            reasons = "; ".join(dict.fromkeys(term.text for term in verdict.dead))
-            standard_error.notice(f"{pattern.name} can never match: {reasons}")
 
 
 def _print_json(report: StreamReport) -> None:

@@ -1,0 +1,126 @@
+"""The rules of a run of one stream, checked as ``forestall match`` checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nfa import Pattern, PatternRefused, Prune, TraceEnds, build_query
+from service.runs.plan import RunPlan
+from service.runs.stream_run import stream_plan
+from shards import RoutedPattern, read_suppression, routed
+from streams import StreamDeclaration
+
+if TYPE_CHECKING:
+    from constraints import ConstraintSet  # takes long to import, and most calls do not need it
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRules:
+    """Patterns of one stream, and the constraints that its transactions keep.
+
+    Attributes:
+        patterns: The patterns.
+        declaration: The stream.
+        own: The constraints, without the end events of the declaration; None: there are none.
+        prune: How partial matches are pruned; None: as the constraints say.
+        is_open: Whether transactions continue after the events.
+        suppress: The suppression of every pattern, as plain JSON; None: all matches are emitted.
+    """
+
+    patterns: Sequence[Pattern]
+    declaration: StreamDeclaration
+    own: ConstraintSet | None = None
+    prune: Prune | None = None
+    is_open: bool = False
+    suppress: Mapping[str, Any] | None = None
+
+    @cached_property
+    def plan(self) -> RunPlan:
+        """The plan of the run.
+
+        Raises:
+            PatternRefused: A pattern has no meaning on the stream.
+        """
+        return stream_plan(self.declaration, self.constraint_set, [(one, True) for one in self._routed])
+
+    @cached_property
+    def constraint_set(self) -> ConstraintSet | None:
+        """The constraints with the end events of the declaration and the pruning that was chosen."""
+        if self.own is None:
+            return None
+        from service.registering.reports import joined_with  # noqa: PLC0415 - most calls need none
+
+        joined = joined_with(self.own, self.declaration)
+        if self.prune is None:
+            return joined
+        return replace(joined, settings=replace(joined.settings, prune=self.prune))
+
+    def notices(self) -> Iterator[str]:
+        """Probable mistakes in the patterns and the constraints, in words.
+
+        Raises:
+            PatternRefused: A pattern waits for an end of the trace that never comes.
+            ContradictoryConstraints: No trace can keep all constraints.
+        """
+        whole = TraceEnds(has_trace_end=True, is_log_ordered=self.declaration.ties == "log")
+        ends = {one.pattern: self._ends_of(one) if self.is_open or one.route else whole for one in self._routed}
+        yield from pattern_notices(list(ends), ends.__getitem__)
+        if self.constraint_set is not None:
+            yield from constraint_notices([one.pattern for one in self._routed if not one.route], self.constraint_set)
+
+    @cached_property
+    def _routed(self) -> Sequence[RoutedPattern]:
+        found = [routed(one, self.declaration) for one in self.patterns]
+        if self.suppress is None:
+            return found
+        return [replace(one, suppression=read_suppression(self.suppress, one)) for one in found]
+
+    def _ends_of(self, one: RoutedPattern) -> TraceEnds:
+        """The ends of traces that are still open after the events."""
+        timing = one.declaration
+        if self.constraint_set is None or one.route:
+            has_end = not one.route and (bool(timing.end_events) or timing.idle_timeout is not None)
+            return TraceEnds(has_trace_end=has_end, is_log_ordered=timing.ties == "log")
+        from service.registering.on_stream import trace_ends_of  # noqa: PLC0415 - most calls need none
+
+        return trace_ends_of(one, self.constraint_set, is_guarded=True)
+
+
+def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> Iterator[str]:
+    """Probable mistakes in patterns, in words, in the order of the patterns.
+
+    Args:
+        patterns: The patterns.
+        ends_of: Returns the ends of traces for a pattern.
+
+    Raises:
+        PatternRefused: A pattern waits for an end of trace that never comes; with the name of the pattern.
+    """
+    for pattern in patterns:
+        ends = ends_of(pattern)
+        try:
+            ends.check(pattern)
+        except PatternRefused as refusal:
+            refusal.message = f"{pattern.name}: {refusal.message}"
+            raise
+        for notice in ends.warnings_of(pattern):
+            yield f"{pattern.name}: {notice.placed}"
+
+
+def constraint_notices(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> Iterator[str]:
+    """The patterns that constraints make impossible, each with the reasons.
+
+    Raises:
+        ContradictoryConstraints: No trace can keep all of them.
+    """
+    from constraints import check_query, check_set  # noqa: PLC0415 - most calls need none
+
+    check_set(constraint_set)
+    for pattern in patterns:
+        verdict = check_query(build_query(pattern), constraint_set)
+        if not verdict.is_satisfiable:
+            reasons = "; ".join(dict.fromkeys(term.text for term in verdict.dead))
+            yield f"{pattern.name} can never match: {reasons}"
