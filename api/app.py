@@ -29,6 +29,7 @@ from api.routers import (
     audit,
     backtests,
     calendars,
+    caller,
     conformance,
     constraints,
     dead_letters,
@@ -95,6 +96,7 @@ _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
     (pipeline, "patterns"),
     (backtests, "patterns"),
     (projects, "patterns"),
+    (caller, "read"),
     (keys, "admin"),
     (audit, "admin"),
 )

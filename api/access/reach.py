@@ -59,7 +59,7 @@ _STREAMS = frozenset({("streams", "name"), ("streams", "stream"), ("constraints"
 OWNED_PLACES = _STREAMS | _OWNED.keys()
 _NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, beside the common ones
 _PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of a resource that another parameter names
-_OF_EVERYBODY = frozenset({"schemas"})
+_OF_EVERYBODY = frozenset({"caller", "schemas"})
 _SHOWS_OWN = frozenset({"streams", "constraints", "webhooks", "sinks", "backtests"})
 
 

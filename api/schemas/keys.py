@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field
 
 from api.wire import Moment, PartModel, Secret, Time, WireModel, moment
-from service import MOST_GRACE_S, ApiKey, KeyDraft, KeyReport, Scope
+from service import MOST_GRACE_S, ApiKey, Caller, KeyDraft, KeyReport, Scope
 from streams import parse_time
 
 _SCOPES = "admin holds all others; patterns changes streams, patterns and the like; ingest sends events; read reads."
@@ -77,3 +77,17 @@ class KeyList(PartModel):
     """All keys, the oldest first."""
 
     items: list[KeyModel]
+
+
+class CallerModel(WireModel):
+    """The API key of a request, and its rights."""
+
+    id: str | None = Field(description="Null while no key is required.")
+    name: str | None
+    scopes: list[Scope] = Field(description=_SCOPES)
+    streams: list[str] | None = Field(description=_STREAMS)
+
+    @classmethod
+    def from_domain(cls, caller: Caller) -> Self:
+        """The wire form of a caller."""
+        return cls.copying(caller, streams=None if caller.streams is None else list(caller.streams))
