@@ -325,6 +325,10 @@ class Settings(BaseSettings):
         api_host: Address on which the API listens. Hosts other than loopback require a key.
         api_port: The API's port.
         api_read_timeout_s: Longest time for the head of a request, and for its body, plus one second for each 50 kB.
+        console_host: Address on which the console listens.
+        console_port: The console's port; 0: ``forestall serve`` starts no console.
+        console_hosts: Names by which browsers reach the console, separated by commas, such as ``forestall.example.org``;
+            it answers to IP addresses and ``localhost`` in any case. ``*``: any name.
         api_cors_origins: Origins of web pages that may call the API from a browser, separated by commas, such as
             ``https://ops.example.org``; empty: none. They need a key.
         api_key: A key with all rights, for operators and containers, which the commands of this project send.
@@ -385,6 +389,9 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: Annotated[int, Field(ge=0, le=65535)] = 8000
     api_read_timeout_s: Seconds = 30.0
+    console_host: str = "127.0.0.1"
+    console_port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    console_hosts: str = ""
     api_cors_origins: str = ""
     api_key: SecretStr | None = None
     url: str | None = None

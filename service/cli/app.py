@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _FIXED: Mapping[str, str] = MappingProxyType(
     {
         "serve": "Run the whole service until it is interrupted.",
+        "console": "Serve the web console of the running service until it is interrupted.",
         "status": (
             "Show whether the service is ready, its backlog, and the state of its streams. Exit status 1: not ready."
         ),
@@ -86,7 +87,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
 _OF_OPERATORS = "Write patterns, in the service"
 _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "Run": ("serve", "status", "pipeline", "demo", "doctor", "warm-up", "settings"),
+        "Run": ("serve", "console", "status", "pipeline", "demo", "doctor", "warm-up", "settings"),
         "Send events": ("replay", "feed"),
         "Look": (
             "events",

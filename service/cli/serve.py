@@ -28,7 +28,7 @@ from service.doctor import at_risk
 from service.errors import PortInUse, StoreUnavailable
 from service.observing.logs import configure_logs
 from service.observing.tracing import require_tracer
-from service.processes.supervisor import Death, Supervisor
+from service.processes.supervisor import CHILDREN, CONSOLE, Death, Supervisor
 from service.settings import PREFIX, Settings, load_settings
 from service.settings_files import use_config
 from service.stores import KeyStore, connect, server_facts
@@ -41,8 +41,9 @@ _KEY_FILE = "first-api-key"
 class _Announcer:
     """Prints the missing parts until the service is ready, and then its address."""
 
-    def __init__(self, address: str, client: ForestallClient, tell: Tell, waiting: Waiting) -> None:
+    def __init__(self, address: str, client: ForestallClient, tell: Tell, waiting: Waiting, console: str = "") -> None:
         self._address = address
+        self._console = console
         self._tell = tell
         self._client = client
         self._waiting = waiting
@@ -58,8 +59,10 @@ class _Announcer:
         if reason is None:
             self._is_ready = True
             self._waiting.clear()
-            sentence = f"[green]ready[/green]: {self._address}/v1, description at {self._address}/docs; Ctrl-C ends it"
-            self._tell("ready", sentence, url=f"{self._address}/v1")
+            console = f"console at [bold]{self._console}[/bold], " if self._console else ""
+            sentence = f"[green]ready[/green]: {console}API at {self._address}/v1, described at {self._address}/docs; "
+            fields = {"console": self._console} if self._console else {}
+            self._tell("ready", f"{sentence}Ctrl-C ends it", url=f"{self._address}/v1", **fields)
         else:
             self._waiting(reason)
 
@@ -82,12 +85,14 @@ def serve(
     warn_of_unknown()
     require_tracer(settings.tracing)
     number = port or settings.api_port
-    _require_free(settings.api_host, number)
+    require_free(settings.api_host, number)
+    console = _console(settings)
     address = f"http://{settings.api_host}:{number}"
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     configure_logs(settings.log_level)
     tell = telling(is_json=is_json)
-    supervisor = Supervisor(settings, {f"{PREFIX}API_PORT": str(number)})
+    children = {**CHILDREN, **(CONSOLE if console else {})}
+    supervisor = Supervisor(settings, {f"{PREFIX}API_PORT": str(number)}, children)
     stop = Event()
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, lambda *_: stop.set())
@@ -107,7 +112,7 @@ def serve(
         client = ends.enter_context(ForestallClient(address, secret, patience_s=0.0))
         waiting = ends.enter_context(_waiting(tell, is_json=is_json))
         supervisor.on_death = partial(_tell_death, tell, waiting.clear)
-        supervisor.run(stop, each_round=_Announcer(address, client, tell, waiting).look)
+        supervisor.run(stop, each_round=_Announcer(address, client, tell, waiting, console).look)
     tell("stopped", "stopped")
 
 
@@ -171,7 +176,19 @@ def _tell_death(tell: Tell, clear: Callable[[], None], death: Death) -> None:
     )
 
 
-def _require_free(host: str, port: int) -> None:
+def _console(settings: Settings) -> str:
+    """The address of the console; empty if there is none, as its port is 0 or in use."""
+    if not settings.console_port:
+        return ""
+    try:
+        require_free(settings.console_host, settings.console_port, f"{PREFIX}CONSOLE_PORT")
+    except PortInUse as error:
+        standard_error.print(f"[yellow]warning[/yellow]: no console: {escape(error.message)}")
+        return ""
+    return f"http://{settings.console_host}:{settings.console_port}"
+
+
+def require_free(host: str, port: int, setting: str = f"{PREFIX}API_PORT") -> None:
     """Check that the port is free: clients would reach the other program."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -179,7 +196,6 @@ def _require_free(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise PortInUse(
-                f"port {port} on {host} cannot be used ({error.strerror}); choose another with --port or "
-                f"{PREFIX}API_PORT",
+                f"port {port} on {host} cannot be used ({error.strerror}); choose another with --port or {setting}",
                 port=port,
             ) from error

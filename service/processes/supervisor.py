@@ -38,6 +38,9 @@ CHILDREN: Mapping[str, str] = {
 }
 """The module of each process, whose ``main`` returns the exit status."""
 
+CONSOLE: Mapping[str, str] = {"console": "service.processes.console_process"}
+"""The process of the web console, where people use the service."""
+
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 10.0
 _STEADY_S = 30.0
@@ -251,7 +254,7 @@ class Supervisor:
         environment[f"{PREFIX}REDIS_URL"] = self._redis_url
         environment[f"{PREFIX}PARENT_PID"] = str(os.getpid())
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(list(CHILDREN.values()))
+        context.set_forkserver_preload([*CHILDREN.values(), *CONSOLE.values()])
         process = context.Process(target=run_child, args=(child.module, child.log_file, environment), name=name)
         try:
             child.log_file.open("ab").close()

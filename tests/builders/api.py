@@ -10,7 +10,7 @@ from functools import cache
 
 import httpx
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from api import create_app
 from api.protocol import protocol_with
@@ -45,7 +45,7 @@ def tag(answer: httpx.Response) -> str:
 
 
 @contextmanager
-def serving(app: FastAPI, port: int = 0, read_timeout_s: float = 30.0) -> Iterator[str]:
+def serving(app: Starlette, port: int = 0, read_timeout_s: float = 30.0) -> Iterator[str]:
     """Serve an application on loopback (port 0: free) in a thread while the block runs; yields its URL."""
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # so that asyncio does not delay small packets
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

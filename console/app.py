@@ -1,0 +1,110 @@
+"""The application of a console: its routes, who may enter, and what is shown where a call fails."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any
+
+import httpx
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from console.entering import entering
+from console.errors import ApiGone, ApiRefused
+from console.guarding import Guard
+from console.page import FormRefused, Page, View, rendered
+from console.sessions import COOKIE, Sessions
+from console.views import ROUTES
+from console.views.live import follow_alerts
+
+_FOREVER = "public, max-age=31536000, immutable"
+_KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
+    """Create the application that shows the service at ``url``; ``hosts`` are names that it answers to, beside IPs."""
+    http = httpx.AsyncClient(
+        base_url=url.rstrip("/").removesuffix("/v1") + "/v1",
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=50),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with http:
+            yield
+
+    app = Starlette(
+        lifespan=lifespan,
+        middleware=[Middleware(Guard, hosts=hosts), Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4)],
+        exception_handlers={404: _missing},
+    )
+    app.state.sessions = Sessions()
+    app.state.http = http
+    app.state.url = url.rstrip("/").removesuffix("/v1")
+    app.router.routes.extend(
+        [
+            Route("/static/{digest}/{name}", _static),
+            *entering(),
+            *(Route(path, _shown(view), methods=[method]) for method, path, view in ROUTES),
+            Route("/live/alerts", _shown(follow_alerts)),
+        ]
+    )
+    return app
+
+
+def _shown(view: View) -> Any:
+    """The endpoint of a view: logged-in browsers only, and a page for each failure."""
+
+    async def show(request: Request) -> Response:
+        session = request.app.state.sessions.find(request.cookies.get(COOKIE, ""))
+        if session is None:
+            return _to_login(request)
+        page = Page(request, session)
+        try:
+            return await view(page)
+        except ApiGone as error:
+            return page.render("gone.html", 503, title="No answer", reason=str(error))
+        except ApiRefused as refusal:
+            return _refused(page, refusal)
+        except FormRefused:
+            return page.render("refused.html", 403, title="Refused", reason="The form is not from this session's page.")
+
+    return show
+
+
+def _refused(page: Page, refusal: ApiRefused) -> Response:
+    if refusal.status == 401:
+        page.request.app.state.sessions.close(page.request.cookies.get(COOKIE, ""))
+        return _to_login(page.request)
+    return page.render("refused.html", refusal.status, title="Refused", reason=str(refusal))
+
+
+def _to_login(request: Request) -> Response:
+    if request.headers.get("sec-fetch-mode") not in (None, "navigate"):
+        return PlainTextResponse("log in", 401)
+    if request.headers.get("sec-fetch-site") == "cross-site" and request.method == "GET":
+        return rendered(request, "again.html")  # the browser kept the cookie back; the page's own request sends it
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return RedirectResponse(str(request.url_for("login").include_query_params(next=path).replace(scheme="", netloc="")))
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    file = files("console") / "static" / name
+    if "/" in name or not file.is_file():
+        return await _missing(request, None)
+    return Response(file.read_bytes(), media_type=_KINDS[name.rpartition(".")[2]], headers={"Cache-Control": _FOREVER})
+
+
+async def _missing(request: Request, _: Any) -> Response:
+    session = request.app.state.sessions.find(request.cookies.get(COOKIE, ""))
+    if session is None:
+        return PlainTextResponse("not found", 404)
+    reason = f"There is no page {request.url.path}."
+    return Page(request, session).render("refused.html", 404, title="Not found", reason=reason)

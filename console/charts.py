@@ -1,0 +1,69 @@
+"""Small charts: how many results fall into each hour, as data for templates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from console.formats import parse, span
+
+_WIDTHS_S: Final = (60, 300, 900, 3_600, 4 * 3_600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400)
+_MOST_BARS: Final = 48
+HEIGHT: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The results of one span of time; ``top`` and ``height`` in units of the drawing, one bar has a width of 10."""
+
+    x: int
+    top: float
+    height: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Results by time: bars, and the spans of time that they and all of them take."""
+
+    bars: Sequence[Bar]
+    width: str
+    first: str
+    last: str
+    most: int
+    total: int
+
+    @property
+    def span(self) -> int:
+        """The width of the drawing."""
+        return 10 * len(self.bars)
+
+
+def histogram(times: Iterable[str], noun: str) -> Histogram | None:
+    """Count times by minutes, hours or days, whichever gives at most 48 bars; None for no times."""
+    seconds = sorted(found.timestamp() for found in map(parse, times) if found is not None)
+    if not seconds:
+        return None
+    whole = seconds[-1] - seconds[0]
+    width = next((width for width in _WIDTHS_S if whole / width < _MOST_BARS - 1), _WIDTHS_S[-1])
+    first, last = int(seconds[0] // width), int(seconds[-1] // width)
+    first = max(first, last - _MOST_BARS + 1)
+    counts = Counter(int(second // width) for second in seconds)
+    most = max(counts.values())
+    bars = [
+        Bar(
+            x=10 * (slot - first),
+            top=round(HEIGHT * (1 - counts[slot] / most), 2),
+            height=round(HEIGHT * counts[slot] / most, 2),
+            title=f"{_said(slot * width)}: {counts[slot]:,} {noun}",
+        )
+        for slot in range(first, last + 1)
+    ]
+    return Histogram(bars, span(width), _said(first * width), _said((last + 1) * width), most, len(seconds))
+
+
+def _said(second: float) -> str:
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M} UTC"

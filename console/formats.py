@@ -1,0 +1,120 @@
+"""How pages show times, numbers and texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+
+_SECONDS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+NOTHING: Final = "\N{EN DASH}"
+_NONE: Final = Markup('<span class="none" title="none">{}</span>').format(NOTHING)
+_TOKEN: Final = re.compile(
+    r"(?P<comment>--[^\n]*)|(?P<text>'(?:[^']|'')*')|(?P<number>\b\d+(?:\.\d+)?\b)|(?P<word>\b[A-Z][A-Z]+\b)"
+)
+_KEYWORDS: Final = frozenset(
+    (
+        "PATTERN EVENT SEQ AND OR NOT WHERE WITHIN RETURN INTO KEY ON MATCH SKIP NEXT ANY AS IN LIKE BETWEEN CASE WHEN "
+        "THEN ELSE END IS NULL TRUE FALSE TABLE FOR EACH ROW OF BUSINESS DAYS PARTITION TIMEOUT LATEST GREEDY TO"
+    ).split()
+)
+
+
+def parse(time: str | None) -> datetime | None:
+    """A time of the API."""
+    return None if not time else datetime.fromisoformat(time)
+
+
+def when(time: str | None) -> Markup:
+    """A time with its zone, to the second; all of it where the reader points."""
+    parsed = parse(time)
+    if parsed is None:
+        return _NONE
+    short = parsed.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return Markup('<time datetime="{0}" title="{0}">{1} <span class="zone">UTC</span></time>').format(time, short)
+
+
+def ago(time: str | None) -> str:
+    """How long a time is past, by the clock of this machine."""
+    parsed = parse(time)
+    if parsed is None:
+        return "never"
+    seconds = (datetime.now(UTC) - parsed).total_seconds()
+    return f"{span(seconds)} ago" if seconds >= 0 else f"in {span(-seconds)}"
+
+
+def between(first: str | None, last: str | None) -> str:
+    """The time between two times."""
+    start, end = parse(first), parse(last)
+    return "" if start is None or end is None else span((end - start).total_seconds())
+
+
+def span(seconds: float | None) -> str:
+    """A duration in its two largest units."""
+    if seconds is None:
+        return NOTHING
+    if seconds < 1:
+        return f"{1_000 * seconds:.0f} ms"
+    parts: list[str] = []
+    left = round(seconds)
+    for size, unit in _SECONDS:
+        if left >= size or parts:
+            count, left = divmod(left, size)
+            parts += [f"{count} {unit}"] if count else []
+            if len(parts) == 2 or (parts and unit == "min" and count):
+                break
+    return " ".join(parts[:2]) or "0 s"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number with thousands apart."""
+    return NOTHING if value is None else f"{value:,.{digits}f}"
+
+
+def rate(value: float | None) -> str:
+    """Things in a second: whole numbers where there are many."""
+    return NOTHING if value is None else f"{value:,.0f}/s" if value >= 10 or value == 0 else f"{value:,.2g}/s"
+
+
+def size(value: float | None) -> str:
+    """Bytes in the unit that keeps them short."""
+    if value is None:
+        return NOTHING
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1_000 or unit == "GB":
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1_000
+    return ""
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """A count and its noun."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def pattern_text(text: str) -> Markup:
+    """The text of a pattern with its keywords, constants and comments marked."""
+    shown, end = Markup(""), 0
+    for found in _TOKEN.finditer(text):
+        kind = found.lastgroup
+        if kind == "word" and found[0] not in _KEYWORDS:
+            continue
+        shown += escape(text[end : found.start()])
+        shown += Markup('<span class="tok-{}">{}</span>').format(kind, found[0])
+        end = found.end()
+    return shown + escape(text[end:])
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "when": when,
+    "ago": ago,
+    "span": span,
+    "number": number,
+    "rate": rate,
+    "size": size,
+    "plural": plural,
+    "pattern_text": pattern_text,
+}

@@ -1,0 +1,198 @@
+"""A request for a page: its session, its calls of the API, and the templates that answer it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, TypeAlias
+from urllib.parse import parse_qsl, quote, urlencode
+
+from jinja2 import Environment, PackageLoader
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from console.calls import Api
+from console.errors import ApiRefused
+from console.formats import FILTERS, between
+from console.guarding import is_own_change
+from console.sessions import Session
+
+MENU: Final = (
+    ("/", "Overview"),
+    ("/alerts", "Alerts"),
+    ("/transactions", "Transactions"),
+    ("/process", "Process"),
+    ("/patterns", "Patterns"),
+    ("/streams", "Streams"),
+    ("/webhooks", "Webhooks"),
+    ("/ask", "Ask"),
+    ("/dead-letters", "Dead letters"),
+)
+_THEMES: Final = ("light", "dark")
+_LARGEST_FORM_BYTES: Final = 1_000_000
+_PAGE_SIZE: Final = 50
+
+View: TypeAlias = Callable[["Page"], Awaitable[Response]]
+
+
+class FormRefused(Exception):
+    """A form that did not come from this session's pages, or is too large."""
+
+
+@dataclass(slots=True)
+class Page:
+    """A page that a logged-in browser asks for."""
+
+    request: Request
+    session: Session
+
+    @property
+    def api(self) -> Api:
+        """The API, called with the key of the session."""
+        return self.session.api
+
+    def query(self, name: str) -> str | None:
+        """A parameter of the address; None if it is left out or empty."""
+        return self.request.query_params.get(name) or None
+
+    def place(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+    async def form(self) -> dict[str, str]:
+        """The members of a sent form, which has this session's token."""
+        members = await read_form(self.request)
+        sent = members.pop("token", "") or self.request.headers.get("x-console-token", "")
+        if not is_own_change(self.request, self.session.token, sent):
+            raise FormRefused
+        return members
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Answer with a page."""
+        path = self.request.url.path
+        common = {
+            "session": self.session,
+            "menu": MENU,
+            "here": max((at for at, _ in MENU if path == at or path.startswith(at.rstrip("/") + "/")), default=""),
+            "notices": [] if self.is_refresh else self.session.take_notices(),
+            "may_change": self.session.may("patterns"),
+            "with_query": self._with_query,
+        }
+        return rendered(self.request, template, status, **common, **values)
+
+    @property
+    def is_refresh(self) -> bool:
+        """Whether a script refreshes parts of the page that it shows."""
+        return "x-refresh" in self.request.headers
+
+    def go(self, path: str, notice: str = "", **query: str | None) -> Response:
+        """Show another page, with a sentence about what was done."""
+        if notice:
+            self.session.notify(notice)
+        given = {name: value for name, value in query.items() if value}
+        return RedirectResponse(path + (f"?{urlencode(given)}" if given else ""), status_code=303)
+
+    async def change(self, call: Awaitable[Any], path: str, done: str) -> Response:
+        """Make a change and show a page; a refusal is shown there, too."""
+        try:
+            await call
+        except ApiRefused as refusal:
+            self.session.notify(str(refusal), is_error=True)
+            return self.go(path)
+        return self.go(path, done)
+
+    async def streams(self) -> list[dict[str, Any]]:
+        """The declared streams, by name."""
+        found: list[dict[str, Any]] = (await self.api.recent("/streams", limit=1000))["items"]
+        return found
+
+    async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:
+        """The chosen stream, by default the first that events are sent to; and the names of all."""
+        streams = await self.streams()
+        names = [stream["name"] for stream in streams if is_derived or not stream["derived"]]
+        return self.query("stream") or next(iter(names), None), names
+
+    def _with_query(self, **changes: str | int | None) -> str:
+        """The address of this page with some parameters changed; None removes one."""
+        query = {**self.request.query_params, **changes}
+        given = {name: value for name, value in query.items() if value not in (None, "")}
+        return self.request.url.path + (f"?{urlencode(given)}" if given else "")
+
+
+async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
+    """The answer to a call, or ``otherwise`` if the key may not make it or the resource does not exist."""
+    try:
+        return await call
+    except ApiRefused as refusal:
+        if refusal.status in (403, 404):
+            return otherwise
+        raise
+
+
+async def all_of(*calls: Coroutine[Any, Any, Any]) -> list[Any]:
+    """The answers to calls that are made at the same time; the first error cancels the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The members of a form, each once."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > _LARGEST_FORM_BYTES:
+            raise FormRefused
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=100))
+    except ValueError as error:
+        raise FormRefused from error
+
+
+def rendered(request: Request, template: str, status: int = 200, **values: Any) -> Response:
+    """A page from its template; every value is escaped."""
+    theme = request.cookies.get("forestall_theme")
+    html = (
+        templates()
+        .get_template(template)
+        .render(
+            theme=theme if theme in _THEMES else None, path=request.url.path, address=str(request.url.path), **values
+        )
+    )
+    return HTMLResponse(html, status_code=status)
+
+
+@cache
+def templates() -> Environment:
+    """The templates, compiled once."""
+    environment = Environment(
+        loader=PackageLoader("console"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(FILTERS)
+    environment.filters["part"] = lambda text: quote(str(text), safe="")
+    environment.globals.update({"between": between, "static": static, "page_size": _PAGE_SIZE})
+    return environment
+
+
+def static(name: str) -> str:
+    """The address of a file of the console, which changes with its content."""
+    return f"/static/{_digests()[name]}/{name}"
+
+
+@cache
+def _digests() -> Mapping[str, str]:
+    folder = files("console") / "static"
+    return {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in folder.iterdir() if file.is_file()
+    }

@@ -1,0 +1,102 @@
+// What pages do beside showing what the server sent: refresh parts, follow alerts, keys, theme. No page needs it to be read.
+
+const policy = window.trustedTypes?.createPolicy("console", { createHTML: (text) => text }) ?? { createHTML: (text) => text };
+export const trusted = (text) => policy.createHTML(text); // rendered and escaped by the server
+const parsed = (text) => new DOMParser().parseFromString(trusted(text), "text/html");
+const banner = document.getElementById("connection");
+
+// Theme: light, dark, or as the system has it.
+document.querySelector("[data-theme-switch]")?.addEventListener("click", () => {
+  const root = document.documentElement;
+  const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = isDark ? "light" : "dark";
+  document.cookie = `forestall_theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=strict`;
+});
+
+const menu = document.querySelector(".menu");
+if (menu && matchMedia("(max-width: 760px)").matches) menu.open = false;
+
+// Forms that ask first, and choices that show their page at once.
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !confirm(question)) event.preventDefault();
+});
+document.addEventListener("change", (event) => event.target.closest("form[data-auto]")?.requestSubmit());
+
+// Refreshed parts: the page is asked for again, and parts that changed are replaced, never under a pointer or the focus.
+const parts = [...document.querySelectorAll("[data-refresh]")].map((part) => part.id);
+const isBusy = (part) => part.contains(document.activeElement) || (part.matches(":hover") && String(getSelection()) !== "");
+export async function refresh() {
+  if (document.hidden) return;
+  try {
+    const answer = await fetch(location.href, { headers: { "X-Refresh": "1" }, redirect: "manual" });
+    if (answer.type === "opaqueredirect" || answer.status === 401) return location.reload();
+    banner.hidden = answer.ok;
+    if (!answer.ok) return;
+    const page = parsed(await answer.text());
+    for (const id of parts) {
+      const [old, fresh] = [document.getElementById(id), page.getElementById(id)];
+      if (old && fresh && !isBusy(old) && old.innerHTML !== fresh.innerHTML) old.replaceChildren(...fresh.childNodes);
+    }
+  } catch {
+    banner.hidden = false;
+  }
+}
+if (parts.length) {
+  const every = 1000 * Math.min(...[...document.querySelectorAll("[data-refresh]")].map((part) => +part.dataset.refresh));
+  const again = async () => { await refresh(); setTimeout(again, every); };
+  setTimeout(again, every);
+}
+const retry = document.querySelector("[data-retry]");
+if (retry) setInterval(async () => {
+  const answer = await fetch(location.href, { headers: { "X-Refresh": "1" } }).catch(() => null);
+  if (answer && answer.status !== 503) location.reload();
+}, 1000 * retry.dataset.retry);
+
+// Alerts as they arrive: on top while the reader is at the top and not in the list, and otherwise behind a button.
+const table = document.querySelector("table[data-live]");
+if (table) {
+  const [body, state, more] = [table.tBodies[0], document.getElementById("live-state"), document.getElementById("live-more")];
+  const size = +table.dataset.size;
+  let [after, held, count] = [table.dataset.after, [], 0];
+  const say = (kind, text) => { state.className = `live ${kind}`; state.querySelector("[data-live-text]").textContent = text; };
+  const isRead = () => scrollY > 150 || body.contains(document.activeElement) || body.matches(":hover");
+  const insert = () => {
+    const known = new Set([...body.rows].map((row) => row.dataset.id));
+    body.prepend(...held.filter((row) => !known.has(row.dataset.id)));
+    while (body.rows.length > size) body.rows[body.rows.length - 1].remove();
+    document.getElementById("empty")?.remove();
+    [held, count, more.hidden] = [[], 0, true];
+  };
+  more.addEventListener("click", () => { insert(); scrollTo(0, 0); });
+  const follow = () => {
+    const source = new EventSource(`${table.dataset.live}&after=${encodeURIComponent(after)}`);
+    source.addEventListener("connected", () => { say("on", "live"); banner.hidden = true; });
+    source.addEventListener("rows", (event) => {
+      after = event.lastEventId;
+      const news = JSON.parse(event.data);
+      count += news.count;
+      held = [...parsed(`<table>${news.rows}</table>`).querySelectorAll("tr"), ...held].slice(0, size);
+      if (!isRead()) return insert();
+      more.textContent = `${count.toLocaleString("en")} new alert${count === 1 ? "" : "s"}: show ${count === 1 ? "it" : "them"}`;
+      more.hidden = false;
+    });
+    source.addEventListener("error", () => { source.close(); say("off", "reconnecting"); setTimeout(follow, 1000); });
+  };
+  follow();
+}
+
+// Keys: / to find, j and k through rows, g and a letter to a view.
+const views = { o: "/", a: "/alerts", t: "/transactions", p: "/patterns", r: "/process", s: "/streams", w: "/webhooks", q: "/ask", d: "/dead-letters" };
+let waits = false;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+  if (waits && views[event.key]) location.href = views[event.key];
+  waits = event.key === "g";
+  if (event.key === "/") { event.preventDefault(); document.querySelector(".menu").open = true; document.getElementById("find").focus(); }
+  if (event.key === "j" || event.key === "k") {
+    const links = [...document.querySelectorAll(".rows tbody tr")].map((row) => row.querySelector("a")).filter(Boolean);
+    const at = links.findIndex((link) => link.closest("tr").contains(document.activeElement));
+    links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
+  }
+});

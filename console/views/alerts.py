@@ -1,0 +1,93 @@
+"""Alerts: the list, which grows as they arrive, and one alert with what led to it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from console.calls import at
+from console.page import Page, all_of, allowed
+
+_PAGE: Final = 50
+_FILTERS: Final = ("stream", "pattern", "key", "since", "until", "acknowledged")
+_MOST_DELIVERIES: Final = 200
+_MOST_WEBHOOKS: Final = 20
+
+
+async def show_list(page: Page) -> Response:
+    """Render a page of alerts, the newest first."""
+    wanted = {name: page.query(name) for name in _FILTERS}
+    listed, patterns, names = await all_of(
+        page.api.get("/alerts", **wanted, after=page.query("after"), limit=_PAGE),
+        page.api.recent("/patterns", limit=1000),
+        page.stream(),
+    )
+    is_live = not page.query("after") and wanted["until"] is None and wanted["acknowledged"] != "true"
+    return page.render(
+        "alerts.html",
+        title="Alerts",
+        alerts=listed["items"],
+        next=listed["next"],
+        after=listed["after"],
+        wanted=wanted,
+        is_live=is_live,
+        names=names[1],
+        patterns=[pattern["name"] for pattern in patterns["items"]],
+        has_filters=any(value for value in wanted.values()),
+    )
+
+
+async def show(page: Page) -> Response:
+    """Render one alert: its events on a time line, why it matched, who handles it, where it was delivered."""
+    alert = await page.api.get(at("alerts", page.place("id")))
+    trace, pattern, deliveries = await all_of(
+        allowed(page.api.get(at("traces", alert["stream"], alert["key"]))),
+        allowed(page.api.get(at("patterns", alert["pattern"]))),
+        allowed(_deliveries(page, alert), []),
+    )
+    events = trace["events"] if trace else []
+    bound = {event: alias for alias, ids in alert["bindings"].items() for event in ids}
+    known = {event["id"] for event in events}
+    return page.render(
+        "alert.html",
+        title=f"{alert['pattern']} in {alert['key']}",
+        alert=alert,
+        pattern=pattern,
+        events=[{**event, "alias": bound.get(event["id"])} for event in events],
+        unknown=[(alias, event) for event, alias in bound.items() if event not in known],
+        deliveries=deliveries,
+    )
+
+
+async def acknowledge(page: Page) -> Response:
+    """Acknowledge an alert in the name of the session's key."""
+    await page.form()
+    path = f"/alerts/{page.place('id')}"
+    call = page.api.send("POST", at("alerts", page.place("id"), "acknowledge"), {"by": page.session.name})
+    return await page.change(call, path, "The alert is acknowledged.")
+
+
+async def add_note(page: Page) -> Response:
+    """Add a note to an alert."""
+    form = await page.form()
+    path = f"/alerts/{page.place('id')}"
+    body = {"text": form.get("text", ""), "by": page.session.name}
+    return await page.change(page.api.send("POST", at("alerts", page.place("id"), "notes"), body), path, "Noted.")
+
+
+async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
+    """The attempts to deliver an alert, among the newest of each webhook of its stream."""
+    webhooks = (await page.api.recent("/webhooks", stream=alert["stream"], limit=_MOST_WEBHOOKS))["items"]
+    lists = await all_of(
+        *(
+            page.api.recent(at("webhooks", webhook["id"], "deliveries"), limit=_MOST_DELIVERIES, age_s=5.0)
+            for webhook in webhooks
+        )
+    )
+    return [
+        {**attempt, "webhook": webhook}
+        for webhook, listed in zip(webhooks, lists, strict=True)
+        for attempt in listed["items"]
+        if attempt["item"] == alert["id"]
+    ]
