@@ -25,7 +25,7 @@ from .guards.protocol import (
     Seen,
     Symbol,
 )
-from .keys import has_key, require_key
+from .keys import has_key, require_key, require_own_key
 from .language.description import describe_atom, describe_expression, describe_node, describe_pattern
 from .language.json_form import pattern_to_json
 from .language.json_reading import pattern_from_json
@@ -211,6 +211,7 @@ __all__ = [
     "pattern_to_json",
     "play",
     "require_key",
+    "require_own_key",
     "unknown_types",
     "warnings_of",
     "without_alias",

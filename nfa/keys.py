@@ -18,6 +18,17 @@ def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
     return not pattern.keys or not {_KEY, *key_paths}.isdisjoint(pattern.keys)
 
 
+def require_own_key(pattern: Pattern, key_paths: Collection[Path]) -> None:
+    """Refuse finer traces beside FOR EACH ROW; ``key_paths`` are all names of the events' key."""
+    finer = [".".join(path) for path in pattern.keys if path not in key_paths]
+    if pattern.rows is not None and finer:
+        raise KeyMismatch(
+            f"pattern {pattern.name} has FOR EACH ROW, and WHERE [{', '.join(finer)}] would divide its traces further; "
+            "compare the attributes of its steps, or declare a further key of the stream",
+            asked=", ".join(finer),
+        )
+
+
 def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "") -> None:
     """Refuse a pattern whose keys do not include the events' key.
 
@@ -25,9 +36,10 @@ def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "")
     possible corrections, for the end of the message.
 
     Raises:
-        KeyMismatch: ``WHERE [..]`` does not contain the key of the events.
+        KeyMismatch: ``WHERE [..]`` does not contain the key of the events, or further keys beside FOR EACH ROW.
     """
     if has_key(pattern, key_paths):
+        require_own_key(pattern, {_KEY, *key_paths})
         return
     keys = ", ".join(".".join(path) for path in pattern.keys)
     names = (".".join(path) for path in key_paths if path != _KEY)

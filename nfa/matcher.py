@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.automata.query import Query
+from nfa.conditions.table_rows import RowsRead
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards.protocol import Guard
 from nfa.keys import require_key
@@ -18,6 +19,7 @@ from nfa.lanes import snapshot
 from nfa.lanes.cases import CaseReading
 from nfa.lanes.draining import Draining, first_row_past, without_later
 from nfa.lanes.lane import KeyChoice, Lane
+from nfa.lanes.row_lane import RowLane
 from nfa.lanes.state import LaneOptions
 from nfa.registered import RunningPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
@@ -25,6 +27,7 @@ from nfa.results.open_cases import CaseQuery, OpenCases
 from nfa.syntax import Path, Pattern
 from nfa.traces.table import EARLIEST
 from streams import USUAL_BUDGET, EventBatch, Ties, WorkBudget, key_hash
+from streams.tables import Tables
 
 MATCH_LIMIT = 10_000
 
@@ -74,6 +77,7 @@ class Matcher:
         self._patterns: dict[str, RunningPattern] = {}
         self._draining: dict[str, Draining] = {}
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
+        self._tables: Tables | None = None  # those that FOR EACH ROW reads
         self._is_stale = True
         self._are_counts_stale = False  # a pattern was removed since the tables were compiled
         self._is_midway = False
@@ -218,9 +222,26 @@ class Matcher:
         for lane in self._lanes.values():
             lane.restart_peak()
 
+    def read_tables(self, tables: Tables) -> None:
+        """Let patterns with FOR EACH ROW read these tables from here on.
+
+        Partial matches of rows that changed or vanished are dropped; nothing is reported. The tables of a batch are
+        read with it.
+        """
+        self._tables = tables
+        if not any(one.rows is not None for one in self.versions.values()):
+            return
+        self._check_whole()
+        self._compile()
+        for lane in self._lanes.values():
+            if isinstance(lane, RowLane):
+                lane.read_tables(tables)
+
     def process(self, batch: EventBatch) -> MatchOutput:
         """Match one batch in the order of rows."""
         self._check_whole()
+        if batch.tables is not None and batch.tables is not self._tables:
+            self.read_tables(batch.tables)
         found: list[LaneOutput] = []
         done = 0
         while (row := first_row_past(self._draining.values(), batch)) is not None:
@@ -240,7 +261,9 @@ class Matcher:
                 output = lane.process(batch)
                 found.append(replace(output, first_row=done) if done else output)
             else:
-                found += [replace(output, first_row=done) for output in lane.process_finer(batch, keys)]
+                found += [
+                    replace(output, first_row=done + output.first_row) for output in lane.process_finer(batch, keys)
+                ]
         self._is_midway = False
         return self._without_later(found)
 
@@ -380,13 +403,13 @@ class Matcher:
         for keys, patterns in self._patterns_by_lane().items():
             self._lanes[keys].configure(patterns)
         self._is_stale = self._are_counts_stale = False
+        if self._tables is not None:
+            self.read_tables(self._tables)
 
     def _arrange_lanes(self) -> None:
         """Have a lane for each set of keys in use, and always for the stream's own."""
         wanted = self._patterns_by_lane()
-        self._lanes = {
-            keys: self._lanes.get(keys) or Lane(self._options, is_finer=keys != _STREAM_KEY) for keys in wanted
-        }
+        self._lanes = {keys: self._lanes.get(keys) or _new_lane(keys, self._options) for keys in wanted}
 
     def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RunningPattern]]:
         found: dict[tuple[Path, ...], list[RunningPattern]] = {_STREAM_KEY: []}
@@ -395,6 +418,8 @@ class Matcher:
         return found
 
     def _lane_keys(self, pattern: RunningPattern) -> tuple[Path, ...]:
+        if pattern.rows is not None:
+            return pattern.rows.keys
         return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
 
     def _drain(self, pattern: RunningPattern) -> None:
@@ -420,6 +445,11 @@ class Matcher:
     def _check_whole(self) -> None:
         if self._is_midway:
             raise RuntimeError("an earlier batch was interrupted: this matcher is half advanced, load saved state")
+
+
+def _new_lane(keys: tuple[Path, ...], options: LaneOptions) -> Lane:
+    read = RowsRead.of_keys(keys)
+    return Lane(options, is_finer=keys != _STREAM_KEY) if read is None else RowLane(options, read)
 
 
 def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:

@@ -9,7 +9,9 @@ from nfa.automata.guard_view import GuardView, guard_view
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.automata.query import Query
 from nfa.automata.query_building import build_query
+from nfa.conditions.table_rows import RowsRead
 from nfa.language.parsing import parse_pattern
+from nfa.language.strangers import columns_read
 from nfa.syntax import Path, Pattern
 from streams import USUAL_BUDGET, WorkBudget
 
@@ -22,6 +24,7 @@ class _Compiled:
     query: Query
     automaton: PatternAutomaton
     view: GuardView
+    rows: RowsRead | None
 
 
 _COMPILED: WeakValueDictionary[str, _Compiled] = WeakValueDictionary()
@@ -50,6 +53,11 @@ class RunningPattern:
     @property
     def view(self) -> GuardView:
         return self.compiled.view
+
+    @property
+    def rows(self) -> RowsRead | None:
+        """What it reads of the table of FOR EACH ROW; None: it has no rows."""
+        return self.compiled.rows
 
     @property
     def keys(self) -> tuple[Path, ...]:
@@ -82,4 +90,7 @@ def registered(
 
 def _compiled(pattern: Pattern) -> _Compiled:
     query, automaton = build_query(pattern), build_automaton(pattern)
-    return _Compiled(pattern=pattern, query=query, automaton=automaton, view=guard_view(automaton, query))
+    rows = None
+    if pattern.rows is not None:
+        rows = RowsRead(pattern.rows.table, pattern.rows.alias, tuple(sorted(columns_read(pattern))))
+    return _Compiled(pattern=pattern, query=query, automaton=automaton, view=guard_view(automaton, query), rows=rows)

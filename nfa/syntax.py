@@ -331,6 +331,14 @@ class BusinessTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EachRow:
+    """The clause FOR EACH ROW: the pattern holds for each row of a reference table, whose columns ``alias`` names."""
+
+    table: str
+    alias: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
     """A named pattern.
 
@@ -341,6 +349,7 @@ class Pattern:
         select: Mode of the gaps without a mode of their own.
         limit: Matches per trace, pattern and detection time; None: the limit of the settings.
         into: The derived stream of its matches; None: they are alerts.
+        rows: The table of whose rows each is matched on its own; None: the pattern has no rows.
         text: The text that it was parsed from, if any; not part of equality.
     """
 
@@ -356,6 +365,7 @@ class Pattern:
     timeouts: bool = False
     returns: tuple[Column, ...] = ()
     into: Into | None = None
+    rows: EachRow | None = None
     text: str = field(default="", compare=False, repr=False)
 
     @property

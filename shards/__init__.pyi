@@ -28,7 +28,7 @@ from .kinds.patterns import (
     shown_quiet,
 )
 from .kinds.patterns.alert_columns import match_ids
-from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
+from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_rows, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.routing import RoutedPattern, route_of, routed
 from .kinds.patterns.rules import Rules
@@ -143,6 +143,7 @@ __all__ = [
     "likeness",
     "match_ids",
     "match_marks",
+    "match_rows",
     "match_times",
     "observed_streams",
     "own_results",

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nfa.automata.progress import BindingStep, Edge, Greed, Negation, Outline, Progress
+from nfa.conditions.over_events import over_events
 from nfa.errors import PatternRefused
 from nfa.syntax import (
     Atom,
@@ -117,6 +118,7 @@ class PatternAutomaton:
 
 def build_automaton(pattern: Pattern, *, max_states: int = MAX_STATES) -> PatternAutomaton:
     """Build the states and transitions of a checked pattern, which is refused if it has too many."""
+    pattern = over_events(pattern)
     outline = Outline(pattern)
     states: list[Progress] = [None]
     numbers: dict[Progress, int] = {None: 0}

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from nfa.automata.iterations import count_steps, is_coarse, reasoned
 from nfa.automata.partitions import build_partitions
 from nfa.automata.query import Absence, AtomKey, PatternState, Query, Term
+from nfa.conditions.over_events import over_events
 from nfa.errors import PatternRefused
 from nfa.syntax import Atom, Conjunction, Disjunction, Item, Node, Pattern, Repeat, Sequence, atoms_of
 
@@ -26,6 +27,7 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
     Raises:
         PatternRefused: ``too-large``: the partitions have more states, or the repetitions written out more steps.
     """
+    pattern = over_events(pattern)
     if count_steps(pattern.event) > max(max_states, MAX_STATES):
         advice = f"its repetitions, written out, have more than {MAX_STATES} steps; use fewer"
         raise PatternRefused("too-large", advice, next(atoms_of(pattern.event)).position)

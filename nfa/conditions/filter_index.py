@@ -107,6 +107,15 @@ class FilterIndex:
         """The largest number of dimensions of any type."""
         return max(map(len, self._cells.values()), default=0)
 
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return len(self._starts)
+
+    def slot(self, code: int, dimension: Dimension) -> int:
+        """The row of ``place`` with the cells of a type's dimension."""
+        return [one.dimension for one in self._cells[code]].index(dimension)
+
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
         return self._numbers[code, dimension, constant]
 

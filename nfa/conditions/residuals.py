@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from nfa.syntax import (
@@ -66,20 +66,25 @@ def event_of(expression: Expression) -> tuple[str | None, ...] | None:
 
 def without_alias(expression: Expression, alias: str | None) -> Expression:
     """The expression without the own alias, so that equal conditions of different steps are equal values."""
+    return with_attributes(expression, lambda one: replace(one, of=None) if one.of == alias else one)
+
+
+def with_attributes(expression: Expression, change: Callable[[Attribute], Expression]) -> Expression:
+    """The expression with every attribute replaced by what ``change`` returns for it."""
     match expression:
         case Attribute():
-            return replace(expression, of=None) if expression.of == alias else expression
+            return change(expression)
         case Literal():
             return expression
         case Comparison() | Arithmetic():
-            left, right = without_alias(expression.left, alias), without_alias(expression.right, alias)
+            left, right = with_attributes(expression.left, change), with_attributes(expression.right, change)
             return replace(expression, left=left, right=right)
         case IsNull() | Not() | Negative() | Like() | InList():
-            return replace(expression, operand=without_alias(expression.operand, alias))
+            return replace(expression, operand=with_attributes(expression.operand, change))
         case Both() | Either():
-            return replace(expression, operands=tuple(without_alias(operand, alias) for operand in expression.operands))
+            return replace(expression, operands=tuple(with_attributes(one, change) for one in expression.operands))
         case Call():
-            arguments = tuple(without_alias(argument, alias) for argument in expression.arguments)
+            arguments = tuple(with_attributes(argument, change) for argument in expression.arguments)
             return replace(expression, arguments=arguments)
 
 

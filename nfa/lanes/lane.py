@@ -42,9 +42,10 @@ class Lane:
     ``LaneState`` has the data that must survive a batch; the rest is derived from patterns and guards by ``configure``.
     """
 
-    def __init__(self, options: LaneOptions, *, is_finer: bool = False) -> None:
+    def __init__(self, options: LaneOptions, *, is_finer: bool = False, has_rows: bool = False) -> None:
         self.options = options
         self._is_finer = is_finer
+        self._has_rows = has_rows  # then most traces bind no event, and are not followed
         self._state = LaneState.empty(options, is_finer=is_finer)
         self._patterns: tuple[RunningPattern, ...] = ()
         self._run_numbers: tuple[int, ...] = ()
@@ -155,7 +156,7 @@ class Lane:
             types=len(layout.codes) + 1,
             wants=[*layout.wants(), *state.runs.wants(layout.codes)],
             end_types=[layout.codes[name] for name in sorted(options.end_events)],
-            tracks_all=options.may_be_guarded
+            tracks_all=(options.may_be_guarded and not self._has_rows)
             or state.guard_version is not None
             or any(needs_trace_end(automaton.pattern, automaton) for automaton in state.runs.automata),
             end_mark=layout.codes[TRACE_END],
@@ -200,7 +201,7 @@ class Lane:
 
         Time passes with all rows.
         """
-        finer, homes, rows = rows_with_keys(batch, keys)
+        finer, homes, rows = self._finer_rows(batch, keys)
         self._note_finer(homes, finer.key_hashes)
         if (is_ended := batch.is_ended).any():
             ends = np.flatnonzero(is_ended)
@@ -217,6 +218,12 @@ class Lane:
         found = replace(self._advance(finer, is_end, passed_us), rows=rows)
         until_us = int(batch.time_us.max(initial=self.newest_us))
         return [found] if until_us == self.newest_us else [found, *self.pass_time(until_us)]
+
+    def _finer_rows(
+        self, batch: EventBatch, keys: Sequence[Path]
+    ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
+        """The rows of the finer traces, the hashes of their correlation keys, and their indices in the batch."""
+        return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
         """Match one batch, whose hashed keys are the lane's, in the order of rows."""
@@ -249,23 +256,31 @@ class Lane:
         These traces end like any trace, so that no engine retains anything for them. The lane's time stays. ``is_kept``
         chooses hashed keys; without ``has_counts``, counters restart from 0.
         """
+        is_home = is_kept(self._state.finer.pairs[:, 0])
+        if self._is_finer:
+            self._keep_pairs(is_home)
+        else:
+            self._forget(lambda keys: ~is_kept(keys), is_home)
+        if not has_counts:
+            self._state.forget_counts()
+
+    def _keep_pairs(self, is_kept: NDArray[np.bool_]) -> None:
+        """Forget finer traces, as if none of their events had come; ``is_kept`` is by pair of ``FinerTraces``."""
+        gone = self._state.finer.pairs[~is_kept, 1]
+        self._forget(lambda keys: np.isin(keys, gone), is_kept)
+
+    def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
+        """Forget traces by hashed key, and pairs of finer traces; counters stay."""
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
-        pairs = state.finer.pairs
-        is_home = is_kept(pairs[:, 0])
-
-        def gone(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-            is_gone = np.isin(keys, pairs[~is_home, 1]) if self._is_finer else ~is_kept(keys)
-            return np.unique(keys[is_gone])
-
         if state.idle is not None:
-            state.idle.forget(gone(state.idle.keys()))
-        if len(keys := gone(state.table.keys())):
+            idle = state.idle.keys()
+            state.idle.forget(np.unique(idle[is_gone(idle)]))
+        keys = state.table.keys()
+        if len(keys := np.unique(keys[is_gone(keys)])):
             self._end_at(keys, self.newest_us)
-        state.finer.load(pairs[is_home])
+        state.finer.load(state.finer.pairs[is_kept])
         state.counts, state.shared.counts, state.sequence = counts, matched, sequence
-        if not has_counts:
-            state.forget_counts()
 
     def _idle_finer(
         self, idle: IdleTraces, batch: EventBatch, finer: EventBatch, rows: NDArray[np.intp]

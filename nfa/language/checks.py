@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice
 
+from nfa.conditions.over_events import where_of_events
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
 from nfa.language.kinds import check_events
@@ -24,16 +25,17 @@ def checked(draft: UnresolvedPattern) -> Pattern:
     Refusals have every code except the codes of ``build_drafts``, and ``needs-end``, which depends on the stream
     (``nfa.language.stream_checks``).
     """
-    event = draft.pattern.event
+    event, row = draft.pattern.event, None if draft.pattern.rows is None else draft.pattern.rows.alias
     _check_size(event)
     check_placement(event)
     check_window(draft.pattern)
     check_aliases(event)
-    pattern = replace(draft.pattern, event=resolve_event(event))
-    scope = scope_of_match(event)
+    _check_row(event, row, draft.clauses.get("rows", NOWHERE))
+    pattern = replace(draft.pattern, event=resolve_event(event, row))
+    scope = scope_of_match(event, row)
     if pattern.where is not None:
         where = _seen(pattern.where, scope)
-        check_events(where, None)
+        check_events(where_of_events(where, event, row), None)
         pattern = replace(pattern, where=where)
     pattern = replace(pattern, returns=_columns(pattern, scope, draft))
     _check_after(draft, scope)
@@ -51,6 +53,13 @@ def _check_size(event: Node) -> None:
     for atom, _ in islice(all_atoms_of(event), MAX_STEPS, None):
         raise PatternRefused(
             "too-large", f"the pattern has more than {MAX_STEPS} steps, NOT and UNTIL included; split it", atom.position
+        )
+
+
+def _check_row(event: Node, row: str | None, position: Position) -> None:
+    if any(atom.alias == row for atom, _ in all_atoms_of(event)):
+        raise PatternRefused(
+            "duplicate-alias", f"the alias {row} of the row is taken by a step; give the row another one", position
         )
 
 

@@ -13,6 +13,7 @@ from nfa.syntax import (
     BusinessTime,
     Conjunction,
     Disjunction,
+    EachRow,
     Expression,
     Gap,
     Into,
@@ -32,7 +33,7 @@ _SIGNS: Mapping[tuple[int, int | None], str] = {(0, 1): "?", (1, None): "+", (0,
 
 def describe_pattern(pattern: Pattern) -> str:
     """A whole pattern as text, one line per clause; it parses to an equal pattern."""
-    lines = [f"PATTERN {quoted(pattern.name)}", f"EVENT {describe_node(pattern.event)}"]
+    lines = [f"PATTERN {quoted(pattern.name)}", *_rows(pattern.rows), f"EVENT {describe_node(pattern.event)}"]
     conditions = [f"[{', '.join('.'.join(map(quoted, path)) for path in pattern.keys)}]"] if pattern.keys else []
     if pattern.where is not None:
         conditions.append(describe_expression(pattern.where))
@@ -54,6 +55,10 @@ def describe_pattern(pattern: Pattern) -> str:
     if pattern.into is not None:
         lines.append(_into(pattern.into))
     return "\n".join(lines)
+
+
+def _rows(rows: EachRow | None) -> list[str]:
+    return [] if rows is None else [f"FOR EACH ROW OF {_stream(rows.table)} {quoted(rows.alias)}"]
 
 
 def describe_node(node: Node) -> str:

@@ -40,6 +40,8 @@ _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "
 def pattern_to_json(pattern: Pattern) -> JsonObject:
     """The document of a pattern, without optional fields that have their default."""
     document: JsonObject = {"name": pattern.name, "event": node_to_json(pattern.event)}
+    if pattern.rows is not None:
+        document["rows"] = {"table": pattern.rows.table, "alias": pattern.rows.alias}
     if pattern.keys:
         document["keys"] = [_path(path) for path in pattern.keys]
     if pattern.where is not None:

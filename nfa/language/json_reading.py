@@ -35,6 +35,7 @@ from nfa.syntax import (
     Conjunction,
     Disjunction,
     Each,
+    EachRow,
     Either,
     Expression,
     Gap,
@@ -63,7 +64,7 @@ _OPERATORS = ("and", "or", "not", "in", "like", "is_null", "neg", "call", *_COMP
 _RULES = ("none", "once_per_key", "skip_to_next", "skip_past_last", "skip_to_first", "skip_to_last")
 _SELECTIONS = ("all", "next", "strict")
 _MODES = ("any", "next", "strict")
-_FIELDS = "keys where within_us within_business select after limit timeouts return into"
+_FIELDS = "keys where within_us within_business select after limit timeouts return into rows"
 
 
 def pattern_from_json(document: object) -> Pattern:
@@ -108,6 +109,7 @@ class _Reader:
 
     def pattern(self, place: JsonPlace) -> Pattern:
         fields = place.fields("name event", _FIELDS)
+        rows = _rows(fields["rows"]) if "rows" in fields else None
         event = self._node(fields["event"])
         _check_top(event, fields["event"])
         pattern = Pattern(
@@ -123,8 +125,9 @@ class _Reader:
             timeouts=fields["timeouts"].flag() if "timeouts" in fields else False,
             returns=tuple(map(self._column, fields["return"].entries())) if "return" in fields else (),
             into=_into(fields["into"]) if "into" in fields else None,
+            rows=rows,
         )
-        self._check_references(event)
+        self._check_references(event, None if rows is None else rows.alias)
         return pattern
 
     def _column(self, place: JsonPlace) -> Column:
@@ -230,9 +233,9 @@ class _Reader:
         self._references.append((place, attribute, own))
         return attribute
 
-    def _check_references(self, event: Node) -> None:
+    def _check_references(self, event: Node, row: str | None) -> None:
         """Refuse references that the text form reads differently: an alias hides an attribute of its name."""
-        positive = {atom.alias for atom, is_positive in all_atoms_of(event) if is_positive}
+        positive = {atom.alias for atom, is_positive in all_atoms_of(event) if is_positive} | ({row} if row else set())
         hidden = hidden_aliases(event)
         for place, attribute, own in self._references:
             known = positive if own is None else positive | {own}
@@ -306,6 +309,11 @@ def _after(place: JsonPlace) -> After:
     if (rule in ("skip_to_first", "skip_to_last")) != ("alias" in fields):
         place.refuse("the rules skip_to_first and skip_to_last have an alias, the others none")
     return After(rule, fields["alias"].name() if "alias" in fields else None)
+
+
+def _rows(place: JsonPlace) -> EachRow:
+    fields = place.fields("table alias")
+    return EachRow(table=fields["table"].name(), alias=fields["alias"].name())
 
 
 def _into(place: JsonPlace) -> Into:

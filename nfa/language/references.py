@@ -52,6 +52,7 @@ class NameScope:
         listed: Aliases with events bound before in any iteration, for aggregates.
         groups: Aliases that may have several events here, so that only aggregates may use them.
         has_previous: Whether ``prev`` has a meaning: in the brackets of a step that is not negated.
+        row: Alias of the row of FOR EACH ROW, whose columns every condition can read; None: there is none.
     """
 
     own: str | None
@@ -61,6 +62,7 @@ class NameScope:
     listed: frozenset[str]
     groups: frozenset[str]
     has_previous: bool = True
+    row: str | None = None
 
 
 def attributes_of(expression: Expression) -> Iterator[Attribute]:
@@ -102,13 +104,34 @@ def check_references(expression: Expression, scope: NameScope) -> None:
 
 def _resolved(attribute: Attribute, scope: NameScope) -> Expression:
     first, *rest = attribute.path
+    if first == scope.row:
+        return _of_row(attribute, first, rest)
     if first in scope.known:
+        if rest[:1] == [scope.row]:
+            _refuse_hidden(attribute, first, rest[0])
         if not rest:
             _refuse_bare(attribute, first)
         return _key_or(replace(attribute, path=tuple(rest), of=first), first)
     if scope.own is None or (rest and first in scope.hidden):
         _refuse_unknown(attribute, first, scope)
     return _key_or(attribute, scope.own)
+
+
+def _of_row(attribute: Attribute, row: str, column: list[str]) -> Attribute:
+    """A column of the row of FOR EACH ROW."""
+    if len(column) != 1:
+        raise PatternRefused(
+            "bare-alias", f"{row} is a row; write a column of it as {quoted(row)}.name", attribute.position
+        )
+    return replace(attribute, path=tuple(column), of=row, ends_in_key=False)
+
+
+def _refuse_hidden(attribute: Attribute, alias: str, row: str) -> NoReturn:
+    raise PatternRefused(
+        "bare-alias",
+        f"{row} is the row of FOR EACH ROW, and hides the attribute {row} of {alias}; give the row another alias",
+        attribute.position,
+    )
 
 
 def _key_or(attribute: Attribute, alias: str) -> Expression:
@@ -120,6 +143,8 @@ def _key_or(attribute: Attribute, alias: str) -> Expression:
 
 def _resolved_alias(attribute: Attribute, scope: NameScope, function: str) -> Expression:
     (name,) = attribute.path
+    if name == scope.row:
+        _of_row(attribute, name, [])
     if name in scope.known:
         return replace(attribute, path=(), of=name)
     if function in OF_EVENT:
@@ -164,6 +189,14 @@ def _check_visible(attribute: Attribute, scope: NameScope, within: _Within) -> N
     if alias is None or alias == scope.own:
         return
     text = describe_expression(attribute)
+    if alias == scope.row:
+        if within:
+            raise PatternRefused(
+                within,
+                f"{text} is a value of the row, and {within} reads events; write it outside",
+                attribute.position,
+            )
+        return
     if within == "prev":
         raise PatternRefused(
             "prev",

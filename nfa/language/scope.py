@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from nfa.conditions.over_events import of_current_row
 from nfa.errors import PatternRefused
 from nfa.language.kinds import check_events
 from nfa.language.never_true import check_first_element
@@ -56,15 +57,15 @@ def check_aliases(event: Node) -> None:
             _refuse_twice(atom, positive)
 
 
-def resolve_event(event: Node) -> Node:
-    """The event with every reference resolved and every condition checked."""
-    view = _View(known=_aliases(event), hidden=hidden_aliases(event))
+def resolve_event(event: Node, row: str | None = None) -> Node:
+    """The event with every reference resolved and every condition checked; ``row`` is the alias of FOR EACH ROW."""
+    view = _View(known=_aliases(event) | _row(row), hidden=hidden_aliases(event), row=row)
     return _resolved(event, view)
 
 
-def scope_of_match(event: Node) -> NameScope:
-    """The scope of WHERE and RETURN: the finished match."""
-    known = _aliases(event)
+def scope_of_match(event: Node, row: str | None = None) -> NameScope:
+    """The scope of WHERE and RETURN: the finished match; ``row`` is the alias of FOR EACH ROW."""
+    known = _aliases(event) | _row(row)
     return NameScope(
         own=None,
         known=known,
@@ -73,6 +74,7 @@ def scope_of_match(event: Node) -> NameScope:
         listed=known,
         groups=_groups(event),
         has_previous=False,
+        row=row,
     )
 
 
@@ -85,6 +87,7 @@ class _View:
     bound: frozenset[str] = _NONE
     listed: frozenset[str] = _NONE
     groups: frozenset[str] = _NONE
+    row: str | None = None
 
     def after(self, part: Node) -> _View:
         aliases = _aliases(part)
@@ -102,6 +105,7 @@ class _View:
             listed=self.listed,
             groups=self.groups,
             has_previous=is_positive,
+            row=self.row,
         )
 
 
@@ -134,10 +138,14 @@ def _resolved_atom(atom: Atom, view: _View, *, is_positive: bool) -> Atom:
         return atom
     condition: Expression = resolve(atom.condition, scope := view.of(atom, is_positive=is_positive))
     check_references(condition, scope)
-    check_events(condition, atom.alias)
+    check_events(of_current_row(condition, view.row), atom.alias)
     if is_positive:
         check_first_element(condition)
     return replace(atom, condition=condition)
+
+
+def _row(row: str | None) -> frozenset[str]:
+    return _NONE if row is None else frozenset([row])
 
 
 def _aliases(node: Node) -> frozenset[str]:

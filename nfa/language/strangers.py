@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from nfa.conditions.lookups import deadline_of, lookup_of, lookups_of
 from nfa.language.references import attributes_of
 from nfa.language.scope import all_atoms_of
 from nfa.language.stream_checks import Notice
-from nfa.syntax import Atom, Attribute, Pattern
+from nfa.syntax import Atom, Attribute, Expression, Pattern
 from streams import did_you_mean
 from streams.tables import Lookup
 
@@ -50,13 +50,34 @@ def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str
         read += [(one, None) for one in ([] if expression is None else attributes_of(expression))]
     for attribute, own in read:
         step = own if attribute.of is None else steps.get(attribute.of)
-        if attribute.path:
+        is_of_row = pattern.rows is not None and attribute.of == pattern.rows.alias
+        if attribute.path and not is_of_row:
             yield attribute, () if step is None or step.is_any_type else step.types
 
 
-def lookups_in(pattern: Pattern) -> frozenset[Lookup]:
-    """The lookups in reference tables of a pattern, in conditions, WHERE and RETURN."""
+def columns_read(pattern: Pattern) -> frozenset[str]:
+    """The columns of the row of FOR EACH ROW that a pattern reads."""
+    row = None if pattern.rows is None else pattern.rows.alias
+    return frozenset(one.path[0] for one in _attributes_in(pattern) if one.of is not None and one.of == row)
+
+
+def _attributes_in(pattern: Pattern) -> Iterator[Attribute]:
+    for expression in _expressions_in(pattern):
+        yield from attributes_of(expression)
+
+
+def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
+    """The conditions of steps, WHERE, the columns of RETURN, and the deadline in business time."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     window = None if pattern.within_business is None else deadline_of(pattern.within_business)
     expressions = [*conditions, pattern.where, *(column.expression for column in pattern.returns), window]
-    return frozenset(lookup_of(call) for one in expressions if one is not None for call in lookups_of(one))
+    return (one for one in expressions if one is not None)
+
+
+def lookups_in(pattern: Pattern) -> frozenset[Lookup]:
+    """The lookups in reference tables of a pattern: in conditions, WHERE and RETURN, and in FOR EACH ROW."""
+    found = {lookup_of(call) for one in _expressions_in(pattern) for call in lookups_of(one)}
+    if pattern.rows is not None:
+        columns: Sequence[str | None] = sorted(columns_read(pattern)) or [None]
+        found |= {Lookup(pattern.rows.table, column, None) for column in columns}
+    return frozenset(found)

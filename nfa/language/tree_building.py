@@ -27,6 +27,7 @@ from nfa.syntax import (
     Column,
     Conjunction,
     Disjunction,
+    EachRow,
     Gap,
     Into,
     Item,
@@ -58,7 +59,8 @@ _CLAUSES: Mapping[str, str] = {
 class UnresolvedPattern:
     """A pattern as written, with unresolved references; columns without a name have the empty name.
 
-    ``clauses`` are the positions of clauses by their first words in lower case (``where``, ``select``, …).
+    ``clauses`` are the positions of clauses by their first words in lower case (``where``, ``select``, …), and of FOR
+    EACH ROW (``rows``).
     """
 
     pattern: Pattern
@@ -82,9 +84,13 @@ def build_step(tree: Branch) -> Atom:
 
 
 def _draft(tree: Branch, text: str) -> UnresolvedPattern:
-    name, event, *clauses = trees_of(tree)
+    name, *rows, event = (part for part in trees_of(tree) if part.data not in _CLAUSES)
+    clauses = [part for part in trees_of(tree) if part.data in _CLAUSES]
     pattern = Pattern(name=build_name(name), event=_node(event), text=text[tree.meta.start_pos : tree.meta.end_pos])
     places: dict[str, Position] = {}
+    for one in rows:
+        table, alias = map(build_name, trees_of(one))
+        pattern, places["rows"] = replace(pattern, rows=EachRow(table=table, alias=alias)), position_of(one)
     for clause in clauses:
         kind = str(clause.data)
         if kind in places:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -40,6 +41,7 @@ class Match:
             forbidden event can no longer come; None without a wait.
         deviating: Whether the trace had broken a constraint when the match was emitted.
         would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
+        row: The key of its row of FOR EACH ROW, by column; None: its pattern has no rows.
     """
 
     pattern: str
@@ -52,12 +54,14 @@ class Match:
     decided_by: DecidedBy | None = None
     deviating: bool = False
     would_be_lost: bool = False
+    row: Mapping[str, Any] | None = None
     returns: Mapping[str, Any] = field(default_factory=dict)
 
 
 def match_order(match: Match) -> tuple[Any, ...]:
-    """Sort key of a result: end, start, bindings, then pattern and key."""
-    return match.end_us, match.start_us, sorted(match.bindings.items()), match.pattern, match.key
+    """Sort key of a result: end, start, bindings, then pattern, key and row."""
+    row = "" if match.row is None else orjson.dumps(match.row).decode()
+    return match.end_us, match.start_us, sorted(match.bindings.items()), match.pattern, match.key, row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,7 @@ class Timeout:
     missing: tuple[str, ...]
     start_us: int
     due_us: int
+    row: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +151,7 @@ class Correction:
     event_id: str
     event_type: str
     time_us: int
+    row: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +319,7 @@ class LaneOutput:
                 decided_by=DECIDED_BY[how],
                 deviating=bool(deviating),
                 would_be_lost=bool(lost),
+                row=bound.row(number),
                 returns=project(returns, bound.events(number), self.tables) if returns else {},
             )
 
@@ -333,6 +340,7 @@ class LaneOutput:
             aliases=bound.aliases,
             events=bound.rows,
             names=events.columns.column("id"),
+            rows=bound.row_keys,
         )
 
     def values_of_returns(self, table: MatchTable | None = None) -> Iterator[Mapping[str, Any]]:
@@ -355,6 +363,7 @@ class LaneOutput:
                 pattern=pattern.name,
                 version=pattern.version,
                 bindings=bound.bindings(number),
+                row=bound.row(number),
                 **{**event, "key": bound.keys[number]},
             )
 
@@ -372,6 +381,7 @@ class LaneOutput:
                 missing=tuple(alias for alias in pattern.automaton.aliases if alias not in bindings),
                 start_us=bound.starts_us[number],
                 due_us=due_us,
+                row=bound.row(number),
             )
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
@@ -457,7 +467,8 @@ class LaneOutput:
         rows = (needed[border:] - self.first_sequence).astype(np.intp)
         new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=True)
         events = joined([old, new])
-        return events, BoundColumns.of(table, events)
+        has_rows = any(pattern.query.pattern.rows is not None for pattern in self.patterns)
+        return events, BoundColumns.of(table, events, has_rows=has_rows)
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
         """Members of the event of each row; empty values for passing time."""

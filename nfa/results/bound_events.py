@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.conditions.predicates import attributes_of
 from nfa.conditions.projection import BoundEvent
+from nfa.conditions.table_rows import split_names
 from nfa.registered import RunningPattern
 from nfa.results.event_store import StoredEvents
 from nfa.results.found import MatchTable
-from streams import column_of
+from streams import NEVER_US, column_of
 
 _SPARSE = 8  # a table longer than this multiple of the lookups costs as much as searching
 
@@ -26,7 +28,8 @@ class MatchColumns:
 
     A match's bound events lie between two ``ends``, by ascending alias (its number in the pattern), then in the order
     of the log. They are indices in ``names``, ids without duplicates. ``detected_us`` is when the last condition was
-    decided, ``how`` by what: a key of ``found.DECIDED_BY``.
+    decided, ``how`` by what: a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as JSON
+    objects; empty for a match without row; None: no match has a row.
     """
 
     patterns: Sequence[RunningPattern]
@@ -42,6 +45,7 @@ class MatchColumns:
     aliases: NDArray[np.int32]
     events: NDArray[np.intp]
     names: pa.Array
+    rows: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.pattern)
@@ -76,6 +80,7 @@ class MatchColumns:
             aliases=self.aliases[bound],
             events=self.events[bound],
             names=self.names,
+            rows=None if self.rows is None else self.rows[matches],
         )
 
 
@@ -83,7 +88,8 @@ class MatchColumns:
 class BoundColumns:
     """The bound events of a table's matches as columns; each match also has its key and times.
 
-    ``rows`` are their rows among the events, by match, alias and place in the log.
+    ``rows`` are their rows among the events, by match, alias and place in the log. ``row_keys`` and ``row_values`` are
+    the rows of FOR EACH ROW as JSON: their keys, and the columns that are read.
     """
 
     rows: NDArray[np.intp]
@@ -91,20 +97,26 @@ class BoundColumns:
     keys: pa.Array
     starts_us: NDArray[np.int64]
     ends_us: NDArray[np.int64]
+    row_keys: pa.Array | None = None
+    row_values: pa.Array | None = None
 
     @classmethod
-    def of(cls, table: MatchTable, events: StoredEvents) -> BoundColumns:
+    def of(cls, table: MatchTable, events: StoredEvents, *, has_rows: bool) -> BoundColumns:
         """Look up the bound events of a table's matches among events that ascend by sequence number."""
         rows, firsts = _rows_of(events.sequences, table.sequences), table.starts
         order = _by_alias(table, rows)
         rows = rows[order]
         times_us, nothing = events.times_us[rows], np.zeros(0, np.int64)
+        keys = events.columns.column("key").take(column_of(rows[firsts]))
+        key, row_key, row_values = split_names(keys) if has_rows else (keys, None, None)
         return cls(
             rows=rows,
             aliases=table.aliases[order],
-            keys=events.columns.column("key").take(column_of(rows[firsts])),
+            keys=key,
             starts_us=np.minimum.reduceat(times_us, firsts) if len(table) else nothing,
             ends_us=np.maximum.reduceat(times_us, firsts) if len(table) else nothing,
+            row_keys=row_key,
+            row_values=row_values,
         )
 
 
@@ -131,6 +143,8 @@ class BoundEvents:
     _ids: list[str]
     _rows: list[int]
     _events: StoredEvents
+    _row_keys: list[str] | None
+    _row_values: list[str] | None
     _made: list[_ReadEvent] = field(
         default_factory=list
     )  # by row, made with the first one: most are bound by several matches
@@ -150,7 +164,14 @@ class BoundEvents:
             _ids=events.columns.column("id").take(column_of(bound.rows)).to_pylist(),
             _rows=bound.rows.tolist(),
             _events=events,
+            _row_keys=None if bound.row_keys is None else bound.row_keys.to_pylist(),
+            _row_values=None if bound.row_values is None else bound.row_values.to_pylist(),
         )
+
+    def row(self, number: int) -> Mapping[str, Any] | None:
+        """The key of a match's row of FOR EACH ROW, by column; None: its pattern has no rows."""
+        found: Mapping[str, Any] | None = None if self._row_keys is None else orjson.loads(self._row_keys[number])
+        return found
 
     def bindings(self, number: int) -> dict[str, tuple[str, ...]]:
         """Ids of a match's events by alias, aliases in the order of the text."""
@@ -169,11 +190,18 @@ class BoundEvents:
         found: dict[str, list[BoundEvent]] = {}
         for place in range(self._borders[number], self._borders[number + 1]):
             found.setdefault(names[self._aliases[place]], []).append(self._event(self._rows[place]))
+        rows = self.patterns[number].query.pattern.rows
+        if rows is not None and self._row_values is not None:
+            values = orjson.loads(self._row_values[number])
+            found[rows.alias] = [_ReadEvent("", "", NEVER_US, self.keys[number], values)]
         return found
 
     def _event(self, row: int) -> _ReadEvent:
         if not self._made:
-            columns = [column.to_pylist() for column in self._events.columns.columns]
+            own = self._events.columns
+            if self._row_keys is not None:
+                own = own.set_column(1, "key", split_names(own.column("key"))[0])
+            columns = [column.to_pylist() for column in own.columns]
             self._made.extend(
                 _ReadEvent(name, kind, time_us, key, attributes_of(data) if data else {})
                 for name, key, kind, data, time_us in zip(*columns, self._events.times_us.tolist(), strict=True)

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streams import EventBatch, column_of
+from nfa.conditions.table_rows import ROW, SEPARATOR
+from streams import EventBatch, column_of, joined_texts
 
 _SLACK = 1_024  # number of forgotten rows that do not justify a compaction
 _MOST_PARTS = 16
@@ -22,6 +23,7 @@ class StoredEvents:
     """Events by ascending sequence number.
 
     ``columns`` are id, key, type (strings) and data (JSON as bytes); type and data are empty if no pattern reads them.
+    The name of a row of FOR EACH ROW follows the key (``nfa.conditions.table_rows.split_names``).
     """
 
     sequences: NDArray[np.int64]
@@ -46,6 +48,8 @@ def events_of_batch(
     """The events of some ascending rows of a batch."""
     chosen = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
     arrays = chosen.columns
+    if ROW in batch.attributes:
+        arrays[1] = joined_texts([arrays[1], SEPARATOR, batch.attributes[ROW].take(column_of(rows))])
     if keeps_data:
         arrays[2] = arrays[2].dictionary.take(arrays[2].indices)
     else:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nfa import LaneOutput, MatchColumns, RunningPattern
-from shards import BOUND_SAME, BoundTexts, match_marks, match_times
+from shards import BOUND_SAME, BoundTexts, match_marks, match_rows, match_times
 from streams import (
     Texts,
     bytes_of,
@@ -61,7 +61,8 @@ def _text(matches: MatchColumns, returns: Texts) -> memoryview:
     """Some matches, a comma after each; ``returns`` are the last members of their objects."""
     heads = [f'{{"pattern":{json_text(one.name)},"key":"' for one in matches.patterns]
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern)
-    parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '","bindings":{', bound.bindings]
+    parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '",']
+    parts += [*match_rows(matches), '"bindings":{', bound.bindings]
     parts += ['"]},', *match_times(matches)]
     parts += [*match_marks(matches.how, matches.is_deviating, matches.is_lost), returns, "},"]
     return bytes_of(joined_texts(parts))
@@ -87,7 +88,15 @@ def _joined(found: Sequence[MatchColumns]) -> MatchColumns:
         aliases=np.concatenate([columns.aliases for columns in found]),
         events=_stacked([(columns.events, len(columns.names)) for columns in found]),
         names=pa.concat_arrays([columns.names for columns in found]),
+        rows=_joined_rows(found),
     )
+
+
+def _joined_rows(found: Sequence[MatchColumns]) -> pa.Array | None:
+    """The rows of FOR EACH ROW of some matches; None: there are none."""
+    if all(columns.rows is None for columns in found):
+        return None
+    return pa.concat_arrays([texts_of([""] * len(one)) if one.rows is None else one.rows for one in found])
 
 
 def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
@@ -108,6 +117,7 @@ def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
         ends=np.cumsum(sizes),
         aliases=matches.aliases[bound],
         events=matches.events[bound],
+        rows=None if matches.rows is None else matches.rows.take(column_of(rows)),
     )
 
 
@@ -122,7 +132,8 @@ def _order(matches: MatchColumns) -> NDArray[np.intp]:
         some, groups = rows[tied], np.cumsum(~repeats[tied])
         by_name = _ranks(texts_of([one.name for one in matches.patterns]))[matches.pattern[some]]
         by_key = _ranks(matches.key.dictionary)[numbers_of(matches.key.indices)[some]]
-        rows[tied] = some[np.lexsort((by_key, by_name, groups))]
+        by_row = [] if matches.rows is None else [_ranks(matches.rows)[some]]
+        rows[tied] = some[np.lexsort((*by_row, by_key, by_name, groups))]
     return rows
 
 

@@ -80,7 +80,7 @@ def ordered(kind: ResultKind, bodies: Iterable[dict[str, Any]]) -> list[dict[str
     """Results of a kind in the order in which runs list them."""
 
     def place(body: Mapping[str, Any]) -> list[Any]:
-        return [_comparable(name, body[name]) for name in kind.ordered_by]
+        return [_comparable(name, body.get(name, {})) for name in kind.ordered_by]
 
     return sorted(bodies, key=place)
 

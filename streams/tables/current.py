@@ -193,8 +193,8 @@ def require_table(known: Mapping[str, Any], name: str) -> None:
     raise error(f"no {kind} is called {name!r}{did_you_mean(name, others)}; {listing}", table=name)
 
 
-def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int) -> None:
-    """Check a lookup with a number of keys; column None: whether the key has a row.
+def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int | None) -> None:
+    """Check a lookup with a number of keys; column None: whether the key has a row; keys None: of every row.
 
     Raises:
         TableUnknown: There is no table of this name.

@@ -37,11 +37,14 @@ def names_fault(names: Sequence[str]) -> str | None:
 
 
 class Lookup(NamedTuple):
-    """A lookup in a table by a number of keys; column None: whether the row exists."""
+    """A lookup in a table by a number of keys; column None: whether the row exists.
+
+    Without a number of keys, every row is read.
+    """
 
     table: str
     column: str | None
-    keys: int
+    keys: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +104,8 @@ class TableForm:
                     f"the column {name!r} has the type {self.columns[name]}; keys are text or integer", column=name
                 )
 
-    def require(self, table: str, column: str | None, keys: int) -> None:
-        """Check a lookup with a number of keys; column None: only whether the row exists.
+    def require(self, table: str, column: str | None, keys: int | None) -> None:
+        """Check a lookup with a number of keys; column None: only whether the row exists; keys None: of every row.
 
         Raises:
             TableColumnUnknown: The table has no such column, or another number of key columns.
@@ -112,7 +115,7 @@ class TableForm:
             raise TableColumnUnknown(
                 f"the table {table!r} has no column {column!r}{advice}; it has {', '.join(self.columns)}", column=column
             )
-        if keys != len(self.key):
+        if keys is not None and keys != len(self.key):
             wanted = "1 key" if len(self.key) == 1 else f"{len(self.key)} keys"
             raise TableColumnUnknown(f"the table {table!r} is looked up by {wanted}: {', '.join(self.key)}; got {keys}")
 

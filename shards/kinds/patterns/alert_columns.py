@@ -16,7 +16,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa import EndingColumns, LaneOutput, MatchColumns, RunningPattern, atoms_of, describe_atom
-from shards.kinds.patterns.bound_columns import BOUND_OTHER, BOUND_SAME, BoundTexts, match_marks, match_times
+from shards.kinds.patterns.bound_columns import (
+    BOUND_OTHER,
+    BOUND_SAME,
+    BoundTexts,
+    match_marks,
+    match_rows,
+    match_times,
+)
 from shards.kinds.patterns.result_kinds import ALERT, ENDING
 from shards.rows import FoundRows, row_ids
 from streams import (
@@ -69,9 +76,10 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
     used, place = np.unique(columns.pattern, return_inverse=True)
     patterns = [columns.patterns[number] for number in used.tolist()]
     key, bound = json_contents(columns.key), BoundTexts.of(columns, patterns, place)
-    ids = _ids(bound, stream, patterns, place, key)
+    ids = _ids(bound, stream, columns, patterns, place)
     heads = [_head(stream, one.name, one.version) for one in patterns]
-    parts: list[Texts] = ['{"type":"alert","id":"', ids, chosen_texts(heads, place), key, '",', *match_times(columns)]
+    parts: list[Texts] = ['{"type":"alert","id":"', ids, chosen_texts(heads, place), key, '",', *match_rows(columns)]
+    parts += match_times(columns)
     parts += [',"bindings":{', bound.bindings, '"]},"returns":', returns, ',"why":"', *_why(bound, patterns), '"']
     parts += [*match_marks(columns.how, columns.is_deviating, columns.is_lost), end]
     about = [{"stream": stream, "pattern": one.name} for one in patterns]
@@ -82,15 +90,20 @@ def match_ids(columns: MatchColumns, stream: str) -> pa.Array:
     """Ids of matches: the ids of their alerts."""
     used, place = np.unique(columns.pattern, return_inverse=True)
     patterns = [columns.patterns[number] for number in used.tolist()]
-    return _ids(BoundTexts.of(columns, patterns, place), stream, patterns, place, json_contents(columns.key))
+    return _ids(BoundTexts.of(columns, patterns, place), stream, columns, patterns, place)
 
 
 def _ids(
-    bound: BoundTexts, stream: str, patterns: Sequence[RunningPattern], place: NDArray[np.intp], key: pa.Array
+    bound: BoundTexts,
+    stream: str,
+    columns: MatchColumns,
+    patterns: Sequence[RunningPattern],
+    place: NDArray[np.intp],
 ) -> pa.Array:
-    """Ids of matches, hashed from their bindings in the order of alias names."""
+    """Ids of matches, hashed from their bindings in the order of alias names, and from their rows."""
+    key, rows = json_contents(columns.key), () if columns.rows is None else (",", columns.rows)
     names = [f'["alert",{json_text(stream)},{json_text(one.name)},{one.version},"' for one in patterns]
-    return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}]']))
+    return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}', *rows, "]"]))
 
 
 def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:

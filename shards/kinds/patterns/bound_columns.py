@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, MatchColumns, RunningPattern
@@ -115,6 +116,14 @@ def match_times(columns: MatchColumns) -> list[Texts]:
     is_at_end = np.array_equal(columns.detected_us, columns.end_us)
     detected = ends if is_at_end else time_texts(np.clip(columns.detected_us, EARLIEST_US, LATEST_US))
     return ['"start":"', starts, '","end":"', ends, '","detected_at":"', detected, '"']
+
+
+def match_rows(columns: MatchColumns) -> list[Texts]:
+    """The row of each match as a JSON member with a comma behind: parts to be joined; empty without rows."""
+    if columns.rows is None:
+        return []
+    has_row = np.asarray(pc.not_equal(columns.rows, "")).astype(np.int64)
+    return [chosen_texts(["", '"row":'], has_row), columns.rows, chosen_texts(["", ","], has_row)]
 
 
 def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> list[Texts]:

@@ -165,7 +165,7 @@ class DerivedEvents:
         )
 
     def _id_of(self, one: Match | Correction) -> str:
-        return alert_id(self._stream, one.pattern, one.version, one.key, one.bindings)
+        return alert_id(self._stream, one.pattern, one.version, one.key, one.bindings, one.row)
 
     def _places(
         self, lane: LaneOutput, rows: NDArray[np.int64], times_us: NDArray[np.int64], is_due: NDArray[np.bool_]

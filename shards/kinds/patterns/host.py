@@ -107,6 +107,7 @@ class PatternHost(Host):
         self._measured = None
         if self._matcher is None:
             self._matcher = _new_matcher(self._declaration, self._route)
+            self._matcher.read_tables(self._tables)
             if self._newest_us is not None:
                 self._matcher.pass_time(self._newest_us)
         return self._matcher
@@ -228,8 +229,10 @@ class PatternHost(Host):
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
     def read_tables(self, tables: Tables) -> None:
-        """Let RETURN read these tables from here on."""
+        """Let RETURN and FOR EACH ROW read these tables from here on."""
         self._tables = tables
+        if self._matcher is not None:
+            self._opened().read_tables(tables)
 
     def process(self, batch: EventBatch) -> Output:
         """Match events."""

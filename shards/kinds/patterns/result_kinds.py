@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from shards.results import ResultKind, ResultMetric
 from shards.rows import row_id
@@ -19,13 +20,13 @@ ALERT = ResultKind(
     is_usual=True,
     is_graded=True,
     members=frozenset(
-        "type id stream pattern severity version key route start end detected_at bindings returns why decided_by "
+        "type id stream pattern severity version key route row start end detected_at bindings returns why decided_by "
         "deviating would_be_lost incident".split()
     ),
     in_backtests="listed",
-    same_by=("pattern", "key", "bindings"),
-    shown=(*"pattern key bindings start end detected_at decided_by deviating would_be_lost returns".split(),),
-    ordered_by=("end", "start", "bindings", "pattern", "key"),
+    same_by=("pattern", "key", "bindings", "row"),
+    shown=(*"pattern key row bindings start end detected_at decided_by deviating would_be_lost returns".split(),),
+    ordered_by=("end", "start", "bindings", "pattern", "key", "row"),
     metric=ResultMetric(name="alerts", meaning="Alerts.", labels=_BY_PATTERN),
 )
 SUPPRESSED = replace(
@@ -79,8 +80,8 @@ TIMEOUT = ResultKind(
     title="timeouts",
     counted_by=(*_BY_PATTERN, "missing"),
     in_backtests="listed",
-    shown=(*"pattern key bindings missing start due".split(),),
-    ordered_by=("due", "start", "bindings", "pattern", "key"),
+    shown=(*"pattern key row bindings missing start due".split(),),
+    ordered_by=("due", "start", "bindings", "pattern", "key", "row"),
     metric=ResultMetric(name="timeouts", meaning="Timeouts.", labels=_BY_PATTERN),
 )
 ENDING = ResultKind(
@@ -119,10 +120,10 @@ CORRECTION = ResultKind(
     is_usual=True,
     is_graded=True,
     members=frozenset(
-        "type id stream pattern severity version key alert bindings event event_type time reason".split()
+        "type id stream pattern severity version key row alert bindings event event_type time reason".split()
     ),
     in_backtests="listed",
-    shown=(*"pattern key bindings event event_type time".split(),),
+    shown=(*"pattern key row bindings event event_type time".split(),),
     metric=ResultMetric(name="corrections", meaning="Corrections of alerts.", labels=_BY_PATTERN),
 )
 SUSPENSION = ResultKind(
@@ -152,9 +153,17 @@ PATTERN_RESULTS = (
 )
 
 
-def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:
-    """Id of the alert for a match of a pattern version: a hash of the events bound to each alias.
+def alert_id(
+    stream: str,
+    pattern: str,
+    version: int,
+    key: str,
+    bindings: Mapping[str, Sequence[str]],
+    row: Mapping[str, Any] | None = None,
+) -> str:
+    """Id of the alert for a match of a pattern version: a hash of the events bound to each alias, and of its row.
 
     How and when the match was decided does not matter: an early alert has the id that the late one would have had.
     """
-    return row_id(ALERT, stream, pattern, version, key, {alias: list(ids) for alias, ids in bindings.items()})
+    bound = {alias: list(ids) for alias, ids in bindings.items()}
+    return row_id(ALERT, stream, pattern, version, key, bound, *(() if row is None else (row,)))

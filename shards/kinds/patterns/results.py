@@ -131,7 +131,7 @@ class PatternResults:
     def _correction(self, correction: Correction) -> Single:
         name = self.stream
         bindings = {alias: list(ids) for alias, ids in correction.bindings.items()}
-        alert = alert_id(name, correction.pattern, correction.version, correction.key, bindings)
+        alert = alert_id(name, correction.pattern, correction.version, correction.key, bindings, correction.row)
         identity = row_id(CORRECTION, alert, correction.event_id)
         body = {
             "type": CORRECTION.delivered_as,
@@ -140,6 +140,7 @@ class PatternResults:
             "pattern": correction.pattern,
             "version": correction.version,
             "key": correction.key,
+            **_row_of(correction),
             "alert": alert,
             "bindings": bindings,
             "event": correction.event_id,
@@ -152,7 +153,15 @@ class PatternResults:
     def _timeout(self, timeout: Timeout) -> Single:
         name = self.stream
         bindings = {alias: list(ids) for alias, ids in timeout.bindings.items()}
-        parts = (name, timeout.pattern, timeout.version, timeout.key, bindings, timeout.due_us)
+        parts = (
+            name,
+            timeout.pattern,
+            timeout.version,
+            timeout.key,
+            bindings,
+            timeout.due_us,
+            *_row_of(timeout).values(),
+        )
         identity = row_id(TIMEOUT, *parts)
         body = {
             "id": identity,
@@ -160,6 +169,7 @@ class PatternResults:
             "pattern": timeout.pattern,
             "version": timeout.version,
             "key": timeout.key,
+            **_row_of(timeout),
             "start": format_time(timeout.start_us),
             "due": shown_time(timeout.due_us),
             "bindings": bindings,
@@ -273,6 +283,11 @@ class PatternResults:
 
     def _query(self, found: Ending | Overflow) -> Query:
         return self.patterns[found.pattern, found.version].query
+
+
+def _row_of(one: Timeout | Correction) -> dict[str, Any]:
+    """The member with the row of FOR EACH ROW, if the pattern has rows."""
+    return {} if one.row is None else {"row": one.row}
 
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:

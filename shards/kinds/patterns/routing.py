@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nfa import KeyMismatch, Pattern, has_key
+from nfa import KeyMismatch, Pattern, has_key, require_own_key
 from streams import StreamDeclaration, key_text
 
 
@@ -29,7 +29,7 @@ class RoutedPattern:
     @property
     def has_whole_traces(self) -> bool:
         """Whether it reads whole traces of the correlation key, to which constraints apply."""
-        return not self.route and not self.finer
+        return not self.route and not self.finer and self.pattern.rows is None
 
 
 def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
@@ -52,6 +52,7 @@ def routed(pattern: Pattern, declaration: StreamDeclaration) -> RoutedPattern:
     """A pattern with the key by which it is matched on a stream. Raises ``KeyMismatch``."""
     route = route_of(pattern, declaration)
     own = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
+    require_own_key(pattern, own)
     finer = tuple(".".join(path) for path in pattern.keys if path not in own)
     return RoutedPattern(pattern=pattern, declaration=declaration, route=route, finer=finer)
 

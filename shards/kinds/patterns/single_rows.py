@@ -19,7 +19,7 @@ def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, 
 
     ``steps``: the step of each alias, in words.
     """
-    identity = alert_id(stream, match.pattern, match.version, match.key, match.bindings)
+    identity = alert_id(stream, match.pattern, match.version, match.key, match.bindings, match.row)
     body = {
         "type": ALERT.name,
         "id": identity,
@@ -27,6 +27,7 @@ def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, 
         "pattern": match.pattern,
         "version": match.version,
         "key": match.key,
+        **({} if match.row is None else {"row": match.row}),
         "start": format_time(match.start_us),
         "end": format_time(match.end_us),
         "detected_at": shown_time(match.detected_us),

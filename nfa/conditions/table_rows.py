@@ -1,0 +1,348 @@
+"""The rows of a table as patterns with FOR EACH ROW read them, and the index that finds the rows an event concerns.
+
+A step's conjuncts ``attribute = t.column`` are filters whose constants are the values of the column (ADR 30): an event
+meets the rows that have its values. Other steps concern the rows whose traces are open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nfa.conditions.filter_index import NO_CELL, FilterIndex
+from nfa.conditions.filters import Constant, Dimension
+from nfa.conditions.predicates import BatchColumns, leaf_of
+from nfa.conditions.residuals import conjuncts_of, split_condition
+from nfa.syntax import (
+    Atom,
+    Attribute,
+    Comparison,
+    Conjunction,
+    Disjunction,
+    Expression,
+    Node,
+    Path,
+    Repeat,
+    operands_of,
+)
+from nfa.syntax import (
+    Sequence as Parts,
+)
+from streams import EventBatch, key_hash, ragged_places
+
+ROW: Path = ("",)
+"""The attribute of an event of a row's trace that names the row; no pattern can read it."""
+
+SEPARATOR = "\x1e"  # JSON has no such character
+_MOST_EQUALITIES = 3  # that the index reads of one step
+
+
+def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The keys of events, and the keys and values of their rows as JSON, of keys that are followed by names of rows."""
+    parts = pc.split_pattern(keys, SEPARATOR, max_splits=2, reverse=True)
+    key, row, values = (pc.list_element(parts, place) for place in range(3))
+    return key, row, values
+
+
+class RowsRead(NamedTuple):
+    """What the patterns of a lane read: a table, the alias of its row, and columns."""
+
+    table: str
+    alias: str
+    columns: tuple[str, ...]
+
+    @property
+    def keys(self) -> tuple[Path, ...]:
+        """The keys of the lane: no pattern has them in ``WHERE [..]``, as no name is empty."""
+        return (("", *self[:2], *self.columns),)
+
+    @classmethod
+    def of_keys(cls, keys: Collection[Path]) -> Self | None:
+        """The rows of a lane with these keys; None: it has no rows."""
+        for first, *rest in keys:
+            if not first:
+                table, alias, *columns = rest
+                return cls(table, alias, tuple(columns))
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """The rows of a version of a table, with the columns that are read.
+
+    Attributes:
+        names: Each row as text: its key, by ascending name of the column, and the values of the columns
+            that are read, both as JSON objects.
+        hashes: Of the names. Rows with the same key and values are the same row in all versions.
+        columns: By name.
+    """
+
+    names: pa.Array
+    hashes: NDArray[np.uint64]
+    columns: Mapping[str, pa.Array]
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, key: Sequence[str], read: Sequence[str]) -> Self:
+        """The rows of a table; columns that it does not have are null."""
+        columns = {
+            name: rows.column(name) if name in rows.schema.names else pa.nulls(len(rows), pa.string()) for name in read
+        }
+        keys = rows.select(list(key)).to_pylist()
+        values = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)).to_pylist() or [{}] * len(keys)
+        names = [
+            f"{orjson.dumps(one, option=orjson.OPT_SORT_KEYS).decode()}{SEPARATOR}{orjson.dumps(other).decode()}"
+            for one, other in zip(keys, values, strict=True)
+        ]
+        hashes = np.array([key_hash(name) for name in names], np.uint64)
+        return cls(pa.array(names, pa.string()), hashes, columns)
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        return np.argsort(self.hashes)
+
+    def numbers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The row of each hash; -1 for none."""
+        if not len(self):
+            return np.full(len(hashes), -1, np.int64)
+        found = self._order[np.searchsorted(self.hashes, hashes, sorter=self._order) % len(self)]
+        return np.where(self.hashes[found] == hashes, found, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """How a step finds its rows: by attributes and the columns that they equal; without any, every row."""
+
+    types: tuple[str, ...] | None
+    equal: tuple[tuple[Dimension, str], ...]
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    """The rows that events of a type meet at a step: by the combined cell of their values, ascending."""
+
+    code: int
+    slots: tuple[int, ...]
+    cells: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+class Concerned(NamedTuple):
+    """The rows that events concern: pairs of an event and a row, both as numbers."""
+
+    events: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+class RowIndex:
+    """Finds the rows of a table that an event concerns.
+
+    Args:
+        rows: The rows.
+        patterns: The patterns' events, as ``over_events`` writes them.
+        row: Alias of the row in all of them.
+        follows: Types whose events concern all rows with open traces, beside steps without equalities; None: all types.
+    """
+
+    def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
+        self._rows = rows
+        probes = [_readable(one, rows) for event in patterns for one in _probes(event, row)]
+        open_steps = [one for one in probes if not one.equal and not one.opens]
+        self._follows: frozenset[str] | None = None
+        if follows is not None and all(one.types is not None for one in open_steps):
+            self._follows = frozenset(follows).union(*(one.types or () for one in open_steps))
+        self._every = [one.types for one in probes if not one.equal and one.opens]
+        joined = dict.fromkeys(one for one in probes if one.equal)
+        self._codes = {
+            name: code for code, name in enumerate(sorted({name for one in joined for name in one.types or ()}))
+        }
+        every = [(code, one) for one in joined for code in self._codes_of(one)]
+        constants = {column: _constants(rows.columns[column]) for _, one in every for _, column in one.equal}
+        self._index = FilterIndex(
+            (code, dimension, [value for value in constants[column] if value is not None])
+            for code, one in every
+            for dimension, column in one.equal
+        )
+        self._joins = [self._join(code, one, constants) for code, one in every]
+
+    @property
+    def most_rows(self) -> int:
+        """The greatest number of rows that an event meets at a step."""
+        met = [int(np.diff(one.ends, prepend=0).max(initial=0)) for one in self._joins]
+        return max([*met, len(self._rows) if self._every else 0])
+
+    def concerned(self, batch: EventBatch, open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]]) -> Concerned:
+        """The rows that each event concerns, by event and row.
+
+        ``open_pairs`` are the hashed correlation keys and the rows of open traces.
+        """
+        found = [*self._met(batch), *self._each(batch)]
+        if len(wanted := self._following(batch)):
+            found.append(_at_home(batch.key_hashes, wanted, open_pairs, found))
+        if not found:
+            return Concerned(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        if len(found) == 1:
+            return found[0]
+        pairs = np.unique(np.concatenate([one.events * len(self._rows) + one.rows for one in found]))
+        return Concerned(*np.divmod(pairs, max(1, len(self._rows))))
+
+    def _met(self, batch: EventBatch) -> Iterator[Concerned]:
+        """The rows that events meet by their values."""
+        lookup = np.array([self._codes.get(name, -1) for name in [*batch.type_names, ""]], np.int32)
+        types = lookup[batch.type_codes]
+        if not self._joins or not (types >= 0).any():
+            return
+        cells = self._index.place(batch, types, BatchColumns(batch))
+        for join in self._joins:
+            events = np.flatnonzero(types == join.code)
+            own = cells[list(join.slots)][:, events].astype(np.int64)
+            events, own = events[(own != NO_CELL).all(axis=0)], own[:, (own != NO_CELL).all(axis=0)]
+            places = np.searchsorted(join.cells, self._combined(own))
+            is_known = places < len(join.cells)
+            is_known[is_known] = join.cells[places[is_known]] == self._combined(own[:, is_known])
+            ends = join.ends[places[is_known]]
+            begins = np.concatenate([np.zeros(1, np.int64), join.ends])[places[is_known]]
+            rows = join.rows[ragged_places(begins, ends - begins)]
+            yield Concerned(np.repeat(events[is_known], ends - begins), rows)
+
+    def _each(self, batch: EventBatch) -> Iterator[Concerned]:
+        """Every row for the events of steps that may come first and have no equality."""
+        for types in self._every:
+            events = np.arange(len(batch)) if types is None else _events_of(batch, types)
+            if len(events):
+                yield Concerned(np.repeat(events, len(self._rows)), np.tile(np.arange(len(self._rows)), len(events)))
+
+    def _following(self, batch: EventBatch) -> NDArray[np.intp]:
+        return np.arange(len(batch)) if self._follows is None else _events_of(batch, self._follows)
+
+    def _codes_of(self, probe: _Probe) -> list[int]:
+        return [self._codes[name] for name in probe.types or ()]
+
+    def _join(self, code: int, probe: _Probe, constants: Mapping[str, Sequence[Constant | None]]) -> _Join:
+        cells = np.zeros((len(probe.equal), len(self._rows)), np.int64)
+        for place, (dimension, column) in enumerate(probe.equal):
+            known = constants[column]
+            cells[place] = [NO_CELL if value is None else self._index.cell(code, dimension, value) for value in known]
+        rows = np.flatnonzero((cells != NO_CELL).all(axis=0))
+        combined = self._combined(cells[:, rows])
+        order = np.argsort(combined, kind="stable")
+        distinct, sizes = np.unique(combined, return_counts=True)
+        slots = tuple(self._index.slot(code, dimension) for dimension, _ in probe.equal)
+        return _Join(code, slots, distinct, np.cumsum(sizes), rows[order])
+
+    def _combined(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One number per column of cells; columns are equal where their numbers are."""
+        found = np.zeros(cells.shape[1], np.int64)
+        for row in cells:
+            found = found * self._index.size + row
+        return found
+
+
+def _at_home(
+    homes: NDArray[np.uint64],
+    events: NDArray[np.intp],
+    open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
+    found: Sequence[Concerned],
+) -> Concerned:
+    """The rows of open traces that some events concern by their key; traces that the batch may open are among them."""
+    keys = np.concatenate([open_pairs[0], *(homes[one.events] for one in found)])
+    rows = np.concatenate([open_pairs[1], *(one.rows for one in found)])
+    order = np.lexsort((rows, keys))
+    keys, rows = keys[order], rows[order]
+    is_first = np.ones(len(keys), np.bool_)
+    is_first[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1])
+    keys, rows = keys[is_first], rows[is_first]
+    begins = np.searchsorted(keys, homes[events], "left")
+    sizes = np.searchsorted(keys, homes[events], "right") - begins
+    return Concerned(np.repeat(events, sizes), rows[ragged_places(begins, sizes)])
+
+
+def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:
+    is_wanted = np.array([name in types for name in [*batch.type_names, ""]], np.bool_)
+    return np.flatnonzero(is_wanted[batch.type_codes])
+
+
+def _readable(probe: _Probe, rows: TableRows) -> _Probe:
+    """The probe with the equalities that the index reads: of columns of texts and numbers, those with most values."""
+    known = [one for one in probe.equal if not pa.types.is_boolean(rows.columns[one[1]].type)]
+    ranked = sorted(known, key=lambda one: -len(rows.columns[one[1]].unique()))
+    return _Probe(probe.types, tuple(ranked[:_MOST_EQUALITIES]), probe.opens)
+
+
+def _constants(column: pa.Array) -> list[Constant | None]:
+    """The values of a column in the form of an index; numbers are compared as float64, which may meet more rows."""
+    return [
+        None if value is None else value if isinstance(value, str) else float(value) + 0.0
+        for value in column.to_pylist()
+    ]
+
+
+def _probes(event: Node, row: str) -> Iterator[_Probe]:
+    for atom, opens in _steps(event, follows=False):
+        types = None if atom.is_any_type else atom.types
+        equal = [] if types is None else list(_equalities(atom, row))
+        yield _Probe(types, tuple(equal), opens)
+
+
+def _equalities(atom: Atom, row: str) -> Iterator[tuple[Dimension, str]]:
+    unary, _ = split_condition(atom)
+    for conjunct in () if unary is None else conjuncts_of(unary):
+        if isinstance(conjunct, Comparison) and conjunct.operator == "=":
+            for column, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
+                if _is_column(column, row) and isinstance(column, Attribute) and not _reads_row(other, row):
+                    leaf = leaf_of(other)
+                    if leaf is not None:
+                        yield Dimension(leaf, "="), column.path[1]
+
+
+def _is_column(expression: Expression, row: str) -> bool:
+    return isinstance(expression, Attribute) and expression.of is None and expression.path[:1] == (row,)
+
+
+def _reads_row(expression: Expression, row: str) -> bool:
+    return _is_column(expression, row) or any(_reads_row(one, row) for one in operands_of(expression))
+
+
+def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
+    """The steps of an event, with whether they may concern a trace to which nothing is bound."""
+    match node:
+        case Atom():
+            yield node, not follows
+        case Repeat():
+            yield from _steps(node.of, follows=follows)
+            if node.until is not None:
+                yield node.until, False
+        case Parts():
+            for item in node.items:
+                if item.negated is not None:
+                    yield item.negated, not follows
+                if item.of is not None:
+                    yield from _steps(item.of, follows=follows)
+                    follows = follows or _must_bind(item.of)
+        case Conjunction() | Disjunction():
+            for part in node.parts:
+                yield from _steps(part, follows=follows)
+
+
+def _must_bind(node: Node) -> bool:
+    match node:
+        case Atom():
+            return True
+        case Repeat():
+            return node.min > 0 and _must_bind(node.of)
+        case Disjunction():
+            return all(map(_must_bind, node.parts))
+        case _:
+            return any(map(_must_bind, node.parts))

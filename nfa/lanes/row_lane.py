@@ -1,0 +1,109 @@
+"""The per-key matcher of patterns with FOR EACH ROW: the traces of a correlation key are one for each row of a table.
+
+An event is in the traces of the rows that it concerns (``RowIndex``); columns of the row are attributes of it.
+So one automaton serves all rows, and a partial match has its row by its trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nfa.conditions.table_rows import ROW, Concerned, RowIndex, RowsRead, TableRows
+from nfa.lanes.lane import Lane
+from nfa.lanes.state import LaneOptions
+from nfa.registered import RunningPattern
+from nfa.results.batch import LaneOutput
+from nfa.runs.program import listened_types
+from nfa.syntax import Path
+from streams import EventBatch, column_of
+from streams.tables import Tables
+
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the hash of a trace and the key give the row
+_PAIRS_AT_ONCE = 1 << 20
+_NO_ROWS = TableRows(pa.array([], pa.string()), np.zeros(0, np.uint64), {})
+
+
+class RowLane(Lane):
+    """Runs patterns over the traces of the rows of a table."""
+
+    def __init__(self, options: LaneOptions, read: RowsRead) -> None:
+        self._read = read
+        self._versions: Sequence[object] = ()
+        self._rows = _NO_ROWS
+        self._index: RowIndex | None = None
+        super().__init__(options, is_finer=True, has_rows=True)
+
+    def configure(self, patterns: Sequence[RunningPattern]) -> None:
+        """Build tables for these patterns; see ``Lane.configure``."""
+        super().configure(patterns)
+        self._index = None
+
+    def read_tables(self, tables: Tables) -> None:
+        """Match the rows of the table from here on; partial matches of rows that it does not have are dropped.
+
+        A row that has another value in a column that patterns read is another row.
+        """
+        versions = tables.versions.get(self._read.table, ())
+        if versions is self._versions:
+            return
+        self._versions, self._index, self._rows = versions, None, _NO_ROWS
+        if versions:
+            opened = versions[-1]
+            self._rows = TableRows.of(opened.rows(), opened.version.form.key, self._read.columns)
+        pairs = self._state.finer.pairs
+        is_kept = self._rows.numbers(_rows_of(pairs)) >= 0
+        if not is_kept.all():
+            self._keep_pairs(is_kept)
+
+    def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
+        """Match a batch, in parts if its events concern many rows."""
+        found: list[LaneOutput] = []
+        size = max(1, _PAIRS_AT_ONCE // max(1, self._built().most_rows))
+        for begin in range(0, max(1, len(batch)), size):
+            part = super().process_finer(batch.slice(begin, min(size, len(batch) - begin)), keys)
+            found += [_moved(output, begin) for output in part]
+        return found
+
+    def _finer_rows(
+        self, batch: EventBatch, keys: Sequence[Path]
+    ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
+        """Each event once for each row that it concerns, with the columns of the row."""
+        concerned = self._concerned(batch)
+        homes = batch.key_hashes[concerned.events]
+        taken, rows = batch.columns.take(column_of(concerned.events)), column_of(concerned.rows)
+        place = taken.schema.get_field_index("key_hash")
+        hashes = column_of(homes * _FACTOR ^ self._rows.hashes[concerned.rows])
+        attributes = {path: column.take(column_of(concerned.events)) for path, column in batch.attributes.items()}
+        attributes |= {(self._read.alias, name): column.take(rows) for name, column in self._rows.columns.items()}
+        attributes[ROW] = self._rows.names.take(rows)
+        columns = taken.set_column(place, taken.schema.field(place), hashes)
+        return EventBatch(columns, attributes, tables=batch.tables), homes, concerned.events
+
+    def _concerned(self, batch: EventBatch) -> Concerned:
+        pairs = self._state.finer.pairs
+        rows = self._rows.numbers(_rows_of(pairs))
+        return self._built().concerned(batch, (pairs[rows >= 0, 0], rows[rows >= 0]))
+
+    def _built(self) -> RowIndex:
+        if self._index is None:
+            every = any(listened_types(one.automaton) is None for one in self._patterns)
+            follows = None if every or self.options.idle_timeout_us is not None else self.options.end_events
+            events = [one.automaton.pattern.event for one in self._patterns]
+            self._index = RowIndex(self._rows, events, self._read.alias, follows)
+        return self._index
+
+
+def _rows_of(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The hashed row of each pair of hashed correlation key and trace."""
+    found: NDArray[np.uint64] = pairs[:, 1] ^ (pairs[:, 0] * _FACTOR)
+    return found
+
+
+def _moved(output: LaneOutput, begin: int) -> LaneOutput:
+    """The output of a part of a batch that begins at a row."""
+    return replace(output, first_row=output.first_row + begin)

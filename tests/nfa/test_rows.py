@@ -1,0 +1,345 @@
+"""FOR EACH ROW: one automaton over the traces of rows against one automaton for each row, which is the meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from nfa import (
+    Attribute,
+    Both,
+    Column,
+    Comparison,
+    Expression,
+    KeyMismatch,
+    Literal,
+    Match,
+    Matcher,
+    Pattern,
+    PatternRefused,
+    describe_pattern,
+    match_order,
+    parse_pattern,
+    pattern_from_json,
+    pattern_to_json,
+)
+from nfa.conditions.over_events import over_events
+from nfa.conditions.residuals import with_attributes
+from nfa.language.strangers import columns_read
+from nfa.syntax import Atom, Conjunction, Disjunction, EachRow, Item, Repeat
+from nfa.syntax import Sequence as Ordered
+from streams import Event, EventBatch, Ties
+from streams.tables import TableForm, Tables
+from tests.builders.patterns import FEATURES, batches, patterns, splits
+from tests.builders.tables import tables_of
+
+TIES: tuple[Ties, ...] = ("log", "log", "simultaneous")
+FORM = TableForm(key=("id",), columns={"id": "text", "v": "integer", "w": "number", "s": "text", "b": "boolean"})
+ROWS = st.fixed_dictionaries(
+    {
+        "v": st.sampled_from([1, 1, 2, 2, 0, None]),
+        "w": st.sampled_from([1.0, 2.0, 2.5, None]),
+        "s": st.sampled_from([None, "a", "b", "k"]),
+        "b": st.sampled_from([None, True, False]),
+    }
+)
+TABLE = st.dictionaries(st.sampled_from(["x", "y", "z"]), ROWS, min_size=1, max_size=3)
+COLUMNS = st.sampled_from([Attribute((name,), "t") for name in ("v", "v", "v", "w", "w", "s", "b")])
+Table = Mapping[str, Mapping[str, Any]]
+
+
+def mapped(node: Any, change: Any) -> Any:
+    """The event with every condition changed, given the atom."""
+    match node:
+        case Atom():
+            return replace(node, condition=change(node))
+        case Repeat():
+            until = None if node.until is None else mapped(node.until, change)
+            return replace(node, of=mapped(node.of, change), until=until)
+        case Ordered():
+            return replace(node, items=tuple(mapped_item(item, change) for item in node.items))
+        case Conjunction() | Disjunction():
+            return replace(node, parts=tuple(mapped(part, change) for part in node.parts))
+
+
+def mapped_item(item: Item, change: Any) -> Item:
+    of = None if item.of is None else mapped(item.of, change)
+    return replace(item, of=of, negated=None if item.negated is None else mapped(item.negated, change))
+
+
+def expanded(pattern: Pattern, row: Mapping[str, Any]) -> Pattern:
+    """The pattern of one row: its values in place of the columns."""
+
+    def constant(one: Attribute) -> Expression:
+        return Literal(row[one.path[0]]) if one.of == "t" else one
+
+    def own(expression: Expression | None) -> Expression | None:
+        return None if expression is None else with_attributes(expression, constant)
+
+    returns = tuple(Column(with_attributes(one.expression, constant), one.name) for one in pattern.returns)
+    event = mapped(pattern.event, lambda atom: own(atom.condition))
+    return replace(pattern, rows=None, event=event, where=own(pattern.where), returns=returns)
+
+
+@st.composite
+def row_events(draw: st.DrawFn) -> list[Event]:
+    """Events whose values are often those of a row."""
+    value = st.sampled_from([1, 1, 2, 2, 0, None, 2.5, "a"])
+    event = st.tuples(st.sampled_from("ABC"), st.sampled_from("kkkl"), st.sampled_from([0, 1, 1, 2]), value, value)
+    rows, now, events = draw(st.lists(event, min_size=3, max_size=9)), 0, []
+    for number, (name, key, gap, v, w) in enumerate(rows):
+        now += gap
+        data = {} if v is None else {"v": v, "w": w}
+        events.append(Event(id=f"e{number}", type=name, time_us=now, key=key, data=data))
+    return events
+
+
+@st.composite
+def row_patterns(draw: st.DrawFn) -> Pattern:
+    """A random pattern some of whose conditions, WHERE and RETURN read the row."""
+    pattern = draw(patterns(max_atoms=3, features=FEATURES))
+    names = st.sampled_from("vw")
+    equality = st.builds(lambda column, name: Comparison("=", Attribute((name,)), column), COLUMNS, names)
+    bound = st.builds(
+        lambda sign, column: Comparison(sign, Attribute(("v",)), column), st.sampled_from(["<=", ">=", "!="]), COLUMNS
+    )
+
+    def changed(atom: Atom) -> Expression | None:
+        kind = draw(st.sampled_from(["none", "as is", "equal", "equal", "bound", "both"]))
+        if kind == "as is":
+            return atom.condition
+        parts = [draw(equality)] if kind in ("equal", "both") else []
+        parts += [draw(bound)] if kind in ("bound", "both") else []
+        return None if not parts else parts[0] if len(parts) == 1 else Both(tuple(parts))
+
+    columns = (Column(draw(COLUMNS), "r"),) if draw(st.booleans()) else ()
+    wheres = [Comparison("!=", draw(COLUMNS), Literal(0)), pattern.where, None, None, None]
+    made = replace(
+        pattern,
+        rows=EachRow(table="rules", alias="t"),
+        event=mapped(pattern.event, changed),
+        where=draw(st.sampled_from(wheres)),
+        returns=(*pattern.returns, *columns),
+    )
+    try:
+        return parse_pattern(describe_pattern(made))
+    except PatternRefused as refusal:
+        if refusal.reason in ("syntax", "unknown-alias", "duplicate-alias"):
+            raise
+        reject()
+
+
+class Expansion:
+    """One matcher for each row; a row that changes is another one."""
+
+    def __init__(self, pattern: Pattern, **options: Any) -> None:
+        self.pattern, self.options = pattern, options
+        self.read = sorted(columns_read(pattern))
+        self.matchers: dict[str, tuple[tuple[Any, ...], Matcher]] = {}
+        self.seen: list[EventBatch] = []
+        self.found: list[tuple[str, Any]] = []
+
+    def read_rows(self, table: Table) -> None:
+        kept = {}
+        for name, row in table.items():
+            values = tuple(row[column] for column in self.read)
+            known = self.matchers.get(name)
+            if known is None or known[0] != values:
+                known = values, self._begun(expanded(self.pattern, row))
+            kept[name] = known
+        self.matchers = kept
+
+    def _begun(self, pattern: Pattern) -> Matcher:
+        """A matcher whose pattern begins after the events so far."""
+        matcher = Matcher(**self.options)
+        for batch in self.seen:
+            matcher.process(batch)
+        matcher.add_pattern(describe_pattern(pattern))
+        return matcher
+
+    def process(self, batch: EventBatch) -> list[tuple[Any, ...]]:
+        self.seen.append(batch)
+        return self._of(lambda matcher: matcher.process(batch))
+
+    def pass_time(self, time_us: int) -> list[tuple[Any, ...]]:
+        return self._of(lambda matcher: matcher.pass_time(time_us))
+
+    def finish(self) -> list[tuple[Any, ...]]:
+        return self._of(lambda matcher: matcher.finish())
+
+    def _of(self, action: Any) -> list[tuple[Any, ...]]:
+        return sorted(
+            one for name, (_, matcher) in self.matchers.items() for one in shapes(action(matcher), {"id": name})
+        )
+
+
+def shape_of(match: Match) -> list[str]:
+    return [str(one) for one in match_order(match)[:3]]
+
+
+def shapes(output: Any, row: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    """Matches and timeouts of an output in a form that can be compared and sorted."""
+    found = [
+        ("match", str(one.row if row is None else row), one.key, *shape_of(one),
+         one.detected_us, str(one.decided_by), str(dict(one.returns)))
+        for one in output.matches()
+    ]  # fmt: skip
+    return sorted(found) + sorted(
+        ("timeout", str(one.row if row is None else row), one.key, str(one.bindings), one.due_us)
+        for one in output.timeouts()
+    )
+
+
+def tables(table: Table) -> Tables:
+    return tables_of("rules", FORM, [{"id": name, **row} for name, row in table.items()])
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data())
+def test_matches_equal_those_of_one_pattern_for_each_row(data: st.DataObject) -> None:
+    pattern = data.draw(row_patterns())
+    events = data.draw(row_events())
+    options: dict[str, Any] = {
+        "ties": data.draw(st.sampled_from(TIES)),
+        "end_events": data.draw(st.sampled_from([(), (), ("C",)])),
+        "idle_timeout_us": data.draw(st.sampled_from([None, None, 2])),
+    }
+    matcher, meaning = Matcher(**options), Expansion(pattern, **options)
+    matcher.add_pattern(describe_pattern(pattern))
+    table = data.draw(TABLE)
+    matcher.read_tables(tables(table))
+    meaning.read_rows(table)
+    for batch in batches(events, data.draw(splits(len(events)))):
+        assert shapes(matcher.process(batch)) == meaning.process(batch)
+        if data.draw(st.booleans()):
+            before = tables(table)
+            matcher = Matcher.load(matcher.dump(), {})
+            matcher.read_tables(before)
+        change = data.draw(st.sampled_from(["nothing", "nothing", "rows", "time"]))
+        if change == "rows":
+            table = {**table, **data.draw(TABLE)}
+            for name in data.draw(st.sets(st.sampled_from(["x", "y", "z"]), max_size=1)) & table.keys():
+                del table[name]
+            matcher.read_tables(tables(table))
+            meaning.read_rows(table)
+        elif change == "time" and len(batch):
+            time_us = int(batch.time_us.max()) + data.draw(st.integers(0, 3))
+            assert shapes(matcher.pass_time(time_us)) == meaning.pass_time(time_us)
+            events = []
+            break
+    assert shapes(matcher.finish()) == meaning.finish()
+
+
+@settings(max_examples=300, deadline=None)
+@given(row_patterns())
+def test_both_forms_of_a_pattern_read_back_the_same(pattern: Pattern) -> None:
+    assert parse_pattern(describe_pattern(pattern)) == pattern
+    assert pattern_from_json(pattern_to_json(pattern)) == pattern
+    assert over_events(over_events(pattern)) == over_events(pattern)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "message"),
+    [
+        ("EVENT A t", "duplicate-alias", "the alias t of the row is taken by a step"),
+        ("EVENT SEQ(A a, NOT B t)", "duplicate-alias", "the alias t of the row is taken by a step"),
+        ("EVENT A a [t > 3]", "bare-alias", "t is a row; write a column of it as t.name"),
+        ("EVENT A a [t.x.y > 3]", "bare-alias", "t is a row; write a column of it as t.name"),
+        ("EVENT A a [a.t.x > 3]", "bare-alias", "t is the row of FOR EACH ROW, and hides the attribute t of a"),
+        ("EVENT A a [prev(t.x) > 1]", "prev", "t.x is a value of the row, and prev reads events; write it outside"),
+        ("EVENT A+ a WHERE sum(t.x) > 1", "aggregate", "t.x is a value of the row"),
+        ("EVENT A a WHERE count(t) > 1", "bare-alias", "t is a row"),
+        ("EVENT A a WHERE time(t) > 1", "bare-alias", "t is a row"),
+        ("EVENT A a [any(items, price > t.x)]", "function", "names in the last argument of any"),
+        ("EVENT SEQ(A a, B b [contains(a.name, t.x)])", "function", "are of several events"),
+    ],
+)
+def test_what_has_no_meaning_for_a_row_is_refused(body: str, reason: str, message: str) -> None:
+    with pytest.raises(PatternRefused, match="line 1, column") as caught:
+        parse_pattern(f"PATTERN p FOR EACH ROW OF rules t {body}")
+    assert caught.value.reason == reason
+    assert message in str(caught.value)
+
+
+def test_finer_keys_beside_rows_are_refused() -> None:
+    matcher = Matcher(key_paths=[("order",)])
+    matcher.add_pattern("PATTERN p FOR EACH ROW OF rules t EVENT A a WHERE [order]")
+    with pytest.raises(KeyMismatch, match=r"WHERE \[v\] would divide its traces further"):
+        matcher.add_pattern("PATTERN q FOR EACH ROW OF rules t EVENT A a WHERE [order, v]")
+
+
+def event(number: int, name: str, **data: Any) -> Event:
+    return Event(id=f"e{number}", type=name, time_us=number, key="k", data=data)
+
+
+ROW = {"v": 1, "w": None, "s": None, "b": None}
+
+
+def test_events_of_rows_without_equal_values_are_not_read() -> None:
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p FOR EACH ROW OF rules t EVENT SEQ(A a [v = t.v], B b [v = t.v])")
+    matcher.read_tables(tables({f"r{number}": {**ROW, "v": number} for number in range(100)}))
+    matcher.process(EventBatch.from_events([event(number, "A", v=7) for number in range(50)]))
+    (lane,) = [lane for keys, lane in matcher._lanes.items() if keys]
+    assert lane.sequence == 50  # of 5,000 pairs
+
+
+def test_many_rows_of_one_event_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nfa.lanes.row_lane._PAIRS_AT_ONCE", 7)
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p FOR EACH ROW OF rules t EVENT SEQ(A a [v = t.v], B b [v = t.v]) RETURN t.v")
+    matcher.read_tables(tables({f"r{number}": ROW for number in range(5)}))
+    found = matcher.process(EventBatch.from_events([event(1, "A", v=1), event(2, "A", v=1), event(3, "B", v=1)]))
+    assert sorted((one.row["id"], one.bindings["a"]) for one in found.matches() if one.row) == sorted(
+        (f"r{number}", (f"e{first}",)) for number in range(5) for first in (1, 2)
+    )
+    assert [lane.first_row for lane in found.lanes if len(lane.matches)] == [2]
+
+
+def test_a_draining_version_and_rows_that_another_version_reads() -> None:
+    matcher = Matcher()
+    text = "PATTERN p FOR EACH ROW OF rules t EVENT SEQ(A a [v = t.v], B b [{}]) WITHIN 1 h"
+    matcher.add_pattern(text.format("v = t.v"))
+    matcher.read_tables(tables({"r": ROW}))
+    matcher.process(EventBatch.from_events([event(1, "A", v=1)]))
+    matcher.add_pattern(text.format("w = t.w"), version=2, drains=True)
+    matcher.read_tables(tables({"r": {**ROW, "w": 2.0}}))
+    found = matcher.process(EventBatch.from_events([event(2, "B", v=1, w=2)])).matches()
+    assert [(one.version, one.row) for one in found] == [(1, {"id": "r"})]
+
+
+@pytest.mark.parametrize(
+    ("table", "matches"),
+    [
+        ({"r": ROW}, 1),
+        ({"r": {**ROW, "s": "new"}}, 1),
+        ({"r": {**ROW, "v": 2}}, 0),
+        ({}, 0),
+        ({"r": ROW, "other": ROW}, 1),
+    ],
+    ids=["same", "a column that is not read", "another value", "gone", "another row"],
+)
+def test_partial_matches_of_a_row_end_when_it_changes_or_vanishes(table: Table, matches: int) -> None:
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p FOR EACH ROW OF rules t EVENT SEQ(A a [v = t.v], B b)")
+    matcher.read_tables(tables({"r": ROW}))
+    matcher.process(EventBatch.from_events([event(1, "A", v=1)]))
+    matcher = Matcher.load(matcher.dump(), {})
+    matcher.read_tables(tables(table))
+    assert matcher.stats.held == matches
+    assert len(matcher.process(EventBatch.from_events([event(2, "B")])).matches()) == matches
+
+
+def test_a_missing_event_is_reported_for_its_row() -> None:
+    matcher = Matcher()
+    matcher.add_pattern(
+        "PATTERN p FOR EACH ROW OF rules t EVENT SEQ(A a [v >= t.v], B b) WITHIN 5 us EMIT TIMEOUTS RETURN t.v AS least"
+    )
+    matcher.read_tables(tables({"r": ROW, "s": {**ROW, "v": 9}}))
+    matcher.process(EventBatch.from_events([event(1, "A", v=3)]))
+    assert [(one.row, one.due_us) for one in matcher.pass_time(10).timeouts()] == [({"id": "r"}, 6)]
