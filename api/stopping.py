@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import Request
+from starlette.applications import Starlette
 
 
-def watch_stop(app: FastAPI, server: uvicorn.Server) -> None:
+def watch_stop(app: Starlette, server: uvicorn.Server) -> None:
     """Let the application see when its server is asked to stop."""
     app.state.is_stopping = lambda: server.should_exit
 

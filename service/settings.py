@@ -327,8 +327,8 @@ class Settings(BaseSettings):
         api_read_timeout_s: Longest time for the head of a request, and for its body, plus one second for each 50 kB.
         console_host: Address on which the console listens.
         console_port: The console's port; 0: ``forestall serve`` starts no console.
-        console_hosts: Names by which browsers reach the console, separated by commas, such as ``forestall.example.org``;
-            it answers to IP addresses and ``localhost`` in any case. ``*``: any name.
+        console_hosts: Names by which browsers reach the console, separated by commas, such as
+            ``forestall.example.org``; it answers to IP addresses and ``localhost`` in any case. ``*``: any name.
         api_cors_origins: Origins of web pages that may call the API from a browser, separated by commas, such as
             ``https://ops.example.org``; empty: none. They need a key.
         api_key: A key with all rights, for operators and containers, which the commands of this project send.

@@ -11,7 +11,7 @@ from xdist.scheduler import LoadFileScheduling
 _USES_SPARK = re.compile(r"def \w+\([^)]*\bspark(_options)?\b|usefixtures\([^)]*\"spark\"")
 
 
-class FilesTogether(LoadFileScheduling):
+class FilesTogether(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
     """The scheduler of a pass: the tests of a file stay together, and so do those of all files that share a Spark.
 
     A Spark takes some ten seconds of a core to start, and as many until its code is compiled.

@@ -10,6 +10,7 @@ from functools import cache
 
 import httpx
 import uvicorn
+from fastapi import FastAPI
 from starlette.applications import Starlette
 
 from api import create_app

@@ -68,7 +68,8 @@ def test_a_server_that_has_forgotten_the_script_is_given_it_again(log):
 
 def test_a_step_waits_while_the_indexer_is_behind(log, monkeypatch):
     monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
-    writer, outcomes = BlockWriter(log), []
+    writer = BlockWriter(log)
+    outcomes: list[bool] = []
     assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(2))
     assert writer.write(step("0-0", "7-1", shard=1, epoch=1))
     writing = writing_of(writer, step("2-0", "3-0"), outcomes)
@@ -83,9 +84,15 @@ def test_a_step_that_waits_is_not_sent_again_and_again_and_is_refused_once_anoth
     log, monkeypatch
 ):
     monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
-    writer, outcomes, sent = BlockWriter(log), [], []
+    writer, sent = BlockWriter(log), []
+    outcomes: list[bool] = []
     run = writer._run
-    monkeypatch.setattr(writer, "_run", lambda *given: sent.append(given) or run(*given))
+
+    def counted(*given):
+        sent.append(given)
+        return run(*given)
+
+    monkeypatch.setattr(writer, "_run", counted)
     assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(2))
     writing = writing_of(writer, step("2-0", "3-0"), outcomes)
     time.sleep(0.3)
@@ -96,7 +103,8 @@ def test_a_step_that_waits_is_not_sent_again_and_again_and_is_refused_once_anoth
 
 def test_few_large_blocks_wait(log, monkeypatch):
     monkeypatch.setattr(blocks, "_MOST_BYTES", 40)
-    writer, outcomes = BlockWriter(log), []
+    writer = BlockWriter(log)
+    outcomes: list[bool] = []
     most = 40 // len("0-0 1-0")
     assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(most))
     writing = writing_of(writer, step(f"{most}-0", f"{most + 1}-0"), outcomes)

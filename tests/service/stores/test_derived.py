@@ -188,7 +188,12 @@ def following(number, *numbers):
 
 def test_marks_that_this_process_wrote_are_not_read_again(stores, monkeypatch):
     reads, read = [], stores.derived._read
-    monkeypatch.setattr(stores.derived, "_read", lambda **given: reads.append(given) or read(**given))
+
+    def counted(**given):
+        reads.append(given)
+        return read(**given)
+
+    monkeypatch.setattr(stores.derived, "_read", counted)
     for number in range(1, 6):
         assert stores.derived.write({"late": [following(number, number)]}).events == 1
     assert len(reads) == 1
