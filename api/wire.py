@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -17,6 +18,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from streams import EventRejected, did_you_mean, format_time, parse_time
@@ -47,6 +49,7 @@ Time: TypeAlias = Annotated[str, _DATE_TIME]
 """A time in an answer, as RFC 3339 text."""
 
 
+_CREATED = ("registered", "uploaded")
 _SHOWN_ONCE: Final = "shown-once"
 
 Secret: TypeAlias = Annotated[
@@ -76,13 +79,16 @@ class WireModel(BaseModel):
     def copying(cls, record: object, **members: Any) -> Self:
         """The wire form of a record: the given members; the others are attributes of the record, by the same names.
 
-        A time such as ``registered_at`` is the attribute ``registered_us`` as text, and ``at`` is ``at_us``.
+        A time such as ``applied_at`` is the attribute ``applied_us`` as text, and ``at`` is ``at_us``;
+        ``created_at`` is also ``registered_us`` or ``uploaded_us``.
         """
         for name in cls.model_fields.keys() - members.keys():
+            stem = name.removesuffix("_at")
+            attributes = [f"{one}_us" for one in (stem, *(_CREATED if stem == "created" else ()))]
             if hasattr(record, name):
                 members[name] = getattr(record, name)
-            elif name.endswith("at") and hasattr(record, attribute := f"{name.removesuffix('_at')}_us"):
-                members[name] = moment(getattr(record, attribute))
+            elif name.endswith("at") and (known := [one for one in attributes if hasattr(record, one)]):
+                members[name] = moment(getattr(record, known[0]))
         return cls(**members)
 
     @model_validator(mode="wrap")
@@ -129,7 +135,7 @@ def _converted(value: Mapping[str, Any], found: BaseModel) -> Iterator[InitError
     """The faults of members that were given as another JSON type, such as ``"5"`` for a number."""
     fields = type(found).model_fields
     for name, read in vars(found).items():
-        place = fields[name].alias or name
+        place = next((one for one in _names(name, fields[name]) if one in value), name)
         given = value.get(place, read)
         if type(given) is type(read) or not isinstance(read, bool | int | float):
             continue
@@ -137,6 +143,12 @@ def _converted(value: Mapping[str, Any], found: BaseModel) -> Iterator[InitError
             wanted = "true or false" if isinstance(read, bool) else "a number"
             kind = PydanticCustomError(_OWN_MESSAGE, "Input should be {wanted}", {"wanted": wanted})
             yield InitErrorDetails(type=kind, loc=(place,), input=given)
+
+
+def _names(name: str, field: FieldInfo) -> tuple[str, ...]:
+    """The names by which a member may be given."""
+    other = field.validation_alias
+    return tuple(map(str, other.choices)) if isinstance(other, AliasChoices) else (field.alias or name,)
 
 
 def moment(time_us: int | None) -> str | None:

@@ -60,7 +60,7 @@ def _fill(service: TemporaryService, wanted: Namespace) -> None:
     """Fill the window, and wait until it is matched."""
     begun = time.time()
     post(wanted, 0, wanted.window, FILLED, None)
-    while service.client.get("/pipeline")["backlog"]["waiting"]["events"]:
+    while service.client.get("/pipeline")["backlog"]["waiting_volume"]["events"]:
         time.sleep(0.5)
     print(f"{wanted.window:,} events in the window after {time.time() - begun:.0f} s", flush=True)
 

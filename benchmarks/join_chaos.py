@@ -79,7 +79,7 @@ class Joins:
         """Apply the project, register a webhook for finished auctions, and begin the time of all streams."""
         declare(service.client, self._folder)
         first = by_stream(begins())
-        before = service.client.get("/pipeline")["backlog"]["appended"]["events"]
+        before = service.client.get("/pipeline")["backlog"]["appended_volume"]["events"]
         for stream, events in first.items():
             service.client.send_events(stream, events, f"begin-{stream}")
         await_drained(service, before + sum(map(len, first.values())), _PATIENCE_S)

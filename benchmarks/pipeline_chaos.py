@@ -249,7 +249,7 @@ def disturbed(
     events = case.events(plan)
     outcome = case.expected(events, plan.request)
     case.declare(service)
-    starts, before = _starts(service), service.client.get("/pipeline")["backlog"]["appended"]["events"]
+    starts, before = _starts(service), service.client.get("/pipeline")["backlog"]["appended_volume"]["events"]
     begun, posted = time.monotonic(), Flag()
     gaps = ShardGaps(lambda: service.supervisor.redis_url)
     killer = Killer(service, plan, outcome, say, gaps)
@@ -300,7 +300,7 @@ class Killer:
         self._say = say
         self._gaps = gaps
         self._random = random.Random(plan.seed)
-        self._matched = service.client.get("/pipeline")["backlog"]["matched"]["events"]
+        self._matched = service.client.get("/pipeline")["backlog"]["matched_volume"]["events"]
         self.strikes = 0
 
     def run(self, posted: Flag) -> None:
@@ -367,8 +367,8 @@ class Killer:
             except ForestallError:
                 backlog = None
             if backlog is not None:
-                matched = backlog["matched"]["events"]
-                if matched > self._matched or (posted.is_set() and backlog["waiting"]["events"] == 0):
+                matched = backlog["matched_volume"]["events"]
+                if matched > self._matched or (posted.is_set() and backlog["waiting_volume"]["events"] == 0):
                     self._matched = matched
                     return
             Flag().wait(0.2)
@@ -424,7 +424,7 @@ def await_drained(service: TemporaryService, events: int, patience_s: float) -> 
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         backlog = service.client.get("/pipeline")["backlog"]
-        if backlog["waiting"]["events"] == 0 and backlog["appended"]["events"] >= events:
+        if backlog["waiting_volume"]["events"] == 0 and backlog["appended_volume"]["events"] >= events:
             return
         Flag().wait(0.2)
 

@@ -234,8 +234,8 @@ def tell_batches(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Print how the micro-batches between two states of the pipeline spent their time."""
     batches = max(1, after["batches"] - before["batches"])
     parts = {
-        part: 1_000 * (seconds - before["batch_seconds"].get(part, 0.0)) / batches
-        for part, seconds in after["batch_seconds"].items()
+        part: 1_000 * (seconds - before["batch_parts_s"].get(part, 0.0)) / batches
+        for part, seconds in after["batch_parts_s"].items()
     }
     whole = sum(parts.values())
     print(

@@ -174,7 +174,7 @@ def _endings(client: ForestallClient) -> dict[str, int]:
     """Early terminations of (trace, pattern) pairs, counted by the constraints that imply them."""
     counts: Counter[str] = Counter()
     for group in client.get("/endings", limit=1)["counts"]:
-        counts[group["constraints"]] += group["count"]
+        counts[group["chain"]] += group["count"]
     return dict(counts)
 
 

@@ -42,7 +42,7 @@ from .errors import (
     StreamError,
 )
 from .event import Event
-from .event_time import AUTO, AutoLateness, Late, Lateness, lateness_of
+from .event_time import AUTO, AutoLateness, Late, Lateness, MaxAhead, ahead_json, ahead_of, lateness_json, lateness_of
 from .forms.cloudevents import keyed_cloudevent, parse_cloudevent, render_cloudevent
 from .forms.column_parsing import parse_columns
 from .forms.extent import check_extent, decode_json, has_long_integer
@@ -177,6 +177,7 @@ __all__ = [
     "LatenessDecider",
     "LocalTimes",
     "LogEntry",
+    "MaxAhead",
     "OperatorOff",
     "OperatorOn",
     "OperatorPause",
@@ -210,6 +211,8 @@ __all__ = [
     "TimeUnit",
     "TraceEnd",
     "WorkBudget",
+    "ahead_json",
+    "ahead_of",
     "answers_key",
     "ascending_words",
     "attribute_path",
@@ -246,6 +249,7 @@ __all__ = [
     "key_of",
     "key_text",
     "keyed_cloudevent",
+    "lateness_json",
     "lateness_of",
     "lateness_summary",
     "lines_of",

@@ -207,24 +207,74 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
             f"'late' of a stream declaration is {shown(late)}; write {' or '.join(get_args(Late))}", field="late"
         )
     durations = {
-        name: UNLIMITED if name == "max_ahead" and value.get(name) == UNLIMITED else _seconds(value, name)
-        for name in _DURATIONS
-        if name != "lateness"
+        name: _seconds(value, name)  # also by its name in the API, so that answers are declarations
+        for name in ("idle_timeout", "quiet_after")
     }
-    return {**durations, "lateness": lateness_of(value.get("lateness")), "late": cast("Late", late)}
+    ahead, lateness = ahead_of(value.get("max_ahead")), lateness_of(value.get("lateness"))
+    return {**durations, "max_ahead": ahead, "lateness": lateness, "late": cast("Late", late)}
 
 
 def lateness_of(value: object) -> Lateness | None:
-    """Read a lateness from plain JSON: a number of seconds, or ``auto``, with or without members."""
+    """Read a lateness from plain JSON: a number of seconds, ``auto``, with or without members, or the API's form."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
+    if isinstance(value, Mapping) and "mode" in value:
+        return _by_mode(value)
     if isinstance(value, Mapping | str):
         return AutoLateness.from_json(value)
     raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")
 
 
+def lateness_json(lateness: Lateness | None) -> dict[str, Any] | None:
+    """The form of a lateness in the API, which is one for all: ``mode``, and the members of that mode."""
+    if not isinstance(lateness, AutoLateness):
+        return None if lateness is None else {"mode": "fixed", "seconds": lateness}
+    return {"mode": AUTO, **{_unit_named(part.name): getattr(lateness, part.name) for part in fields(lateness)}}
+
+
+def ahead_json(ahead: MaxAhead | None) -> dict[str, Any]:
+    """The form of ``max_ahead`` in the API: ``mode``, and the seconds in force."""
+    if ahead is None:
+        return {"mode": "default", "seconds": USUAL_AHEAD_S}
+    return {"mode": "unlimited"} if ahead == UNLIMITED else {"mode": "fixed", "seconds": ahead}
+
+
+def ahead_of(value: object) -> MaxAhead | None:
+    """Read ``max_ahead`` from plain JSON: a number of seconds, ``none``, or the form of the API."""
+    if isinstance(value, Mapping):
+        mode, seconds = value.get("mode"), value.get("seconds")
+        if mode == "default":
+            return None
+        value = UNLIMITED if mode == "unlimited" and seconds is None else seconds if mode == "fixed" else value
+    if value is None or value == UNLIMITED or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return cast("MaxAhead | None", value)
+    raise DeclarationError(
+        f"'max_ahead' of a stream declaration is a number of seconds, or 'none', got {shown(value)}", field="max_ahead"
+    )
+
+
+def _by_mode(value: Mapping[str, Any]) -> Lateness:
+    """A lateness in the form of the API; members that are null count as left out."""
+    given = {name: one for name, one in value.items() if one is not None and name != "mode"}
+    if value["mode"] == "fixed" and given.keys() == {"seconds"}:
+        return cast("Lateness", lateness_of(given["seconds"]))
+    known = {_unit_named(part.name): part.name for part in fields(AutoLateness)}
+    if value["mode"] == AUTO and given.keys() <= known.keys():
+        return AutoLateness.from_json({AUTO: {known[name]: one for name, one in given.items()}})
+    raise DeclarationError(
+        '\'lateness\' of a stream declaration with a mode is {"mode": "fixed", "seconds": 5}, or {"mode": "auto"} with '
+        f"{', '.join(known)}, got {shown(value)}",
+        field="lateness",
+    )
+
+
+def _unit_named(member: str) -> str:
+    """The name of a member of a measured lateness in the API, where durations end with their unit."""
+    return member if member == "late_share" else f"{member}_s"
+
+
 def _seconds(value: Mapping[str, Any], name: str) -> float | None:
-    found = value.get(name)
+    found = value.get(name, value.get(f"{name}_s"))
     if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
         return found
     raise DeclarationError(f"{name!r} of a stream declaration is a number of seconds, got {shown(found)}", field=name)

@@ -38,7 +38,7 @@ class Conformance:
     Attributes:
         conforms: Whether no event leaves the model: the trace is the beginning of a complete one.
         at: Place of the first event that leaves the model, from 0; None if none does.
-        kind: The kind of the deviation: ``after-end`` if the trace was over before the event; None without a deviation.
+        kind: The kind of the deviation: ``after_end`` if the trace was over before the event; None without a deviation.
         allowed: The types that may come at that place instead, sorted.
         still_allowed: If no event leaves the model, the types that may come after the last one, sorted.
         broken: The constraints that the event breaks, if the model has no automaton.
@@ -63,12 +63,12 @@ class Conformance:
         return {
             "conforms": self.conforms,
             "is_complete": self.is_complete,
-            "at": self.at,
+            "index": self.at,
             "event": self.event,
             "kind": self.kind,
             "allowed": list(self.allowed),
             "still_allowed": list(self.still_allowed),
-            "broken": [str(part) for part in self.broken],
+            "broken_constraints": [str(part) for part in self.broken],
             "unmet": [str(part) for part in self.unmet],
             "unknown": list(self.unknown),
             "is_exact": self.is_exact,
@@ -79,7 +79,7 @@ class Conformance:
 class DeviationCount:
     """A way in which traces leave a model, by the first event that leaves it, with its frequency.
 
-    Its kind is ``after-end`` if the trace was over before the event; ``allowed`` types may come there instead.
+    Its kind is ``after_end`` if the trace was over before the event; ``allowed`` types may come there instead.
     ``broken`` are the constraints that it breaks, if the model has no automaton. ``example`` is the index of the first
     of these traces.
     """
@@ -202,8 +202,8 @@ class _ByAutomaton:
 
     def _kind(self, state: int, event: str) -> DeviationKind:
         if not self.automaton.allowed(state):
-            return "after-end"
-        return "workflow" if event in self.automaton.letters else "unknown-type"
+            return "after_end"
+        return "workflow" if event in self.automaton.letters else "unknown_type"
 
 
 class _ByConstraints:

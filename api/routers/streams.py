@@ -12,7 +12,7 @@ from api.locations import LOCATION, give_location
 from api.requests.filters import WantedPart
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.streams import StreamChanges, StreamDetail, StreamList, StreamModel, StreamRemoval
+from api.schemas.streams import NewStream, StreamChanges, StreamDetail, StreamList, StreamModel, StreamRemoval
 from api.services import Served
 from service import stream_usage
 
@@ -30,7 +30,7 @@ router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRo
     },
 )
 def declare_stream(
-    stream: StreamModel, services: Served, response: Response, preconditions: Preconditions
+    stream: NewStream, services: Served, response: Response, preconditions: Preconditions
 ) -> StreamModel:
     """Declare a stream: its correlation key, event types, ends of transactions, and event time.
 

@@ -32,7 +32,7 @@ class LikelyEndingModel(WireModel):
     """The event that is expected to end partial matches first."""
 
     event: str
-    after: list[str] = Field(description="Events that have to come before it.")
+    required_before: list[str] = Field(description="Events that have to come before it.")
     form: str
     probability: float = Field(description="Estimated share of the transactions in which it comes.")
 

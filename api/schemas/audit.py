@@ -24,13 +24,13 @@ class AuditModel(WireModel):
     method: str
     route: str = Field(description="The operation, with its parameters by name.")
     resource: str = Field(description="The path, cut at 500 characters.")
-    status: int = Field(description="HTTP status of the answer: from 400 on, nothing was changed.")
+    http_status: int = Field(description="HTTP status of the answer: from 400 on, nothing was changed.")
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """The wire form of an entry."""
-        members = {name: value for name, value in record.items() if name != "at_us"}
-        return cls(at=format_time(record["at_us"]), **members)
+        members = {name: value for name, value in record.items() if name not in ("at_us", "status")}
+        return cls(at=format_time(record["at_us"]), http_status=record["status"], **members)
 
 
 class AuditList(PageModel):

@@ -50,7 +50,7 @@ class NewBacktest(WireModel):
     pruning: Pruning = Field(
         "on", description="Whether constraints terminate partial matches early; or both, compared."
     )
-    open: bool | None = Field(
+    is_open: bool | None = Field(
         None, description="Whether traces continue after the last event (default: only those of the log)."
     )
 
@@ -62,7 +62,7 @@ class NewBacktest(WireModel):
             against=None if self.against is None else _choice(self.against),
             path=self.source.path,
             pruning=self.pruning,
-            is_open=self.open,
+            is_open=self.is_open,
         )
 
 
@@ -77,7 +77,7 @@ class BacktestPattern(WireModel):
 class VariantModel(WireModel):
     """The results and the cost of one variant of matching."""
 
-    name: Literal["pattern", "against", "no-prune", "no-constraints"] = Field(
+    name: Literal["pattern", "against", "no_prune", "no_constraints"] = Field(
         description="'pattern' is the tested one."
     )
     alerts: int = Field(description="Without suppressed ones.")
@@ -87,8 +87,8 @@ class VariantModel(WireModel):
     deviations: int
     corrections: int
     dead_letters: int
-    patterns: dict[str, int] = Field(description="Alerts by pattern.")
-    reasons: dict[str, int] = Field(description="Dead letters by their code.")
+    alerts_by_pattern: dict[str, int]
+    dead_letters_by_code: dict[str, int]
     released: int = Field(description="Bound events that were dropped because of constraints.")
     open_traces: int = Field(description="Traces that were open before the end.")
     peak_held: int = Field(description="Most events held in partial matches at once, summed over the shards.")
@@ -115,8 +115,8 @@ class BacktestSummary(WireModel):
     """The result of a backtest."""
 
     events: int
-    first: Time | None = Field(description="Time of the earliest event.")
-    last: Time | None = Field(description="Time of the newest event.")
+    first_time: Time | None = Field(description="Time of the earliest event.")
+    last_time: Time | None = Field(description="Time of the newest event.")
     variants: list[VariantModel]
     comparisons: list[ComparisonModel]
     alerts_kept: int = Field(description="Alerts that can be listed.")
@@ -140,13 +140,13 @@ class BacktestModel(WireModel):
     against: list[BacktestPattern]
     source: BacktestSource
     pruning: Pruning
-    open: bool
-    status: BacktestStatus
+    is_open: bool
+    state: BacktestStatus
     progress: float = Field(ge=0, le=1, description="The share that is done.")
     created_at: Time
     started_at: Time | None
     finished_at: Time | None
-    error: BacktestFailure | None
+    failure: BacktestFailure | None
 
     @classmethod
     def from_domain(cls, backtest: Backtest) -> Self:
@@ -222,13 +222,13 @@ def _members(backtest: Backtest) -> dict[str, Any]:
         "against": [_pattern(pattern) for pattern in question["against"]],
         "source": BacktestSource(log=True) if backtest.path is None else BacktestSource(path=backtest.path),
         "pruning": "compare" if question["compares_pruning"] else compared,
-        "open": question["is_open"],
-        "status": backtest.status,
+        "is_open": question["is_open"],
+        "state": backtest.status,
         "progress": backtest.progress,
         "created_at": format_time(backtest.created_us),
         "started_at": moment(backtest.started_us),
         "finished_at": moment(backtest.finished_us),
-        "error": None if backtest.error is None else BacktestFailure.model_validate(dict(backtest.error)),
+        "failure": None if backtest.error is None else BacktestFailure.model_validate(dict(backtest.error)),
     }
 
 

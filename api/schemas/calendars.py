@@ -24,12 +24,12 @@ class CalendarVersion(WireModel):
     """A version of a calendar."""
 
     version: int = Field(description="Counts from 1 for each name and never repeats.")
-    registered_at: Time
+    created_at: Time
 
     @classmethod
     def from_record(cls, record: RegisteredTable) -> Self:
         """The wire form of a version."""
-        return cls(version=record.version, registered_at=format_time(record.registered_us))
+        return cls(version=record.version, created_at=format_time(record.registered_us))
 
 
 class CalendarModel(CalendarVersion):

@@ -54,14 +54,14 @@ class ConformanceModel(WireModel):
 
     conforms: bool = Field(description="Whether no event leaves the workflow.")
     is_complete: bool = Field(description="Whether it is a complete trace.")
-    at: int | None = Field(description="Place of the first event that leaves the workflow, from 0.")
+    index: int | None = Field(description="Place of the first event that leaves the workflow, from 0.")
     event: str | None = Field(description="Type of that event.")
     kind: str | None = Field(
-        description="Kind of the deviation: workflow, unknown-type, or after-end if the transaction was over."
+        description="Kind of the deviation: workflow, unknown_type, or after_end if the transaction was over."
     )
     allowed: list[str] = Field(description="Types that are allowed there instead.")
     still_allowed: list[str] = Field(description="Types that are allowed after the last event, if none leaves.")
-    broken: list[str] = Field(description="Constraints that the event breaks, if there is no automaton.")
+    broken_constraints: list[str] = Field(description="Constraints that the event breaks, if there is no automaton.")
     unmet: list[str] = Field(
         description="Constraints that a complete trace would still have to meet, if there is no automaton."
     )

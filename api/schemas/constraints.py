@@ -52,9 +52,11 @@ class ProcessModel(WireModel):
     used: Literal["exact", "tables"] = Field(
         description="exact: the workflow's automaton is followed; tables: its constraints only."
     )
-    states: int | None = Field(description="States of the automaton.")
-    derived: list[str] = Field(description="The part of 'constraints' that comes from the workflow only, in words.")
-    derived_end: list[str] = Field(description="The part of 'end' that comes from the workflow only.")
+    state_count: int | None = Field(description="States of the automaton.")
+    derived_constraints: list[str] = Field(
+        description="The part of 'constraints' that comes from the workflow only, in words."
+    )
+    derived_end_events: list[str] = Field(description="The part of 'end_events' that comes from the workflow only.")
 
 
 class ConstraintsModel(WireModel):
@@ -65,12 +67,14 @@ class ConstraintsModel(WireModel):
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
     rules: list[str] = Field(description="Other rules, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
-    workflow: ProcessModel | None = Field(None, description="The workflow from which a part of the set is derived.")
+    followed_workflow: ProcessModel | None = Field(
+        None, description="The workflow from which a part of the set is derived."
+    )
     settings: SettingsModel
-    end: list[str] = Field(description="Types after which nothing follows, the stream's end events included.")
+    end_events: list[str] = Field(description="Types after which nothing follows, the stream's end events included.")
     warnings: list[str] = Field(description="Types that can never occur, and patterns that can no longer match.")
     notices: list[str] = Field(description="Notices about parts of the upload that mean more than the stored set.")
-    uploaded_at: Time
+    created_at: Time
     source: dict[str, Any] = Field(
         description="The hand-written constraints, in canonical form: uploading them again changes nothing."
     )
@@ -92,7 +96,7 @@ class ConstraintsSummary(WireModel):
 
     stream: str
     version: int
-    uploaded_at: Time
+    created_at: Time
 
 
 class ConstraintsList(PartModel):
@@ -107,8 +111,10 @@ class ConstraintsVersion(ConstraintsSummary):
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
     rules: list[str] = Field(description="Other rules, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
-    end: list[str]
-    workflow: ProcessModel | None = Field(None, description="The workflow from which a part of the set is derived.")
+    end_events: list[str]
+    followed_workflow: ProcessModel | None = Field(
+        None, description="The workflow from which a part of the set is derived."
+    )
     settings: SettingsModel
 
     @classmethod

@@ -18,14 +18,14 @@ class ReplayModel(WireModel):
 
     id: str = Field(description="Id of the dead letter.")
     at: Time
-    accepted: bool = Field(description="Whether its event is in the log now.")
+    is_accepted: bool = Field(description="Whether its event is in the log now.")
     code: str | None = Field(description="Code of the reason, if it is not.")
     detail: str | None
 
     @classmethod
     def from_domain(cls, letter_id: str, outcome: ReplayOutcome) -> Self:
         """The wire form of an outcome."""
-        return cls.copying(outcome, id=letter_id, accepted=outcome.is_accepted)
+        return cls.copying(outcome, id=letter_id, is_accepted=outcome.is_accepted)
 
 
 class ReplayedList(WireModel):

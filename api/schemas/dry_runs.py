@@ -65,10 +65,10 @@ class DryRunModel(WireModel):
     last_time: Time | None
     matched: int
     matches: list[DryMatch] = Field(description="The first 100, by their end.")
-    ended: int
-    endings: list[DryEnding] = Field(description="The most frequent reason first.")
+    endings: int
+    ending_reasons: list[DryEnding] = Field(description="The most frequent reason first.")
     timeouts: int
     dropped: int = Field(description="Matches beyond a limit, which are not counted above.")
     partial_matches: int = Field(description="The number of events bound in partial matches at the end.")
     warnings: list[str]
-    took_ms: float
+    duration_s: float

@@ -29,7 +29,7 @@ class EventTypeModel(WireModel):
     type: str
     version: int = Field(description="Grows with each change of the stream's schemas.")
     json_schema: dict[str, Any] = Field(description="For `data` of its events: JSON Schema, draft 2020-12.")
-    registered_at: Time
+    created_at: Time
     warnings: list[str] = Field([], description="Words that JSON Schema does not have, and which have no effect.")
 
     @classmethod

@@ -29,7 +29,7 @@ class FollowedWorkflow(WireModel):
     workflow: str
     version: int
     mode: Mode = Field(description="The requested mode.")
-    constraints: ConstraintsModel
+    constraint_set: ConstraintsModel
 
     @classmethod
     def from_domain(cls, report: ConstraintReport) -> Self:
@@ -40,5 +40,5 @@ class FollowedWorkflow(WireModel):
             workflow=following.workflow,
             version=following.version,
             mode=following.mode,
-            constraints=ConstraintsModel.from_domain(report),
+            constraint_set=ConstraintsModel.from_domain(report),
         )

@@ -50,7 +50,7 @@ class OperatorModel(WireModel):
     route: str | None = Field(
         description="Name of the stream's further key by which it listens; null for the correlation key."
     )
-    registered_at: Time
+    created_at: Time
     suspension: dict[str, Any] | None = Field(
         description="Why it is suspended: the event, its key, and the reason as a sentence; null in other states. "
         "Another version, or `resume`, lets it see events again."
@@ -58,7 +58,7 @@ class OperatorModel(WireModel):
     is_continued: bool = Field(
         description="Whether this version kept the state of the version before; false: it began without state."
     )
-    held_since: str = Field(
+    held_since: Time = Field(
         description="When its state began: with this version, or with an earlier one that it continues."
     )
     warnings: list[str] = Field(
@@ -83,7 +83,7 @@ class OperatorModel(WireModel):
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
         """The same answer with the skipped backlog."""
-        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.copying(skipped)})
+        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
 
 
 class OperatorResults(PageModel):

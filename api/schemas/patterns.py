@@ -134,7 +134,7 @@ class PatternModel(WireModel):
     suppress: SuppressModel | None = Field(None, description="Which of its alerts are suppressed; null: none.")
     incident: IncidentRules | None = Field(None, description="How its alerts become incidents; null: they do not.")
     resolves: ResolvesModel | None = Field(None, description="The incidents that its alerts close; null: none.")
-    registered_at: Time
+    created_at: Time
 
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern) -> Self:
@@ -156,7 +156,12 @@ class SkippedModel(WireModel):
         description="Events of all streams that waited to be matched. The operator sees only events of steps "
         "that had already begun."
     )
-    after: dict[int, str] = Field(description="The last matched position of the log, by shard.")
+    positions: dict[int, str] = Field(description="The last matched position of the log, by shard.")
+
+    @classmethod
+    def from_domain(cls, skipped: SkippedBacklog) -> Self:
+        """The wire form of a skipped backlog."""
+        return cls(events=skipped.events, positions=dict(skipped.after))
 
 
 class CheckedPattern(PatternModel):
@@ -177,7 +182,7 @@ class CheckedPattern(PatternModel):
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
         """The same answer with the skipped backlog."""
-        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.copying(skipped)})
+        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
 
 
 class FailingConditionModel(WireModel):
@@ -186,7 +191,7 @@ class FailingConditionModel(WireModel):
     event: str = Field(description="Type of the event.")
     bound: list[str] = Field(description="The steps that are bound before it.")
     symbols: list[str] = Field(description="Conditions of the constraint set that the event has to meet.")
-    after: list[str] = Field(description="Events that have to come before it.")
+    required_before: list[str] = Field(description="Events that have to come before it.")
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow, or end.")
     constraints: list[str] = Field(description="The minimal chain of constraints.")
     atoms: list[str] = Field(description="The steps that it makes impossible.")
@@ -202,7 +207,9 @@ class PatternDetail(CheckedPattern):
     failing_conditions: list[FailingConditionModel]
     redundant_steps: list[RedundantStepModel]
     states: list[StateModel] = Field(description="Forecast for partial matches, by state.")
-    endings: EndingSummary = Field(description="In how many transactions it could no longer match so far, and why.")
+    ending_summary: EndingSummary = Field(
+        description="In how many transactions it could no longer match so far, and why."
+    )
 
     @classmethod
     def of(cls, report: PatternReport, found: PatternInspection, endings: Sequence[Mapping[str, Any]]) -> Self:
@@ -211,7 +218,7 @@ class PatternDetail(CheckedPattern):
             {
                 **CheckedPattern.from_report(report).model_dump(by_alias=True),
                 **found.to_document(),
-                "endings": EndingSummary.from_domain(report.pattern.stream, report.pattern.name, endings),
+                "ending_summary": EndingSummary.from_domain(report.pattern.stream, report.pattern.name, endings),
             }
         )
 
@@ -232,7 +239,7 @@ class PatternVersion(WireModel):
     suppress: SuppressModel | None = None
     incident: IncidentRules | None = None
     resolves: ResolvesModel | None = None
-    registered_at: Time
+    created_at: Time
     current: bool = Field(description="Whether it is the newest version, to which the pattern's state applies.")
 
     @classmethod
@@ -256,7 +263,7 @@ class PatternVersions(PartModel):
 class MissingCount(WireModel):
     """The number of partial matches that WITHIN ended while the same steps were missing."""
 
-    missing: str
+    missing_steps: str = Field(description="The steps, separated by commas.")
     count: int
 
 
@@ -269,18 +276,18 @@ class PatternStatistics(WireModel):
     version: int
     alerts: int = Field(description="Without suppressed ones.")
     suppressed_alerts: int
-    would_be_lost: int = Field(description="With 'prune: shadow': alerts that pruning would have lost.")
+    would_be_lost_count: int = Field(description="With 'prune: shadow': alerts that pruning would have lost.")
     last_alert_at: Time | None = Field(description="`detected_at` of the newest alert that is kept.")
     corrections: int
     timeouts: int
     timeouts_by_missing: list[MissingCount]
-    endings: EndingSummary
+    ending_summary: EndingSummary
 
     @classmethod
     def from_domain(cls, counts: PatternCounts) -> Self:
         """The wire form of a pattern's counts."""
         pattern = counts.pattern
-        missing = [MissingCount(missing=count["missing"], count=count["count"]) for count in counts.timeouts]
+        missing = [MissingCount(missing_steps=count["missing"], count=count["count"]) for count in counts.timeouts]
         return cls.copying(
             counts,
             name=pattern.name,
@@ -288,7 +295,8 @@ class PatternStatistics(WireModel):
             state=pattern.state,
             version=pattern.version,
             last_alert_at=None if counts.last_alert is None else counts.last_alert["detected_at"],
+            would_be_lost_count=counts.would_be_lost,
             timeouts=sum(count.count for count in missing),
             timeouts_by_missing=missing,
-            endings=EndingSummary.from_domain(pattern.stream, pattern.name, counts.endings),
+            ending_summary=EndingSummary.from_domain(pattern.stream, pattern.name, counts.endings),
         )

@@ -23,9 +23,9 @@ class VolumeModel(WireModel):
 class BacklogModel(WireModel):
     """The backlog: events that are accepted and not matched yet."""
 
-    waiting: VolumeModel = Field(description="In the log and not matched yet.")
-    appended: VolumeModel = Field(description="Appended to the log since it began.")
-    matched: VolumeModel
+    waiting_volume: VolumeModel = Field(description="In the log and not matched yet.")
+    appended_volume: VolumeModel = Field(description="Appended to the log since it began.")
+    matched_volume: VolumeModel
     per_second: VolumeModel | None = Field(description="Matched per second over the last minute.")
     max_events: int = Field(description="Events are refused (429) when the backlog is larger.")
     max_bytes: int = Field(description="Events are refused (429) when the backlog has more bytes.")
@@ -36,8 +36,8 @@ class BatchModel(WireModel):
 
     batch: int
     started_at: Time
-    duration_ms: float
-    parts_ms: dict[str, float] = Field(
+    duration_s: float
+    parts_s: dict[str, float] = Field(
         description="Its time by part: plan (looking for new entries, up to the source's waiting time), read "
         "(reading the log, moving rows), match, state (finding and saving states), commit (writing "
         "results), other."
@@ -45,14 +45,21 @@ class BatchModel(WireModel):
     entries: int = Field(description="Log entries, control records included.")
     events: int | None
     bytes: int
-    rows: dict[str, int] = Field(description="The number of results, by kind.")
-    shards: int = Field(description="Shards that had new entries.")
+    result_counts: dict[str, int] = Field(description="The number of results, by kind.")
+    shard_count: int = Field(description="Shards that had new entries.")
 
     @classmethod
     def from_domain(cls, progress: Mapping[str, Any]) -> Self:
         """The wire form of a stored micro-batch."""
         named = {name: progress[name] for name in cls.model_fields if name in progress}
-        return cls(**named, started_at=format_time(progress["started_us"]))
+        return cls(
+            **named,
+            started_at=format_time(progress["started_us"]),
+            duration_s=progress["duration_ms"] / 1_000,
+            parts_s={name: spent / 1_000 for name, spent in progress["parts_ms"].items()},
+            result_counts=progress["rows"],
+            shard_count=progress["shards"],
+        )
 
 
 class StreamStateModel(WireModel):
@@ -60,7 +67,7 @@ class StreamStateModel(WireModel):
 
     name: str
     derived: bool = Field(False, description="Whether patterns with INTO make its events.")
-    watermark: str | None = Field(description="How far event time has come in the slowest shard.")
+    watermark: Time | None = Field(description="How far event time has come in the slowest shard.")
     watermark_lag_s: float | None = Field(description="How far this is behind the wall clock.")
     open_traces: int | None
     held_partial_matches: int | None
@@ -100,13 +107,13 @@ class ExecutorsModel(WireModel):
 class PipelineModel(WireModel):
     """The state of the pipeline."""
 
-    running_since: str | None
+    running_since: Time | None
     alive_at: Time | None = Field(description="When it last reported.")
     backlog: BacklogModel
     last_batch: BatchModel | None
     batches: int = Field(description="Micro-batches so far.")
-    batch_seconds: dict[str, float] = Field(description="Their time in total, by part.")
-    shards: int = Field(description="Shards that have reported.")
+    batch_parts_s: dict[str, float] = Field(description="Their time in total, by part.")
+    shard_count: int = Field(description="Shards that have reported.")
     state_bytes: int | None = Field(description="Bytes of their saved states.")
     streams: list[StreamStateModel]
     executors: ExecutorsModel | None = Field(None, description="Null where Spark is local.")
@@ -115,9 +122,9 @@ class PipelineModel(WireModel):
     def from_domain(cls, seen: PipelineOverview, limits: Limits) -> Self:
         """The wire form."""
         backlog = BacklogModel(
-            waiting=VolumeModel.copying(seen.backlog.waiting),
-            appended=VolumeModel.copying(seen.backlog.appended),
-            matched=VolumeModel.copying(seen.backlog.matched),
+            waiting_volume=VolumeModel.copying(seen.backlog.waiting),
+            appended_volume=VolumeModel.copying(seen.backlog.appended),
+            matched_volume=VolumeModel.copying(seen.backlog.matched),
             per_second=None if seen.rate is None else VolumeModel.copying(seen.rate),
             max_events=limits.max_backlog_events,
             max_bytes=limits.max_log_bytes,
@@ -127,7 +134,8 @@ class PipelineModel(WireModel):
             running_since=moment(seen.running_since_us),
             backlog=backlog,
             last_batch=None if seen.last_batch is None else BatchModel.from_domain(seen.last_batch),
-            batch_seconds=dict(seen.seconds),
+            batch_parts_s=dict(seen.seconds),
+            shard_count=seen.shards,
             streams=[StreamStateModel.from_domain(stream) for stream in seen.streams],
             executors=None
             if seen.executors is None

@@ -13,6 +13,15 @@ from pydantic import Field
 from api.wire import PageModel, Time, WireModel
 from service import USUAL_SEVERITY, RecentPage, Severity
 
+_COUNTED_AS = {"missing": "missing_steps", "constraints": "chain"}
+"""Members of counters, which are texts; in results they are lists."""
+
+
+def counter_members(model: type[WireModel], counter: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a counter on the wire, of those that its model has."""
+    members = {_COUNTED_AS.get(name, name): value for name, value in counter.items()}
+    return {name: value for name, value in members.items() if name in model.model_fields}
+
 
 class ResultModel(WireModel):
     """One result, as it was reported."""
@@ -36,9 +45,10 @@ class ResultList(PageModel, Generic[Item, Count]):
     @classmethod
     def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
         """The wire form of a page and all counters."""
-        (item,) = get_args(cls.model_fields["items"].annotation)
+        (item,), (count,) = (get_args(cls.model_fields[name].annotation) for name in ("items", "counts"))
         items = [item.from_domain(result) for result in page.records]
-        return cls.model_validate({"items": items, "counts": counts, "next": page.next, "after": page.after})
+        counted = [count.model_validate(counter_members(count, one)) for one in counts]
+        return cls.model_validate({"items": items, "counts": counted, "next": page.next, "after": page.after})
 
 
 class CorrectionModel(ResultModel):
@@ -89,7 +99,7 @@ class DeviationModel(ResultModel):
         description="order: its type could no longer come; occurrence: types that exclude each other, required "
         "types included; obligation: a required type can no longer come; cycle: the required types "
         "cannot be ordered; rule: a rule is broken; workflow: the workflow that the stream follows "
-        "does not allow it; unknown-type: the process has no such event; after-end: the transaction "
+        "does not allow it; unknown_type: the process has no such event; after_end: the transaction "
         "was over, by an end event or by the workflow. Null in deviations of earlier releases.",
     )
     constraints: list[str] = Field([], description="A minimal set of constraints that it breaks.")
@@ -218,7 +228,7 @@ class TimeoutCount(WireModel):
 
     stream: str
     pattern: str
-    missing: str = Field(description="The steps, separated by commas.")
+    missing_steps: str = Field(description="The steps, separated by commas.")
     count: int
 
 
@@ -251,7 +261,7 @@ class EndingCount(WireModel):
     stream: str
     pattern: str
     form: str
-    constraints: str = Field(description="The constraints of the chain, separated by commas.")
+    chain: str = Field(description="The constraints of the chain, separated by commas.")
     atom: str
     count: int
 
@@ -260,14 +270,14 @@ class EndingReason(WireModel):
     """The number of a pattern's early terminations for one reason."""
 
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
-    constraints: str = Field(description="The constraints of the chain, separated by commas.")
+    chain: str = Field(description="The constraints of the chain, separated by commas.")
     atom: str
     count: int
 
     @classmethod
     def from_domain(cls, count: Mapping[str, Any]) -> Self:
         """The wire form of a counter."""
-        return cls.model_validate({name: count[name] for name in cls.model_fields})
+        return cls.model_validate(counter_members(cls, count))
 
 
 class EndingSummary(WireModel):

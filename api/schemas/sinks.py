@@ -143,7 +143,7 @@ class SinkModel(WireModel):
     digest: Digest = None
     enabled: bool = Field(description="False: nothing is sent; queued deliveries wait.")
     disabled_because: str | None = Field(description="Why it is not enabled, in words.")
-    registered_at: Time
+    created_at: Time
     path: str | None = None
     host: str | None = None
     port: int | None = None

@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from api.wire import PartModel, Time, WireModel, moment
 from service import EventPage, LatenessDecision, MeasuredLateness, StreamUsage, StreamUse
 from streams import (
     CHANGEABLE,
-    AutoLateness,
     ColumnType,
     Duplicates,
     FieldMapping,
     Late,
     Lateness,
     LocalTimes,
+    MaxAhead,
     StreamDeclaration,
     Ties,
     TimeUnit,
+    ahead_json,
+    ahead_of,
     format_time,
     key_json,
+    lateness_json,
     lateness_of,
 )
 
 _SECOND_US = 1_000_000
+_BOUND = "Bound of out-of-orderness. Null: events are matched in the order of arrival."
 _NOT_NULL = ("late", "end_events", "description")
 _LATENESS = (
     "Bound of out-of-orderness: seconds that an event may be older than the newest one before "
@@ -52,22 +56,6 @@ _ENDS = "Types that end a transaction."
 _DESCRIPTION = "For people; at most 4,000 characters."
 
 
-AheadModel: TypeAlias = Annotated[float, Field(ge=0)] | Literal["none"] | None
-"""Seconds, or no limit."""
-
-
-def _plain(lateness: LatenessModel) -> object:
-    """A value as plain JSON."""
-    return lateness.model_dump() if isinstance(lateness, AutoLatenessModel) else lateness
-
-
-def _lateness(declared: Lateness | None) -> LatenessModel:
-    if not isinstance(declared, AutoLateness):
-        return declared
-    form = declared.to_json()
-    return "auto" if isinstance(form, str) else AutoLatenessModel.model_validate(form)
-
-
 class MappingModel(WireModel):
     """The dotted paths of an event's members in plain JSON and in rows of files, and how these are written."""
 
@@ -90,34 +78,71 @@ KeyModel: TypeAlias = str | dict[str, str]
 """Where a key is: one path, or one by event type."""
 
 
-class AutoModel(WireModel):
-    """Limits of a measured bound of out-of-orderness."""
+class LatenessModel(WireModel):
+    """A bound of out-of-orderness: fixed, or measured within limits."""
 
-    at_least: float = Field(0, ge=0, description="Seconds; the bound is never smaller.")
-    at_most: float = Field(
-        3_600,
+    mode: Literal["fixed", "auto"] = Field(description="'auto': the bound follows the measured lags.")
+    seconds: float | None = Field(None, ge=0, description="'fixed': the bound; otherwise null.")
+    at_least_s: float | None = Field(None, ge=0, description="'auto': the bound is never smaller (default: 0).")
+    at_most_s: float | None = Field(
+        None,
         ge=0,
-        description="Seconds; the bound is never larger. Events further behind are late, and do not influence "
-        "the bound.",
+        description="'auto': the bound is never larger (default: 3600). Events further behind are late, and do not "
+        "influence the bound.",
     )
-    start: float = Field(60, ge=0, description="Seconds: the bound before anything was measured, within the limits.")
-    late_share: float = Field(
-        0, ge=0, lt=1, description="Share of the events that may be late; 0: the bound follows the largest lag."
+    start_s: float | None = Field(
+        None, ge=0, description="'auto': the bound before anything was measured, within the limits (default: 60)."
+    )
+    late_share: float | None = Field(
+        None, ge=0, lt=1, description="'auto': share of the events that may be late; 0: it follows the largest lag."
     )
 
-
-class AutoLatenessModel(WireModel):
-    """A measured bound of out-of-orderness, with its limits."""
-
-    auto: AutoModel
-
-
-LatenessModel: TypeAlias = Annotated[float, Field(ge=0)] | Literal["auto"] | AutoLatenessModel | None
-"""Seconds; or ``auto``, with or without limits."""
+    @classmethod
+    def from_domain(cls, declared: Lateness | None) -> Self | None:
+        """The wire form of a bound."""
+        form = lateness_json(declared)
+        return None if form is None else cls(**form)
 
 
-class StreamModel(WireModel):
-    """A stream. The members that determine how its events are read cannot be changed."""
+class AheadModel(WireModel):
+    """How far ahead of the clock the times of events may be."""
+
+    mode: Literal["default", "fixed", "unlimited"]
+    seconds: float | None = Field(None, ge=0, description="The limit in force; null: none.")
+
+    @classmethod
+    def from_domain(cls, declared: MaxAhead | None) -> Self:
+        """The wire form of a limit."""
+        return cls(**ahead_json(declared))
+
+
+NewLateness: TypeAlias = Annotated[float, Field(ge=0)] | Literal["auto"] | LatenessModel | None
+"""Short forms are a number of seconds, and ``auto``."""
+NewAhead: TypeAlias = Annotated[float, Field(ge=0)] | Literal["none"] | AheadModel | None
+"""Short forms are a number of seconds, and ``none``."""
+
+
+def _documents_form(value: Any) -> Any:
+    """A lateness with limits as documents write it, ``{"auto": {…}}``, in the form of the API."""
+    if isinstance(value, dict) and value.keys() == {"auto"} and isinstance(value["auto"], dict):
+        return {
+            "mode": "auto",
+            **{f"{name}_s" if name in _LIMITS else name: one for name, one in value["auto"].items()},
+        }
+    return value
+
+
+_LIMITS = ("at_least", "at_most", "start")
+LatenessGiven: TypeAlias = Annotated[NewLateness, BeforeValidator(_documents_form)]
+
+
+def _either(name: str) -> AliasChoices:
+    """The names of a duration: in the API, and in documents."""
+    return AliasChoices(name, name.removesuffix("_s"))
+
+
+class _StreamMembers(WireModel):
+    """The members that a stream is declared with, and has in answers, in the same form."""
 
     name: str = Field(description="Letters, digits, '.', '_' and '-'; at most 100.")
     key: KeyModel = Field(
@@ -135,11 +160,9 @@ class StreamModel(WireModel):
     ties: Ties = Field(
         "log", description="Order of events with equal timestamps: as in the log, or none ('simultaneous')."
     )
-    lateness: LatenessModel = Field(None, description=_LATENESS)
     late: Late = Field("dead_letter", description=_LATE)
-    idle_timeout: float | None = Field(None, gt=0, description=_IDLE)
-    quiet_after: float | None = Field(None, gt=0, description=_QUIET)
-    max_ahead: AheadModel = Field(None, description=_AHEAD)
+    idle_timeout_s: float | None = Field(None, gt=0, description=_IDLE, validation_alias=_either("idle_timeout_s"))
+    quiet_after_s: float | None = Field(None, gt=0, description=_QUIET, validation_alias=_either("quiet_after_s"))
     mapping: MappingModel = MappingModel()
     duplicates: Duplicates = Field(
         "drop",
@@ -154,6 +177,18 @@ class StreamModel(WireModel):
     )
     description: str = Field("", max_length=4_000, description=_DESCRIPTION)
 
+
+def _plain(value: Any) -> Any:
+    """A value as plain JSON."""
+    return value.model_dump(exclude_none=True) if isinstance(value, WireModel) else value
+
+
+class NewStream(_StreamMembers):
+    """A stream to declare. The members that determine how its events are read cannot be changed later."""
+
+    lateness: LatenessGiven = Field(None, description=_LATENESS)
+    max_ahead: NewAhead = Field(None, description=_AHEAD)
+
     def to_domain(self) -> StreamDeclaration:
         """The declaration that the request describes."""
         return StreamDeclaration(
@@ -165,23 +200,33 @@ class StreamModel(WireModel):
             ties=self.ties,
             lateness=lateness_of(_plain(self.lateness)),
             late=self.late,
-            idle_timeout=self.idle_timeout,
-            quiet_after=self.quiet_after,
-            max_ahead=self.max_ahead,
+            idle_timeout=self.idle_timeout_s,
+            quiet_after=self.quiet_after_s,
+            max_ahead=ahead_of(_plain(self.max_ahead)),
             mapping=FieldMapping.from_json(self.mapping.model_dump()),
             duplicates=self.duplicates,
             derived=self.derived,
             description=self.description,
         )
 
+
+class StreamModel(_StreamMembers):
+    """A stream. The members that determine how its events are read cannot be changed."""
+
+    lateness: LatenessModel | None = Field(description=_BOUND)
+    max_ahead: AheadModel = Field(description=_AHEAD)
+
     @classmethod
     def from_domain(cls, declaration: StreamDeclaration) -> Self:
         """The wire form of a declaration."""
         return cls.copying(
             declaration,
+            idle_timeout_s=declaration.idle_timeout,
+            quiet_after_s=declaration.quiet_after,
+            max_ahead=AheadModel.from_domain(declaration.max_ahead),
             key=key_json(declaration.key),
             keys={name: key_json(key) for name, key in declaration.keys.items()},
-            lateness=_lateness(declaration.lateness),
+            lateness=LatenessModel.from_domain(declaration.lateness),
             mapping=MappingModel.model_validate(declaration.mapping.to_json()),
         )
 
@@ -190,22 +235,22 @@ class LatenessSeen(WireModel):
     """The measured lags of the newest events of a stream."""
 
     events: int = Field(description="The number of events.")
-    largest: float = Field(description="Seconds: the largest lag of an event behind the newest event before it.")
+    largest_s: float = Field(description="The largest lag of an event behind the newest event before it.")
     beyond: int = Field(
-        description="The number of events further behind than `at_most`, which do not influence the bound."
+        description="The number of events further behind than `at_most_s`, which do not influence the bound."
     )
 
     @classmethod
     def from_domain(cls, seen: Mapping[str, int]) -> Self:
         """The wire form."""
-        return cls(events=seen["events"], largest=seen["largest_us"] / _SECOND_US, beyond=seen["beyond"])
+        return cls(events=seen["events"], largest_s=seen["largest_us"] / _SECOND_US, beyond=seen["beyond"])
 
 
 class LatenessChangeModel(WireModel):
     """A change of a measured bound."""
 
     at: Time = Field(description="When it was decided.")
-    seconds: float = Field(description="The bound from then on.")
+    bound_s: float = Field(description="The bound from then on.")
     seen: LatenessSeen = Field(description="The measurement that led to it.")
 
     @classmethod
@@ -213,7 +258,7 @@ class LatenessChangeModel(WireModel):
         """The wire form."""
         return cls(
             at=format_time(decision.at_us),
-            seconds=decision.bound_us / _SECOND_US,
+            bound_s=decision.bound_us / _SECOND_US,
             seen=LatenessSeen.from_domain(decision.seen),
         )
 
@@ -221,7 +266,7 @@ class LatenessChangeModel(WireModel):
 class MeasuredLatenessModel(WireModel):
     """The bound of out-of-orderness of a stream with `lateness: auto`."""
 
-    seconds: float = Field(description="The bound in force.")
+    bound_s: float = Field(description="The bound in force.")
     since: Time | None = Field(
         description="When it was decided; null: it is the bound of the start, or the declared one."
     )
@@ -235,7 +280,7 @@ class MeasuredLatenessModel(WireModel):
         changes = [LatenessChangeModel.from_domain(one) for one in measured.decisions]
         found = [one.at_us for one in measured.decisions if one.bound_us == measured.bound_us]
         return cls(
-            seconds=measured.bound_us / _SECOND_US,
+            bound_s=measured.bound_us / _SECOND_US,
             since=format_time(found[-1]) if found else None,
             seen=None if measured.seen is None else LatenessSeen.from_domain(measured.seen),
             total_changes=measured.total,
@@ -248,7 +293,7 @@ class StreamDetail(StreamModel):
 
     producers: list[str] = Field([], description="Derived streams: the patterns that make the events.")
     consumers: list[str] = Field([], description="The patterns and other operators that listen to it.")
-    waits_for: str | None = Field(
+    held_back_by: str | None = Field(
         None,
         description="Derived streams, whose events wait until no older ones can come: what holds events back.",
     )
@@ -266,7 +311,7 @@ class StreamDetail(StreamModel):
             **plain.model_dump(),
             producers=producers,
             consumers=consumers,
-            waits_for=usage.waits_for,
+            held_back_by=usage.waits_for,
             measured_lateness=None if usage.lateness is None else MeasuredLatenessModel.from_domain(usage.lateness),
         )
 
@@ -280,22 +325,24 @@ class StreamList(PartModel):
 class StreamChanges(WireModel):
     """Changes of a stream; members that are left out stay as they are."""
 
-    lateness: LatenessModel = Field(None, description=_LATENESS)
+    lateness: LatenessGiven = Field(None, description=_LATENESS)
     late: Late | None = Field(None, description=_LATE)
-    idle_timeout: float | None = Field(None, gt=0, description=f"{_IDLE} Null: it stays open.")
-    quiet_after: float | None = Field(None, gt=0, description=_QUIET)
-    max_ahead: AheadModel = Field(None, description=_AHEAD)
+    idle_timeout_s: float | None = Field(
+        None, gt=0, description=f"{_IDLE} Null: it stays open.", validation_alias=_either("idle_timeout_s")
+    )
+    quiet_after_s: float | None = Field(None, gt=0, description=_QUIET, validation_alias=_either("quiet_after_s"))
+    max_ahead: NewAhead = Field(None, description=_AHEAD)
     end_events: list[str] | None = Field(None, description=f"{_ENDS} Replaces all present ones.")
     description: str | None = Field(None, max_length=4_000, description=_DESCRIPTION)
 
     @model_validator(mode="before")
     @classmethod
     def _has_changeable_members(cls, value: Any) -> Any:
-        fixed = [name for name in StreamModel.model_fields if name not in CHANGEABLE]
+        fixed = [name for name in StreamModel.model_fields if name.removesuffix("_s") not in CHANGEABLE]
         if isinstance(value, dict) and (asked := [name for name in fixed if name in value]):
             raise ValueError(
-                f"{', '.join(asked)} of a declared stream cannot be changed; what can is {', '.join(CHANGEABLE)}. "
-                "Declare another stream, or delete this one and declare it again"
+                f"{', '.join(asked)} of a declared stream cannot be changed; what can is {', '.join(cls.model_fields)}."
+                " Declare another stream, or delete this one and declare it again"
             )
         return value
 
@@ -307,9 +354,10 @@ class StreamChanges(WireModel):
 
     def to_domain(self) -> dict[str, Any]:
         """The changes by member."""
-        found = {name: getattr(self, name) for name in self.model_fields_set}
-        if "lateness" in found:
-            found["lateness"] = lateness_of(_plain(found["lateness"]))
+        found = {name.removesuffix("_s"): getattr(self, name) for name in self.model_fields_set}
+        for name, read in (("lateness", lateness_of), ("max_ahead", ahead_of)):
+            if name in found:
+                found[name] = read(_plain(found[name]))
         return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
 
 
@@ -354,7 +402,7 @@ class StreamEventList(WireModel):
     items: list[StreamEvent]
     next: str | None = Field(description="Send as 'after' for the next page; null when this is currently the last.")
     after: str = Field(description="Cursor after everything examined; send it later to get newer events.")
-    trimmed_until: str | None = Field(
+    trimmed_until: Time | None = Field(
         description="Not null: the log holds nothing older than this time, so events may be missing before the "
         "first of this page."
     )

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from api.wire import PartModel, Time, WireModel
 from service import RegisteredTable, TableReport
-from streams import format_time
 
 ColumnType: TypeAlias = Literal["text", "integer", "number", "boolean", "time"]
 ROW_EXAMPLE: dict[str, Any] = {"limit": 2500, "tier": "gold"}
@@ -22,13 +21,13 @@ class TableSummary(WireModel):
     version: int = Field(description="Counts from 1 for each name and never repeats.")
     rows: int = Field(description="The number of rows as they were uploaded.")
     size_bytes: int = Field(description="Of the rows as they are mapped into memory.")
-    digest: str = Field(description="Of the rows.")
-    registered_at: Time
+    rows_digest: str
+    created_at: Time
 
     @classmethod
     def from_record(cls, record: RegisteredTable) -> Self:
         """The wire form of a version."""
-        return cls.copying(record, registered_at=format_time(record.registered_us))
+        return cls.copying(record, rows_digest=record.digest)
 
 
 class TableUser(WireModel):
@@ -44,7 +43,7 @@ class TableModel(TableSummary):
     name: str
     key: list[str] = Field(description="The columns of the key.")
     columns: dict[str, ColumnType] = Field(description="All columns in their order, with their types.")
-    changes: int = Field(description="How many rows were changed since this version, one at a time.")
+    changed_rows: int = Field(description="How many rows were changed since this version, one at a time.")
     users: list[TableUser] = Field(description="The operators that look it up; they keep it from being deleted.")
 
     @classmethod
@@ -56,7 +55,7 @@ class TableModel(TableSummary):
             name=record.name,
             key=list(record.key),
             columns=dict(record.columns),
-            changes=record.changes,
+            changed_rows=record.changes,
             users=[TableUser(kind=one.kind, name=one.name) for one in report.users],
         )
 

@@ -36,7 +36,7 @@ class BrokenModel(WireModel):
     event: str | None = Field(description="Id of the event that ended it; null where WITHIN or the idle timeout did.")
     event_type: str | None
     time: Time | None
-    bound: dict[str, list[str]] = Field(description="Event ids by alias, of the partial match.")
+    bindings: dict[str, list[str]] = Field(description="Event ids by alias, of the partial match.")
     reason: str
 
 
@@ -45,21 +45,21 @@ class TracePattern(WireModel):
 
     name: str
     version: int
-    state: Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other-key"] = Field(
+    state: Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other_key"] = Field(
         description="'alive': it holds partial matches; 'waiting': it has bound nothing and may still match; 'ended': "
         "it can no longer match; 'closed': the transaction is over; 'paused', 'suspended': it sees nothing; "
-        "'other-key': it is matched by a further key of the stream, on the transactions of its values."
+        "'other_key': it is matched by a further key of the stream, on the transactions of its values."
     )
-    by: str | None = Field(None, description="The further key that it is matched by; null: the correlation key.")
-    keys: list[str] = Field(
+    route: str | None = Field(None, description="The further key that it is matched by; null: the correlation key.")
+    route_keys: list[str] = Field(
         [],
-        description="With 'other-key': the values of that key in the events of this transaction, at most 20; "
+        description="With 'other_key': the values of that key in the events of this transaction, at most 20; "
         "`GET /v1/traces/{stream}/{value}?by=NAME` shows the pattern there.",
     )
     matched: int = Field(description="How often it has matched.")
     matches: list[dict[str, list[str]]] = Field(description="Event ids by alias, of the newest 20 matches.")
     partial_matches: int = Field(description="How many events are bound in partial matches, each for each of them.")
-    ended: EndedModel | None
+    ending: EndedModel | None
     broken: BrokenModel | None = Field(
         None,
         description="How its last partial match ended, if it ended without a match and no other partial match "
@@ -81,7 +81,7 @@ class FollowingModel(WireModel):
     """The effect that an event of a type would have, by its type alone."""
 
     event_type: str
-    possible: bool = Field(description="Whether it may come without breaking the constraints.")
+    is_possible: bool = Field(description="Whether it may come without breaking the constraints.")
     breaks: str | None = Field(description="Why it must not come.")
     ends: dict[str, str] = Field(description="The patterns that it would end, each with the reason.")
 
@@ -91,19 +91,19 @@ class TraceModel(WireModel):
 
     stream: str
     key: str = Field(description="Correlation key of the transaction, or its value of the further key.")
-    by: str | None = Field(None, description="The further key whose value it has; null: the correlation key.")
+    route: str | None = Field(None, description="The further key whose value it has; null: the correlation key.")
     positions: dict[int, str] = Field(
         description="The last entry of the log that was read, by shard. Empty for a derived stream, whose events "
         "are read from the list of derived events."
     )
-    complete: bool = Field(
+    is_complete: bool = Field(
         description="Whether no part of the log was missing; otherwise the beginning of the transaction may be missing."
     )
-    open: bool = Field(description="Whether the transaction is still open, according to the log.")
-    constraints: int | None = Field(description="Version of the constraint set that it follows.")
+    is_open: bool = Field(description="Whether the transaction is still open, according to the log.")
+    constraints_version: int | None = Field(description="Version of the constraint set that it follows.")
     total_events: int
     earlier_events: int = Field(description="The number of events of earlier transactions of this key.")
-    events: list[SeenEvent] = Field(description="The newest 200, the oldest of them first.")
+    newest_events: list[SeenEvent] = Field(description="The newest 200, the oldest of them first.")
     patterns: list[TracePattern]
     deviation: BreachModel | None
     following: list[FollowingModel] = Field(
@@ -136,7 +136,7 @@ class FurthestModel(WireModel):
         description="The steps that would extend it, at most 10. A `NOT` step: the match is complete, and waits "
         "until the forbidden event can no longer come."
     )
-    expires: str | None = Field(description="When WITHIN ends it.")
+    expires_at: Time | None = Field(description="When WITHIN ends it.")
 
     @classmethod
     def from_domain(cls, found: Mapping[str, Any]) -> Self:
@@ -147,7 +147,7 @@ class FurthestModel(WireModel):
             bound=[BoundStepModel.from_domain(step) for step in found["bound"]],
             bound_events=found["bound_events"],
             waits_for=found["waits_for"],
-            expires=moment(expires_us),
+            expires_at=moment(expires_us),
         )
 
 
@@ -174,8 +174,8 @@ class CasePatternModel(WireModel):
 class MayFollow(WireModel):
     """Which event types may come next by the constraints and the workflow, by type alone."""
 
-    possible: list[str]
-    excluded: list[str]
+    possible_types: list[str]
+    excluded_types: list[str]
 
 
 class OpenCaseModel(WireModel):
@@ -189,7 +189,7 @@ class OpenCaseModel(WireModel):
         "since."
     )
     events: int | None = Field(description="The number of its events; null where the first ones were not counted.")
-    constraints: Literal["kept", "deviating", "complete", "none"] = Field(
+    constraints_state: Literal["kept", "deviating", "complete", "none"] = Field(
         description="'kept': it keeps the constraints so far; 'deviating': it broke one; 'complete': it is over by "
         "the workflow or an end event, and nothing may follow; 'none': it follows no constraints."
     )
@@ -198,7 +198,7 @@ class OpenCaseModel(WireModel):
         description="At most 20 patterns: the requested one, then those with partial matches, then others."
     )
     more_patterns: int = Field(description="The number of further patterns.")
-    following: MayFollow | None = Field(
+    may_follow: MayFollow | None = Field(
         description="By the types that the stream or its constraints name, at most 50; no type may come if the "
         "transaction is over or has broken the constraints; null if a shard had too many different "
         "cases to examine."
@@ -214,11 +214,13 @@ class OpenCaseModel(WireModel):
             newest=format_time(found["newest_us"]),
             last_type=found.get("last_type"),
             events=found["events"],
-            constraints=found["constraints"],
+            constraints_state=found["constraints"],
             constraints_version=found["version"],
             patterns=[CasePatternModel.from_domain(pattern) for pattern in found["patterns"]],
             more_patterns=found["more_patterns"],
-            following=None if following is None else MayFollow(**following),
+            may_follow=None
+            if following is None
+            else MayFollow(**{f"{name}_types": types for name, types in following.items()}),
         )
 
 
@@ -228,14 +230,13 @@ class OpenCaseList(WireModel):
     stream: str
     positions: dict[int, str] = Field(description="The position of the log at which each shard answered.")
     time: Time | None = Field(description="How far event time has come; null before the first event.")
-    open: int = Field(description="The number of all open transactions.")
-    matching: int = Field(description="The number that the filter selects, with those beyond the limit.")
-    unnamed: int = Field(
+    open_count: int = Field(description="The number of all open transactions.")
+    matching_count: int = Field(description="The number that the filter selects, with those beyond the limit.")
+    unnamed_count: int = Field(
         description="Open transactions whose key is not known, and which are not listed: an earlier release saved "
         "them, and no event has come since."
     )
     items: list[OpenCaseModel]
-    traces: list[OpenCaseModel] = Field(description="The same as `items`, for one release.", deprecated=True)
 
     @classmethod
     def from_domain(cls, report: OpenCaseReport) -> Self:
@@ -244,7 +245,8 @@ class OpenCaseList(WireModel):
         return cls.copying(
             report,
             time=moment(report.time_us),
-            open=report.total,
+            open_count=report.total,
+            matching_count=report.matching,
+            unnamed_count=report.unnamed,
             items=items,
-            traces=items,
         )

@@ -151,7 +151,7 @@ class WebhookModel(WireModel):
     digest: Digest = None
     enabled: bool = Field(description="False: nothing is sent; queued deliveries wait.")
     disabled_because: str | None = Field(description="Why it is not enabled, in words.")
-    registered_at: Time
+    created_at: Time
 
     @classmethod
     def from_domain(cls, webhook: RegisteredWebhook) -> Self:
@@ -182,14 +182,14 @@ class DeliveryState(WireModel):
 
     delivered: int
     failed_attempts: int
-    dead: int = Field(description="Deliveries abandoned after all attempts.")
-    given_up: int = Field(description="Abandoned deliveries that are kept and can be sent again.")
+    abandoned: int = Field(description="Deliveries that failed in all attempts.")
+    abandoned_kept: int = Field(description="Abandoned deliveries that are kept and can be sent again.")
     waiting: int = Field(description="Deliveries in its queue.")
     collected: int = Field(description="Results collected for its next digest.")
-    last_status: int | None
+    last_http_status: int | None
     last_error: str | None
     last_attempt_at: Time | None
-    failing_since: str | None = Field(description="The first failure since the last success.")
+    failing_since: Time | None = Field(description="The first failure since the last success.")
     circuit: Literal["closed", "open"] = Field(
         description="Open after many failures in a row: deliveries wait, and one attempt at a time tries again."
     )
@@ -202,11 +202,11 @@ class DeliveryState(WireModel):
         return {
             "delivered": stats.delivered,
             "failed_attempts": stats.failed_attempts,
-            "dead": stats.dead,
-            "given_up": health.given_up,
+            "abandoned": stats.dead,
+            "abandoned_kept": health.given_up,
             "waiting": health.waiting,
             "collected": health.collected,
-            "last_status": stats.last_status,
+            "last_http_status": stats.last_status,
             "last_error": stats.last_error,
             "last_attempt_at": moment(stats.last_attempt_us),
             "failing_since": moment(circuit.since_us),
@@ -218,7 +218,7 @@ class DeliveryState(WireModel):
 class WebhookDetail(DeliveryState, WebhookModel):
     """A webhook, and the state of its deliveries."""
 
-    secrets_until: list[str] = Field(description="Until when earlier secrets sign too, the latest first.")
+    secrets_until: list[Time] = Field(description="Until when earlier secrets sign too, the latest first.")
 
     @classmethod
     def of(cls, webhook: RegisteredWebhook, health: WebhookHealth) -> Self:
@@ -248,32 +248,49 @@ class Rotation(WireModel):
 class PingResult(WireModel):
     """The result of a test."""
 
-    delivered: bool
-    status: int | None = Field(description="HTTP status, if there was an answer.")
-    duration_ms: int
+    is_delivered: bool
+    http_status: int | None = Field(description="HTTP status, if there was an answer.")
+    duration_s: float
     error: str | None = Field(description="Why the receiver did not take it, in words.")
 
     @classmethod
     def from_domain(cls, reply: Reply) -> Self:
         """The wire form of the outcome of an attempt."""
-        return cls(delivered=reply.error is None, status=reply.status, duration_ms=reply.duration_ms, error=reply.error)
+        return cls(
+            is_delivered=reply.error is None,
+            http_status=reply.status,
+            duration_s=reply.duration_ms / 1_000,
+            error=reply.error,
+        )
 
 
 class AttemptModel(WireModel):
     """One attempt to deliver."""
 
-    delivery: str = Field(description="Id of the delivery, the same over all of its attempts.")
+    delivery_id: str = Field(description="Id of the delivery, the same over all of its attempts.")
     kind: SentKind = Field(description="The kind of the delivered result, or digest.")
-    item: str = Field(description="Id of the delivered result; the webhook-id.")
+    result_id: str = Field(description="Id of the delivered result; the webhook-id.")
     attempt: int = Field(description="Counts from 1.")
-    verdict: Literal["delivered", "retry", "dead", "dropped"] = Field(
-        description="delivered; retry: another attempt follows; dead: abandoned."
+    verdict: Literal["delivered", "retry", "abandoned", "dropped"] = Field(
+        description="delivered; retry: another attempt follows; abandoned: none does."
     )
     at: Time = Field(description="When it ended.")
-    status: int | None = Field(description="HTTP status, if there was an answer.")
-    duration_ms: int
+    http_status: int | None = Field(description="Of the answer, if there was one.")
+    duration_s: float
     error: str | None
     next_at: Time | None = Field(description="When the next attempt is due; an open circuit may put it off.")
+
+    @classmethod
+    def from_domain(cls, attempt: Attempt) -> Self:
+        """The wire form of an attempt."""
+        return cls.copying(
+            attempt,
+            delivery_id=attempt.delivery,
+            result_id=attempt.item,
+            verdict="abandoned" if attempt.verdict == "dead" else attempt.verdict,
+            http_status=attempt.status,
+            duration_s=attempt.duration_ms / 1_000,
+        )
 
 
 class AttemptList(PageModel):
@@ -284,7 +301,7 @@ class AttemptList(PageModel):
     @classmethod
     def from_domain(cls, page: RecentPage) -> Self:
         """The wire form of a page."""
-        items = [AttemptModel.copying(Attempt(**record)) for record in page.records]
+        items = [AttemptModel.from_domain(Attempt(**record)) for record in page.records]
         return cls(items=items, next=page.next, after=page.after)
 
 

@@ -78,8 +78,8 @@ class NoticeModel(WireModel):
 class AutomatonModel(WireModel):
     """The automaton of a workflow's language, minimal."""
 
-    states: int
-    letters: int = Field(description="Event types.")
+    state_count: int
+    letter_count: int = Field(description="The number of event types.")
 
 
 class FollowerModel(WireModel):
@@ -111,15 +111,15 @@ class WorkflowVersion(WireModel):
         description="How the constraints were found: block by block, from the automaton, or from the way the net is "
         "drawn. The first two find all that hold."
     )
-    events: list[str] = Field(description="The event types that it emits.")
-    end: list[str] = Field(description="Event types that nothing follows.")
-    constraints: dict[str, int] = Field(description="The number of constraints that hold, by kind.")
+    event_types: list[str] = Field(description="The event types that it emits.")
+    end_events: list[str] = Field(description="Event types that nothing follows.")
+    constraint_counts: dict[str, int] = Field(description="The number of constraints that hold, by kind.")
     automaton: AutomatonModel | None = Field(description="Null if it has no automaton within the limits.")
     without_automaton: str | None = Field(description="Why it has no automaton, in words.")
     warnings: list[str] = Field(description="Dead tasks, deadlocks, parts that were left out.")
     notices: list[NoticeModel]
     size_bytes: int = Field(description="Of the model.")
-    registered_at: Time
+    created_at: Time
 
     @classmethod
     def from_record(cls, record: RegisteredWorkflow) -> Self:
@@ -157,7 +157,7 @@ class DerivedConstraint(WireModel):
     constraint: str = Field(description="In words.")
     kind: str
     names: list[str] = Field(description="Event types in the order of the words.")
-    origin: str | None = Field(description="Its origin; null: the model as a whole.")
+    derived_from: str | None = Field(description="Its origin; null: the model as a whole.")
     in_cover: bool = Field(description="Whether it belongs to the constraints from which all others follow.")
 
 
@@ -167,8 +167,8 @@ class DerivedConstraints(WireModel):
     workflow: str
     version: int
     method: Literal["compositional", "automaton", "structural"]
-    events: list[str]
-    end: list[str]
+    event_types: list[str]
+    end_events: list[str]
     total: int = Field(description="Constraints that hold.")
     cover: int = Field(description="The number of those from which all others follow.")
     items: list[DerivedConstraint]
@@ -186,8 +186,8 @@ class DerivedConstraints(WireModel):
             workflow=derived.workflow,
             version=derived.version,
             method=extraction.method.value,
-            events=list(extraction.events),
-            end=list(extraction.end),
+            event_types=list(extraction.events),
+            end_events=list(extraction.end),
             total=len(extraction.constraints),
             cover=len(derived.cover),
             items=[
@@ -195,7 +195,7 @@ class DerivedConstraints(WireModel):
                     constraint=str(constraint),
                     kind=constraint.kind,
                     names=list(constraint.names),
-                    origin=extraction.origins.get(constraint),
+                    derived_from=extraction.origins.get(constraint),
                     in_cover=constraint in cover,
                 )
                 for constraint in chosen
@@ -206,22 +206,22 @@ class DerivedConstraints(WireModel):
 class KindChange(WireModel):
     """Constraints of one kind in which two versions differ."""
 
-    added: list[str]
-    removed: list[str]
+    added_constraints: list[str]
+    removed_constraints: list[str]
 
 
 class WorkflowDiff(WireModel):
     """The differences between two versions of a workflow."""
 
     workflow: str
-    first: int
-    second: int
+    from_version: int
+    to_version: int
     same_language: bool | None = Field(description="Whether both allow the same traces; null where it is not known.")
-    events_added: list[str]
-    events_removed: list[str]
-    end_added: list[str]
-    end_removed: list[str]
-    constraints: dict[str, KindChange] = Field(description="By kind, as far as they differ.")
+    added_event_types: list[str]
+    removed_event_types: list[str]
+    added_end_events: list[str]
+    removed_end_events: list[str]
+    changes_by_kind: dict[str, KindChange] = Field(description="By kind, as far as they differ.")
 
     @classmethod
     def from_domain(cls, difference: WorkflowDifference) -> Self:
@@ -230,15 +230,15 @@ class WorkflowDiff(WireModel):
         added, removed = _by_kind(difference.added), _by_kind(difference.removed)
         return cls(
             workflow=difference.first.workflow,
-            first=difference.first.version,
-            second=difference.second.version,
+            from_version=difference.first.version,
+            to_version=difference.second.version,
             same_language=difference.has_same_language,
-            events_added=_beyond(after.events, before.events),
-            events_removed=_beyond(before.events, after.events),
-            end_added=_beyond(after.end, before.end),
-            end_removed=_beyond(before.end, after.end),
-            constraints={
-                kind: KindChange(added=added.get(kind, []), removed=removed.get(kind, []))
+            added_event_types=_beyond(after.events, before.events),
+            removed_event_types=_beyond(before.events, after.events),
+            added_end_events=_beyond(after.end, before.end),
+            removed_end_events=_beyond(before.end, after.end),
+            changes_by_kind={
+                kind: KindChange(added_constraints=added.get(kind, []), removed_constraints=removed.get(kind, []))
                 for kind in sorted({*added, *removed})
             },
         )
@@ -258,7 +258,9 @@ def _beyond(names: Iterable[str], known: Collection[str]) -> list[str]:
 def _members(record: RegisteredWorkflow) -> dict[str, Any]:
     """The fields of a version."""
     summary = record.summary
-    automaton = None if summary.states is None else AutomatonModel(states=summary.states, letters=len(summary.events))
+    automaton = (
+        None if summary.states is None else AutomatonModel(state_count=summary.states, letter_count=len(summary.events))
+    )
     return {
         "name": record.name,
         "version": record.version,
@@ -267,13 +269,13 @@ def _members(record: RegisteredWorkflow) -> dict[str, Any]:
         "process": record.process,
         "mapping": dict(record.mapping),
         "method": summary.method,
-        "events": list(summary.events),
-        "end": list(summary.end),
-        "constraints": dict(summary.counts),
+        "event_types": list(summary.events),
+        "end_events": list(summary.end),
+        "constraint_counts": dict(summary.counts),
         "automaton": automaton,
         "without_automaton": summary.without_automaton or None,
         "warnings": list(summary.warnings),
         "notices": [NoticeModel(element=element, message=message) for element, message in summary.notices],
         "size_bytes": record.size_bytes,
-        "registered_at": format_time(record.registered_us),
+        "created_at": format_time(record.registered_us),
     }

@@ -177,7 +177,7 @@ def _resident_bytes(pid: int) -> int | None:
 def _look(service: TemporaryService, folder: Path, found: Found) -> None:
     """Wait until the pipeline has matched all events, and check the logs; faults are added to ``found``."""
     deadline = time.monotonic() + _DRAINED_S
-    while waiting := service.client.get("/pipeline")["backlog"]["waiting"]["events"]:
+    while waiting := service.client.get("/pipeline")["backlog"]["waiting_volume"]["events"]:
         if time.monotonic() > deadline:
             found.notes.append(f"{waiting} events still wait to be matched")
             break

@@ -19,7 +19,7 @@ from nfa import EventClass, MonitorState
 from streams import Ties
 
 DeviationKind: TypeAlias = Literal[
-    "order", "occurrence", "obligation", "cycle", "rule", "workflow", "unknown-type", "after-end"
+    "order", "occurrence", "obligation", "cycle", "rule", "workflow", "unknown_type", "after_end"
 ]
 
 
@@ -30,8 +30,8 @@ class DeviationReason:
     Attributes:
         kind: ``order`` the event came too late, ``occurrence`` the names seen and those that they require exclude each
             other, ``obligation`` a required name can no longer come, ``cycle`` the required names cannot be ordered,
-            ``rule`` a rule can no longer be kept, ``workflow`` the workflow has no such trace, ``unknown-type`` the
-            process has no such event, ``after-end`` the trace was over, by an end event or by the workflow.
+            ``rule`` a rule can no longer be kept, ``workflow`` the workflow has no such trace, ``unknown_type`` the
+            process has no such event, ``after_end`` the trace was over, by an end event or by the workflow.
         constraints: A minimal set that is broken, in reading order; empty for an unknown type, and for the workflow
             only the hand-written ones that take part.
         allowed: If the workflow decides, its event types that could have come instead, sorted; empty if none could.
@@ -71,7 +71,7 @@ def _of_constraints(outlook: Outlook, before: MonitorState, event: EventClass) -
         return _too_late(outlook, before, event)
     if outlook.is_unknown(event):
         text = f"{listed_types([event.type])} is not an event of the process"
-        return DeviationReason(kind="unknown-type", constraints=(), text=text)
+        return DeviationReason(kind="unknown_type", constraints=(), text=text)
     after = outlook.advance(before, event)
     clash = _clash(outlook.constraint_set, after)
     if clash is not None:
@@ -87,7 +87,7 @@ def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass)
         text = f"{came} where the workflow {name} does not allow it; {next_to_come(allowed)}"
         if not outlook.allowed(before):
             text = f"{came}, and the trace was over by the workflow {name}"
-            return DeviationReason(kind="after-end", constraints=(), text=text)
+            return DeviationReason(kind="after_end", constraints=(), text=text)
         return DeviationReason(kind="workflow", constraints=(), allowed=allowed, text=text)
     clash = find_workflow_clash(outlook, after)
     if clash is None:
@@ -108,7 +108,7 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
     for part in outlook.constraint_set.parts:
         if isinstance(part, End) and part.type in past:
             text = f"{_subject(outlook, event)} after {listed_types([part.type])}, with which the trace was over"
-            return DeviationReason(kind="after-end", constraints=(part,), text=text)
+            return DeviationReason(kind="after_end", constraints=(part,), text=text)
         if isinstance(part, Prior) and part.earlier in shown and part.later in past:
             came = listed_types([part.earlier])
             text = f"{came} came after {listed_types([part.later])}, against {part}"

@@ -17,7 +17,7 @@ from shards import PatternKind, RoundPlan, Variant, likeness, records_of
 from streams import ConstraintsOn, ControlRecord, OperatorOn, StreamDeclaration, StreamOn
 from streams.tables import TableFiles, Tables, require_lookup
 
-TESTED, AGAINST, UNPRUNED, UNGUARDED = "pattern", "against", "no-prune", "no-constraints"
+TESTED, AGAINST, UNPRUNED, UNGUARDED = "pattern", "against", "no_prune", "no_constraints"
 
 _VERSION = 1
 

@@ -20,8 +20,8 @@ def summary_document(result: BacktestResult) -> dict[str, Any]:
     tested = result.variants[names[0]]
     return {
         "events": result.events,
-        "first": None if result.first_us is None else format_time(result.first_us),
-        "last": None if result.last_us is None else format_time(result.last_us),
+        "first_time": None if result.first_us is None else format_time(result.first_us),
+        "last_time": None if result.last_us is None else format_time(result.last_us),
         "variants": [{"name": name, **_variant(counts)} for name, counts in result.variants.items()],
         "comparisons": [
             {"with": name, **_comparison(counts, tested, result.variants[name])}
@@ -83,8 +83,8 @@ def _order(one: Mapping[str, Any]) -> tuple[Any, ...]:
 def _variant(counts: VariantCounts) -> dict[str, Any]:
     return {
         **{kind.member: counts.rows[kind.name] for kind in COUNTED},
-        "patterns": dict(sorted(counts.patterns.items())),
-        "reasons": dict(sorted(counts.reasons.items())),
+        "alerts_by_pattern": dict(sorted(counts.patterns.items())),
+        "dead_letters_by_code": dict(sorted(counts.reasons.items())),
         "released": counts.released,
         "open_traces": counts.open_traces,
         "peak_held": counts.peak_held,

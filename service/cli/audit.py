@@ -11,7 +11,7 @@ audit = typer.Typer(
     help="Changes that were requested from the running service. Needs a key with the scope admin.", no_args_is_help=True
 )
 
-_TABLE = Table(("at", "key_name:key", "client", "method", "resource", "status"))
+_TABLE = Table(("at", "key_name:key", "client", "method", "resource", "http_status:status"))
 
 
 @audit.command("list")

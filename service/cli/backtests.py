@@ -32,7 +32,7 @@ _BACKTESTS = Resource(
     one="backtest",
     listed="the backtests, the newest first",
     table=Table(
-        ("id", "stream", "pattern", "status", "progress", "created_at"),
+        ("id", "stream", "pattern", "state", "progress", "created_at"),
         lambda found: {
             **found,
             "pattern": [pattern["name"] for pattern in found["patterns"]],
@@ -73,7 +73,7 @@ def ask(
         if wait:
             found = _waited(client, found["id"])
     show(found, is_json=is_json)
-    raise typer.Exit(1 if wait and found["status"] != "done" else 0)
+    raise typer.Exit(1 if wait and found["state"] != "done" else 0)
 
 
 @backtests.command()
@@ -113,6 +113,6 @@ def _waited(client: ForestallClient, backtest_id: str) -> dict[str, Any]:
         while True:
             found: dict[str, Any] = client.get(f"{_BACKTESTS.path}/{part(backtest_id)}")
             progress.update(task, completed=found["progress"])
-            if found["status"] not in ("queued", "running"):
+            if found["state"] not in ("queued", "running"):
                 return found
             time.sleep(_LOOK_S)

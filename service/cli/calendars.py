@@ -22,7 +22,7 @@ _CALENDARS = Resource(
     one="calendar",
     listed="the calendars, by name",
     table=Table(
-        ("name", "version", "registered_at", "users:used by"),
+        ("name", "version", "created_at", "users:used by"),
         lambda item: {**item, "users": [user["name"] for user in item["users"]]},
     ),
 )

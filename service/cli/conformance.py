@@ -70,7 +70,7 @@ def _document(compiled: CompiledWorkflow, past: PastLog, found: LogConformance) 
                 "event": one.event,
                 "kind": one.kind,
                 "allowed": list(one.allowed),
-                "broken": [str(part) for part in one.broken],
+                "broken_constraints": [str(part) for part in one.broken],
                 "traces": one.traces,
                 "example": past.keys[one.example],
             }

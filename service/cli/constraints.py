@@ -67,7 +67,7 @@ _SETS = Resource(
     path="/constraints",
     one="stream",
     listed="the streams of the running service that have a constraint set",
-    table=Table(("stream", "version", "uploaded_at")),
+    table=Table(("stream", "version", "created_at")),
 )
 
 add_list_of_stream(constraints, _SETS)

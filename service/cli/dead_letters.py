@@ -71,7 +71,7 @@ def replay(
             typer.echo(orjson.dumps(outcome).decode())
     else:
         _SENT.show(outcomes, is_json=False)
-    raise typer.Exit(0 if all(outcome["accepted"] for outcome in outcomes) else 1)
+    raise typer.Exit(0 if all(outcome["is_accepted"] for outcome in outcomes) else 1)
 
 
 def _replay_all(client: ForestallClient, chosen: dict[str, Any]) -> list[dict[str, Any]]:
@@ -89,4 +89,4 @@ def _outcome(replay: dict[str, Any] | None) -> str | None:
     """The result of sending a dead letter again, in words; None if it was not sent."""
     if replay is None:
         return None
-    return "accepted" if replay["accepted"] else f"refused: {replay['code']}: {replay['detail']}"
+    return "accepted" if replay["is_accepted"] else f"refused: {replay['code']}: {replay['detail']}"

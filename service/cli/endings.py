@@ -27,7 +27,7 @@ def summary(stream: OfStream = None, url: Url = None, api_key: ApiKeyOption = No
         items = client.get("/endings/summary", **given(stream=stream))["items"]
     if not is_json:
         items = [
-            {**reason, "pattern": item["pattern"], "why": reason["constraints"] or f"by the {reason['form']}"}
+            {**reason, "pattern": item["pattern"], "why": reason["chain"] or f"by the {reason['form']}"}
             for item in items
             for reason in item["reasons"]
         ]

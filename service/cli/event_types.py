@@ -17,7 +17,7 @@ event_types = typer.Typer(help="Schemas of event types, by stream of the running
 Stream = Annotated[str, typer.Argument(help="The stream.")]
 TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="The event type.")]
 
-_TYPES = Table(("type", "version", "registered_at"))
+_TYPES = Table(("type", "version", "created_at"))
 
 
 @event_types.command("list")

@@ -43,17 +43,17 @@ Unguarded = Annotated[
 
 def _detail(found: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a pattern that are shown."""
-    plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "registered_at", "warnings")
+    plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "created_at", "warnings")
     return {
         **{member: found[member] for member in plain},
         **({"suspended because": found["suspension"]["reason"]} if found["suspension"] else {}),
         "terminated early by": [condition["text"] for condition in found["failing_conditions"]],
         **{name: found[name] for name in ("suppress", "incident", "resolves") if found[name]},
         "early terminations": {
-            "total": found["endings"]["total"],
+            "total": found["ending_summary"]["total"],
             "reasons": [
                 f"{reason['count']}: {reason['constraints'] or reason['form']}"
-                for reason in found["endings"]["reasons"]
+                for reason in found["ending_summary"]["reasons"]
             ],
         },
     }
@@ -66,7 +66,7 @@ _PATTERNS = Resource(
     table=Table(("name", "stream", "state", "version", "severity", "text")),
     detailed=_detail,
 )
-_VERSIONS = Table(("version", "current", "constraints", "registered_at", "text"))
+_VERSIONS = Table(("version", "current", "constraints", "created_at", "text"))
 
 add_list_of_stream(patterns, _PATTERNS)
 add_show(patterns, _PATTERNS, "a pattern, which events terminate it early, and how often they did")

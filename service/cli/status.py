@@ -91,7 +91,7 @@ def _found_in(client: ForestallClient, stream: str) -> dict[str, Any]:
 
 def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
     pipeline = client.get("/pipeline")
-    backlog, rate = pipeline["backlog"]["waiting"], pipeline["backlog"]["per_second"]
+    backlog, rate = pipeline["backlog"]["waiting_volume"], pipeline["backlog"]["per_second"]
     first = _alerts(client)
     found: dict[str, Any] = {
         "running_since": pipeline["running_since"],
@@ -129,7 +129,7 @@ def _disorder(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, A
     found: dict[str, Any] = {"derived": True} if stream["derived"] else {}
     found["waiting_events"] = stream["waiting_events"]
     if stream["derived"] and stream["waiting_events"]:
-        found["waits_for"] = client.get(f"/streams/{part(stream['name'])}")["waits_for"]
+        found["held_back_by"] = client.get(f"/streams/{part(stream['name'])}")["held_back_by"]
     if stream["late_events"]:
         found["late_events"] = stream["late_events"]
     if stream.get("events_without_key"):

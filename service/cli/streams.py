@@ -55,14 +55,16 @@ Quiet = Annotated[float | None, typer.Option(metavar="SECONDS", help=_QUIET_HELP
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:
     """A stream with its keys in words, and a mark where the lateness is measured."""
     further = {name: key_text(key) for name, key in document["keys"].items()}
-    lateness = AUTO if isinstance(document["lateness"], dict) else document["lateness"]
+    declared = document["lateness"]
+    lateness = declared and (AUTO if declared["mode"] == AUTO else declared["seconds"])
     return {**document, "key": key_text(document["key"]), "keys": further, "lateness": lateness}
 
 
 def _detailed(document: dict[str, Any]) -> dict[str, Any]:
     """A stream with its keys in words, and the optional members that are known."""
     measured = document["measured_lateness"]
-    shown = {**_shaped(document), "lateness": document["lateness"]}
+    members = {name: value for name, value in (document["lateness"] or {}).items() if value is not None}
+    shown = {**_shaped(document), "lateness": members or None}
     return shown if measured else {name: value for name, value in shown.items() if name != "measured_lateness"}
 
 

@@ -22,7 +22,7 @@ _COLUMNS = (
     ("newest event", "newest"),
     ("type", "last_type"),
     ("events", "events"),
-    ("constraints", "constraints"),
+    ("constraints", "constraints_state"),
     ("partial matches", "patterns"),
     ("may come next", "following"),
 )
@@ -83,18 +83,18 @@ def list_traces(
     with calling(url, api_key, _PATIENCE_S) as client:
         found = client.get("/traces", **chosen)
     show_list(map(_row, found["items"]) if not is_json else found["items"], _COLUMNS, is_json=is_json)
-    if not is_json and (left := found["matching"] - len(found["items"])):
+    if not is_json and (left := found["matching_count"] - len(found["items"])):
         typer.echo(f"{left} more match; --limit shows more of them")
 
 
 def _row(trace: Mapping[str, Any]) -> dict[str, Any]:
     """An open transaction as a line of a table."""
     alive = [pattern for pattern in trace["patterns"] if pattern["furthest"] is not None]
-    following = trace["following"]
+    following = trace["may_follow"]
     return {
         **trace,
         "patterns": "; ".join(_progress(pattern) for pattern in alive),
-        "following": ", ".join(following["possible"]) if following else "",
+        "following": ", ".join(following["possible_types"]) if following else "",
     }
 
 
@@ -125,31 +125,35 @@ def show_trace(
 def _for_people(found: Mapping[str, Any]) -> dict[str, Any]:
     """A transaction, in the form for people."""
     shown: dict[str, Any] = {
-        "transaction": f"{_named(found)} of {found['stream']}, {'open' if found['open'] else 'over'}",
-        "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in found["events"]],
+        "transaction": f"{_named(found)} of {found['stream']}, {'open' if found['is_open'] else 'over'}",
+        "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in found["newest_events"]],
         "patterns": [_pattern(pattern, found["stream"]) for pattern in found["patterns"]],
     }
     if found["deviation"] is not None:
         shown["deviation"] = found["deviation"]["reason"]
     if found["following"]:
-        shown["may come now"] = [_next(one) for one in found["following"] if one["possible"]]
-        shown["must not come now"] = [one["event_type"] for one in found["following"] if not one["possible"]]
-    if not found["complete"]:
+        shown["may come now"] = [_next(one) for one in found["following"] if one["is_possible"]]
+        shown["must not come now"] = [one["event_type"] for one in found["following"] if not one["is_possible"]]
+    if not found["is_complete"]:
         shown["notice"] = "the log no longer holds the whole beginning of the transaction"
     return shown
 
 
 def _named(found: Mapping[str, Any]) -> str:
     """The key of a transaction; a further key with its name."""
-    return f"{found['by']} {found['key']}" if found.get("by") else str(found["key"])
+    return f"{found['route']} {found['key']}" if found.get("route") else str(found["key"])
 
 
 def _pattern(found: Mapping[str, Any], stream: str) -> str:
-    if found["state"] == "other-key":
-        where = " or ".join(f"forestall traces show {stream} {key} --by {found['by']}" for key in found["keys"])
-        return f"{found['name']} is matched by {found['by']}" + (f": {where}" if where else ", which no event here has")
+    if found["state"] == "other_key":
+        where = " or ".join(
+            f"forestall traces show {stream} {key} --by {found['route']}" for key in found["route_keys"]
+        )
+        return f"{found['name']} is matched by {found['route']}" + (
+            f": {where}" if where else ", which no event here has"
+        )
     matched = {0: "", 1: ", matched once"}.get(found["matched"], f", matched {found['matched']} times")
-    ended = "" if found["ended"] is None else f": {found['ended']['reason']}"
+    ended = "" if found["ending"] is None else f": {found['ending']['reason']}"
     broken = "" if found.get("broken") is None else f": {found['broken']['reason']}"
     return f"{found['name']} is {found['state']}{matched}{ended}{broken}"
 

@@ -40,7 +40,9 @@ _WEBHOOKS = Resource(
     table=Table(("id", "name", "url", "stream", "pattern", "kinds", "enabled", "description")),
     identified=id_of,
 )
-_ATTEMPTS = Table(("at", "delivery", "kind", "item", "attempt", "verdict", "status", "error"))
+_ATTEMPTS = Table(
+    ("at", "delivery_id:delivery", "kind", "result_id:result", "attempt", "verdict", "http_status:status", "error")
+)
 
 
 def known_kinds(kinds: list[str] | None) -> list[str] | None:
@@ -137,13 +139,13 @@ def add_deliveries(app: typer.Typer, resource: Resource) -> None:
     ) -> None:
         with calling(url, api_key) as client:
             found = client.post(f"{resource.path_of(client, receiver)}/test", None)
-        answer = "took it" if found["status"] is None else f"answered {found['status']}"
-        if found["delivered"]:
-            result = f"delivered: the receiver {answer} after {found['duration_ms']} ms"
+        answer = "took it" if found["http_status"] is None else f"answered {found['http_status']}"
+        if found["is_delivered"]:
+            result = f"delivered: the receiver {answer} after {found['duration_s'] * 1_000:.0f} ms"
         else:
             result = f"not delivered: {found['error']}"
         show_sentence(found, result, is_json=is_json)
-        raise typer.Exit(0 if found["delivered"] else 1)
+        raise typer.Exit(0 if found["is_delivered"] else 1)
 
     @app.command(help="List the latest delivery attempts, the newest first.")
     def deliveries(

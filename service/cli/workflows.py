@@ -44,7 +44,7 @@ _WORKFLOWS = Resource(
         lambda item: {**item, "streams": [follower["stream"] for follower in item["streams"]]},
     ),
 )
-_CONSTRAINTS = Table(("constraint", "origin"))
+_CONSTRAINTS = Table(("constraint", "derived_from:origin"))
 
 add_list(workflows, _WORKFLOWS)
 add_show(workflows, _WORKFLOWS, "a workflow, how its constraints were found, and the streams that follow it")
@@ -110,7 +110,7 @@ def follow(
         typer.echo(orjson.dumps(found).decode())
         return
     typer.echo(printable(f"{stream} follows version {found['version']} of {name}"))
-    _warn(found["constraints"])
+    _warn(found["constraint_set"])
 
 
 @workflows.command()
@@ -131,7 +131,7 @@ def _tell(found: Mapping[str, Any], client: ForestallClient, *, is_json: bool) -
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return
-    kinds = ", ".join(f"{count} {kind}" for kind, count in found["constraints"].items() if count)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in found["constraint_counts"].items() if count)
     typer.echo(printable(f"{found['name']}: version {found['version']}, {found['format']}; constraints: {kinds}"))
     for notice in found["notices"]:
         standard_error.print(

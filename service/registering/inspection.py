@@ -104,7 +104,7 @@ def condition_document(condition: FailingCondition) -> Document:
     return {
         "event": condition.event_type or why.event_name,
         "symbols": list(why.shown),
-        "after": list(why.earlier),
+        "required_before": list(why.earlier),
         "bound": [describe_atom(atom) for atom in condition.bound],
         "form": why.form,
         "constraints": [str(part) for part in why.constraints],
@@ -142,7 +142,7 @@ def state_document(state: StateForecast) -> Document:
         if earliest is None
         else {
             "event": earliest.condition.event_type or earliest.condition.explanation.event_name,
-            "after": list(earliest.condition.explanation.earlier),
+            "required_before": list(earliest.condition.explanation.earlier),
             "form": earliest.condition.explanation.form,
             "probability": round(earliest.probability, 4),
         },
@@ -188,7 +188,7 @@ def set_document(constraint_set: ConstraintSet) -> Document:
         "constraints": [str(constraint) for constraint in constraint_set.constraints],
         "rules": [str(rule) for rule in constraint_set.rules],
         "symbols": sorted(constraint_set.symbols),
-        "end": sorted(constraint_set.end_events),
+        "end_events": sorted(constraint_set.end_events),
         "settings": {
             "prune": settings.prune.value,
             "on_violation": settings.on_violation.value,
@@ -198,7 +198,7 @@ def set_document(constraint_set: ConstraintSet) -> Document:
             "frequencies": dict(sorted(settings.frequencies.items())),
             "max_monitor_states": settings.max_monitor_states,
         },
-        "workflow": None if constraint_set.process is None else process_document(constraint_set.process),
+        "followed_workflow": None if constraint_set.process is None else process_document(constraint_set.process),
     }
 
 
@@ -209,9 +209,9 @@ def process_document(process: Process) -> Document:
         "name": process.workflow,
         "version": process.version,
         "used": "tables" if automaton is None else "exact",
-        "states": None if automaton is None else len(automaton),
-        "derived": sorted(map(str, process.derived)),
-        "derived_end": sorted(process.derived_ends),
+        "state_count": None if automaton is None else len(automaton),
+        "derived_constraints": sorted(map(str, process.derived)),
+        "derived_end_events": sorted(process.derived_ends),
     }
 
 

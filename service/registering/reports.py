@@ -62,7 +62,7 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
         return []
     notice = (
         f"{', '.join(strangers)}: end events of {source} that the stream does not declare; its transactions stay open "
-        "after them, and later events deviate (after-end). Declare end_events or an idle_timeout for the stream, "
+        "after them, and later events deviate (after_end). Declare end_events or an idle_timeout for the stream, "
         "or, where keys are used again, set reopen: new_transaction in the settings of the constraints"
     )
     return [notice]

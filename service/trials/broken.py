@@ -97,10 +97,10 @@ def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_u
         how = "ended the transaction and" if event.type in ends else "ended"
         reason = f"{event.type} {event.id} {how} its partial match {words}"
         ended_by = {"event": event.id, "event_type": event.type, "time": format_time(event.time_us)}
-        return {**ended_by, "bound": bound, "reason": reason}
+        return {**ended_by, "bindings": bound, "reason": reason}
     else:
         reason = f"the idle transaction ended with the partial match {words}"
-    return {"event": None, "event_type": None, "time": None, "bound": bound, "reason": reason}
+    return {"event": None, "event_type": None, "time": None, "bindings": bound, "reason": reason}
 
 
 def _in_order(

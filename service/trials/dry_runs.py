@@ -75,13 +75,15 @@ class DryRuns:
             "last_time": format_time(int(times_us.max())) if len(events) else None,
             "matched": len(found.matches),
             "matches": [_shown(match) for match in found.matches[:_SHOWN_MATCHES]],
-            "ended": reasons.total(),
-            "endings": [{"form": form, "reason": why, "count": count} for (form, why), count in reasons.most_common()],
+            "endings": reasons.total(),
+            "ending_reasons": [
+                {"form": form, "reason": why, "count": count} for (form, why), count in reasons.most_common()
+            ],
             "timeouts": len(found.bodies("timeouts")),
             "dropped": sum(overflow.dropped for overflow in found.overflow),
             "partial_matches": found.stats.held,
             "warnings": warnings,
-            "took_ms": round((time.perf_counter() - begin_s) * 1_000, 1),
+            "duration_s": round(time.perf_counter() - begin_s, 4),
         }
 
     def _events(self, declaration: StreamDeclaration, route: str, most: int) -> EventBatch:

@@ -94,13 +94,13 @@ class Traces:
         return {
             "stream": stream,
             "key": key,
-            "by": by or None,
+            "route": by or None,
             "positions": seen.positions,
-            "complete": seen.is_complete,
-            "constraints": version,
+            "is_complete": seen.is_complete,
+            "constraints_version": version,
             "total_events": len(seen.events),
             "earlier_events": seen.earlier,
-            "events": [
+            "newest_events": [
                 {"id": one.id, "type": one.type, "time": format_time(one.time_us)}
                 for one in seen.events[-_SHOWN_EVENTS:]
             ],
@@ -149,16 +149,16 @@ class _Look:
             guarded = [one for one in patterns if one.record.name in running and one.record.is_guarded]
             following = self._following(guarded)
         shown = deviation and {name: deviation[name] for name in _OF_DEVIATION}
-        return {"open": is_open, "patterns": found, "deviation": shown, "following": following}
+        return {"is_open": is_open, "patterns": found, "deviation": shown, "following": following}
 
     def _pattern(self, one: TracedPattern, *, is_open: bool) -> Document:
         record, route = one.record, one.routed.route
-        nothing = {"matched": 0, "matches": [], "partial_matches": 0, "ended": None, "broken": None}
-        document = {"name": record.name, "version": record.version, "by": route or None, **nothing}
+        nothing = {"matched": 0, "matches": [], "partial_matches": 0, "ending": None, "broken": None}
+        document = {"name": record.name, "version": record.version, "route": route or None, **nothing}
         if record.state != "active":
             return {**document, "state": "suspended" if record.suspension else "paused"}
         if route != self._route:
-            return {**document, "state": "other-key", "keys": self._keys(route)}
+            return {**document, "state": "other_key", "route_keys": self._keys(route)}
         found = self._run([one], first=self._first(one))
         ended = next(reversed(found.bodies("endings")), None)
         return {
@@ -167,7 +167,7 @@ class _Look:
             "matched": len(found.matches),
             "matches": [match["bindings"] for match in found.matches[-_SHOWN_MATCHES:]],
             "partial_matches": found.stats.held,
-            "ended": ended and {name: ended[name] for name in _OF_ENDING},
+            "ending": ended and {name: ended[name] for name in _OF_ENDING},
         }
 
     def _first(self, one: TracedPattern) -> int:
@@ -214,7 +214,7 @@ class _Look:
             if body["event"] == _NEXT:
                 ends[body["key"]][body["pattern"]] = body["reason"]
         return [
-            {"event_type": name, "possible": key not in breaks, "breaks": breaks.get(key), "ends": ends[key]}
+            {"event_type": name, "is_possible": key not in breaks, "breaks": breaks.get(key), "ends": ends[key]}
             for key, name in zip(ends, chosen, strict=True)
         ]
 

@@ -22,8 +22,8 @@ JSON = {"content-type": "application/json"}
         ("POST /v1/streams", {"name": "s", "derived": "no"}, "body.derived", "Input should be true or false"),
         (
             "POST /v1/streams",
-            {"name": "s", "lateness": {"auto": {"at_most": "9"}}},
-            "body.lateness.auto.at_most",
+            {"name": "s", "lateness": {"mode": "auto", "at_most_s": "9"}},
+            "body.lateness.at_most_s",
             "a num",
         ),
         ("POST /v1/streams", '{"name": "s", "key": "data.x", "key": "data.y"}', "body", "'key' is given twice"),

@@ -1,5 +1,6 @@
 """The description of the API: what people and tools find in it beside the operations themselves."""
 
+import re
 from collections import Counter
 from importlib.resources import files
 
@@ -174,12 +175,19 @@ def test_examples_of_answers_are_of_the_described_form(document):
                 assert jsonschema_rs.is_valid(form, content["example"]), (verb, path, status)
 
 
-# Names that have several types since the first release; none is added, and each that gets one name per type leaves.
-SEVERAL = set(
-    "accepted added after against at bound broken by changes constraints data delivered derived digest duplicates end "
-    "ended endings error events first following id incident key keys matched missing open origin pattern patterns "
-    "possible reasons rows shards start states status traces version waiting waits_for workflow would_be_lost".split()
-)
+# Members of declarations keep the names that documents give them, and RFC 9457 and probes of health have theirs.
+SEVERAL = {
+    "by": "the columns of a group in declarations; elsewhere a person, or the key of a punctuation",
+    "constraints": "of a pattern whether they apply to it; elsewhere constraints in words",
+    "data": "of a mapping the path of the attributes; of an event the attributes",
+    "duplicates": "of a stream what happens to them; of an intake their number",
+    "id": "of a mapping its path, or several; elsewhere an id",
+    "incident": "of a pattern the rules; of an alert the id of its incident",
+    "key": "of a stream or table where the key is; of a result the key",
+    "keys": "of a stream its further keys; of a punctuation the finished keys",
+    "status": "of a problem the HTTP status; of health `ok`",
+    "version": "of health that of the release; elsewhere that of a resource",
+}
 
 
 def kind_of(schemas, form):
@@ -194,10 +202,61 @@ def kind_of(schemas, form):
     return {"integer": "number"}.get(form.get("type"), form.get("type", "any"))
 
 
-def test_a_member_name_has_one_type(document):
+def reached(document, forms):
+    """The names of the schemas that some forms refer to, directly or through others."""
+    found, left = set(), [forms]
+    while left:
+        form = left.pop()
+        for name in set(re.findall(r'"#/components/schemas/(\w+)"', orjson.dumps(form).decode())) - found:
+            found.add(name)
+            left.append(document["components"]["schemas"][name])
+    return found
+
+
+def kinds_by_member(document, names):
     schemas = document["components"]["schemas"]
     kinds: dict[str, set[str]] = {}
-    for form in schemas.values():
-        for member, described in form.get("properties", {}).items():
+    for name in names:
+        for member, described in schemas[name].get("properties", {}).items():
             kinds.setdefault(member, set()).add(kind_of(schemas, described))
-    assert {member for member, found in kinds.items() if len(found) > 1} == SEVERAL
+    return kinds
+
+
+def test_a_member_name_has_one_type(document):
+    answers = reached(document, [one["responses"] for *_, one in operations(document)])
+    kinds = kinds_by_member(document, answers)
+    assert {member for member, found in kinds.items() if len(found) > 1} <= SEVERAL.keys()
+    unions = {member: found for member, found in kinds.items() if any("|" in one for one in found)}
+    assert unions == {"id": {"string", "array|string"}, "key": {"string", "object|string", "array"}}
+
+
+def test_requests_have_the_types_of_answers_or_short_forms_of_them(document):
+    asked = kinds_by_member(document, reached(document, [one.get("requestBody") for *_, one in operations(document)]))
+    answered = kinds_by_member(document, reached(document, [one["responses"] for *_, one in operations(document)]))
+    other = {
+        member
+        for member, found in asked.items()
+        for kind in found
+        if member in answered and not answered[member] & set(kind.split("|"))
+    }
+    assert other - SEVERAL.keys() == {"against", "traces"}  # asked: one pattern, answered: a list; and transactions
+
+
+def test_durations_have_their_unit_and_times_their_format(document):
+    schemas = document["components"]["schemas"]
+    answers = reached(document, [one["responses"] for *_, one in operations(document)])
+    numbers = {
+        member
+        for name in answers
+        for member, form in schemas[name].get("properties", {}).items()
+        if kind_of(schemas, form) == "number"
+    }
+    assert not {member for member in numbers if re.search(r"(_ms|second|timeout|duration|lag|took)$", member)}
+    words = r"(^|_)(at|since|until|watermark|expires)$"
+    times = {
+        (name, member)
+        for name in answers
+        for member, form in schemas[name].get("properties", {}).items()
+        if re.search(words, member) and "date-time" not in str(form)
+    }
+    assert times == set()

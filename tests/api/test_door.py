@@ -41,7 +41,7 @@ def test_from_the_first_key_on_keys_are_demanded(open_api, check_problem):
     open_api.headers["Authorization"] = f"Bearer {token}"
     assert open_api.get("/v1/streams").status_code == 200
     (entry, _) = open_api.get("/v1/audit").json()["items"]
-    assert (entry["key"], entry["key_name"], entry["status"]) == (None, None, 201)
+    assert (entry["key"], entry["key_name"], entry["http_status"]) == (None, None, 201)
 
 
 def test_demanded_keys_are_demanded_from_the_beginning(server_url, stores, clock, check_problem):

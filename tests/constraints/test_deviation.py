@@ -87,7 +87,7 @@ GOLDEN = [
         "after the end",
         "end(Fin) prior(A, Fin)",
         "Fin A",
-        "after-end",
+        "after_end",
         "end(Fin)",
         "A came after Fin, with which the trace was over",
     ),
@@ -95,7 +95,7 @@ GOLDEN = [
         "unnamed after the end",
         "end(Fin)",
         "Fin X",
-        "after-end",
+        "after_end",
         "end(Fin)",
         "X came after Fin, with which the trace was over",
     ),
@@ -174,7 +174,7 @@ def test_rules_that_cannot_be_kept_together_are_named_together() -> None:
 def test_an_unknown_type_breaks_no_constraint() -> None:
     closed = ConstraintSet.of([Prior("A", "B")], settings=Settings(unknown_types="deviate"))
     found = explain(closed, "A", "go home")
-    assert (found.kind, found.constraints, found.key) == ("unknown-type", (), "unknown-type")
+    assert (found.kind, found.constraints, found.key) == ("unknown_type", (), "unknown_type")
     assert found.text == "`go home` is not an event of the process"
 
 
@@ -226,7 +226,7 @@ def test_it_is_found_at_the_first_inconsistent_prefix(seed: int, draws: Draws) -
                 assert is_blocked or not oracle_alive(known, seen, NOTHING)
                 found = explain_deviation(known, state, event)
                 kinds[found.kind] += 1
-                late = "after-end" if state.seen & known.end_events else "order"
+                late = "after_end" if state.seen & known.end_events else "order"
                 assert found.kind == (late if is_blocked else KINDS[str(alive(known, seen).reason)])
                 _check_minimal(known, found, state, event)
                 break

@@ -88,7 +88,7 @@ def test_an_event_that_nobody_names_deviates_under_its_own_name():
     document = {"prior": [["A", "B"]], "settings": {"unknown_types": "deviate", "types": ["End"]}}
     rows = rows_of(STREAM, ConstraintsOn(name="rules", version=1, document=document), [event(1, "Odd")])
     (deviation,) = bodies(rows, "deviation")
-    assert (deviation["kind"], deviation["event_type"], deviation["constraints"]) == ("unknown-type", "Odd", [])
+    assert (deviation["kind"], deviation["event_type"], deviation["constraints"]) == ("unknown_type", "Odd", [])
     assert deviation["reason"] == "Odd is not an event of the process"
 
 

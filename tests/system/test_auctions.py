@@ -77,7 +77,7 @@ class Auctions:
     def settled(self) -> dict[str, int]:
         """The counts once everything is matched and nothing more comes."""
         require_ready(self.service.client, self.service.supervisor)
-        until(lambda: self.service.client.get("/pipeline")["backlog"]["waiting"]["events"] == 0, "the backlog")
+        until(lambda: self.service.client.get("/pipeline")["backlog"]["waiting_volume"]["events"] == 0, "the backlog")
         Pause().wait(QUIET_S)
         return self.counts()
 

@@ -48,7 +48,7 @@ def test_the_shards_say_which_orders_are_stuck(spark, tmp_path):
                 after = http.get("/v1/traces", params={"stream": "orders"}).json()
             finally:
                 query.stop()
-    assert (found["open"], found["matching"]) == (5, 5)
+    assert (found["open_count"], found["matching_count"]) == (5, 5)
     assert len(found["positions"]) == settings.shards
     assert [trace["key"] for trace in found["items"]] == ["o0", "o1", "o2"]
     (pattern,) = found["items"][0]["patterns"]

@@ -160,7 +160,9 @@ def test_a_join_of_too_many_results_is_suspended_while_alerts_of_another_stream_
     until(lambda: len(alerts_of(service, "beside")) == 3, "the alerts of the other stream")
     reason = client.get("/joins/product")["suspension"]["reason"]
     assert "results" in reason
-    until(lambda: client.get("/pipeline")["backlog"]["waiting"]["events"] == 0, "the pipeline to have matched all")
+    until(
+        lambda: client.get("/pipeline")["backlog"]["waiting_volume"]["events"] == 0, "the pipeline to have matched all"
+    )
     made = sum(one["count"] for one in client.get("/derived-events", limit=1)["counts"] if one["into"] == "product")
     assert 200_000 < made <= 20 * 2 * size + 200_000 + 10_000, "of 2,250,000 combinations"
     assert (service.supervisor.pid("pipeline"), children_of(pipeline)) == (pipeline, jvm)
@@ -233,7 +235,7 @@ def test_a_measured_lateness_follows_the_events_and_the_log_gives_the_same_resul
     measured = service.client.get("/streams/measured")["measured_lateness"]
     assert measured["total_changes"] == len(measured["changes"]) >= 1
     assert {"measured"} <= {alert["stream"] for alert in service.client.pages("/alerts", stream="measured")}
-    assert service.client.get("/streams/measured")["lateness"]["auto"]["start"] == 1
+    assert service.client.get("/streams/measured")["lateness"]["start_s"] == 1
 
 
 def test_a_workflow_that_is_followed_exactly_loses_no_alert(service) -> None:

@@ -138,7 +138,7 @@ def test_a_log_is_told_by_its_most_frequent_deviations() -> None:
     assert (found.traces, found.conforming, found.complete) == (6, 3, 2)
     assert (found.fitting_share, found.complete_share) == (0.5, pytest.approx(1 / 3))
     assert [(one.event, one.traces, one.example) for one in found.deviations] == [("Ship", 2, 1), ("Dance", 1, 3)]
-    assert [one.kind for one in found.deviations] == ["workflow", "unknown-type"]
+    assert [one.kind for one in found.deviations] == ["workflow", "unknown_type"]
     assert found.deviations[0].allowed == ("Bill", "Pack", "Reject")
     assert found.unknown == (("Dance", 1),)
     assert found.is_exact
@@ -154,12 +154,12 @@ def test_a_trace_is_told_as_json() -> None:
     assert document == {
         "conforms": False,
         "is_complete": False,
-        "at": 1,
+        "index": 1,
         "event": "Ship",
         "kind": "workflow",
         "allowed": ["Bill", "Pack", "Reject"],
         "still_allowed": [],
-        "broken": [],
+        "broken_constraints": [],
         "unmet": [],
         "unknown": [],
         "is_exact": True,

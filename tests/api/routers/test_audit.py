@@ -14,7 +14,7 @@ def test_changes_are_noted_newest_first(orders, clock):
     assert orders.post("/v1/patterns", json={"stream": "orders", "text": "PATTERN p EVENT A a"}).status_code == 201
     assert orders.delete("/v1/patterns/p").status_code == 204
     entries = noted(orders)
-    assert [(entry["method"], entry["route"], entry["resource"], entry["status"]) for entry in entries] == [
+    assert [(entry["method"], entry["route"], entry["resource"], entry["http_status"]) for entry in entries] == [
         ("DELETE", "/v1/patterns/{name:path}", "/v1/patterns/p", 204),
         ("POST", "/v1/patterns", "/v1/patterns", 201),
         ("POST", "/v1/streams", "/v1/streams", 201),
@@ -36,7 +36,7 @@ def test_what_is_refused_is_noted_too(http, holder):
     assert holder("read").delete("/v1/patterns/p").status_code == 403
     assert http.delete("/v1/patterns/p").status_code == 404
     assert http.post("/v1/streams", json={"name": "a b"}).status_code == 400
-    assert [entry["status"] for entry in noted(http)[:3]] == [400, 404, 403]
+    assert [entry["http_status"] for entry in noted(http)[:3]] == [400, 404, 403]
 
 
 def test_a_bug_is_noted_as_one(http, monkeypatch):
@@ -46,7 +46,7 @@ def test_a_bug_is_noted_as_one(http, monkeypatch):
     monkeypatch.setattr("service.stores.Registry.declare_stream", fail)
     assert http.post("/v1/streams", json={"name": "more"}, headers={"Connection": "close"}).status_code == 500
     (entry,) = noted(http)
-    assert (entry["resource"], entry["status"]) == ("/v1/streams", 500)
+    assert (entry["resource"], entry["http_status"]) == ("/v1/streams", 500)
 
 
 def test_questions_and_events_are_not(orders):

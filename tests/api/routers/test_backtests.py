@@ -19,7 +19,7 @@ def asked(orders):
 
 
 def test_a_backtest_waits_and_can_be_looked_at(orders, asked):
-    assert (asked["status"], asked["progress"], asked["open"], asked["pruning"]) == ("queued", 0.0, True, "on")
+    assert (asked["state"], asked["progress"], asked["is_open"], asked["pruning"]) == ("queued", 0.0, True, "on")
     assert asked["source"] == {"path": None, "log": True}
     assert asked["patterns"] == [{"name": "p", "version": 1, "text": TEXT}]
     assert orders.get("/v1/backtests").json()["items"] == [asked]
@@ -31,7 +31,7 @@ def test_deleting_cancels_and_then_removes(orders, asked, check_problem):
     place = f"/v1/backtests/{asked['id']}"
     assert orders.delete(place).status_code == 204
     found = orders.get(place).json()
-    assert (found["status"], found["finished_at"]) == ("cancelled", asked["created_at"])
+    assert (found["state"], found["finished_at"]) == ("cancelled", asked["created_at"])
     assert orders.delete(place).status_code == 204
     for answer in (orders.get(place), orders.delete(place), orders.get(f"{place}/alerts")):
         check_problem(answer, 404, "unknown-backtest")
@@ -43,10 +43,10 @@ def test_a_backtest_that_is_done_shows_its_result_and_alerts_in_pages(orders, as
         "peak_state_bytes".split(),
         1,
     )
-    variant = {"name": "pattern", **counts, "patterns": {"p": 1}, "reasons": {}, "busy_s": 0.5}
+    variant = {"name": "pattern", **counts, "alerts_by_pattern": {"p": 1}, "dead_letters_by_code": {}, "busy_s": 0.5}
     ratios = {"peak_held_ratio": 0.5, "peak_state_bytes_ratio": None, "busy_ratio": 1.0}
     comparison = {"with": "against", "added": 1, "lost": 2, "same": 3, "unlisted": 0, **ratios}
-    times = {"first": None, "last": None, "read_s": 1.0, "match_s": 2.0}
+    times = {"first_time": None, "last_time": None, "read_s": 1.0, "match_s": 2.0}
     summary = {"events": 9, "variants": [variant], "comparisons": [comparison], "alerts_kept": 3, **times}
     time = "2026-01-01T00:00:00Z"
     alert = {"id": "x", "pattern": "p", "version": 1, "key": "k", "start": time, "end": time, "detected_at": time}

@@ -12,7 +12,7 @@ def test_constraints_come_as_json_and_are_shown_in_words(orders):
     answer = orders.post("/v1/constraints", json=body)
     assert answer.status_code == 201
     shown = answer.json()
-    assert (shown["stream"], shown["version"], shown["end"]) == ("orders", 1, ["Y", "Z"])
+    assert (shown["stream"], shown["version"], shown["end_events"]) == ("orders", 1, ["Y", "Z"])
     assert shown["constraints"] == ["exclusive(A, C)", "prior(A, B)"]
     assert len(shown["notices"]) == 1
     assert orders.get("/v1/constraints/orders").json() == shown
@@ -51,7 +51,7 @@ def test_every_version_is_kept(orders, check_problem):
         orders.post("/v1/constraints?stream=orders", json=document)
     newest, oldest = orders.get("/v1/constraints/orders/versions").json()["items"]
     assert (newest["version"], newest["constraints"], newest["settings"]["prune"]) == (2, ["prior(A, B)"], "off")
-    assert (oldest["version"], oldest["constraints"], oldest["end"]) == (1, ["exclusive(A, C)"], ["Z"])
+    assert (oldest["version"], oldest["constraints"], oldest["end_events"]) == (1, ["exclusive(A, C)"], ["Z"])
     assert oldest["settings"]["prune"] == "state"
 
 
@@ -61,7 +61,7 @@ def test_constraints_are_removed_and_their_versions_stay(orders, check_problem):
     check_problem(orders.delete("/v1/constraints/orders", headers={"If-Match": '"x"'}), 412, "precondition-failed")
     assert orders.delete("/v1/constraints/orders", headers={"If-Match": first.headers["etag"]}).status_code == 204
     shown = orders.get("/v1/constraints/orders").json()
-    assert (shown["version"], shown["constraints"], shown["end"]) == (2, [], ["Z"])
+    assert (shown["version"], shown["constraints"], shown["end_events"]) == (2, [], ["Z"])
     assert len(orders.get("/v1/constraints/orders/versions").json()["items"]) == 2
 
 

@@ -70,12 +70,12 @@ def test_a_letter_is_sent_again_and_taken_once(typed, stores, corrected, clock):
     (letter,) = letters(typed)
     path = f"/v1/dead-letters/{letter['id']}"
     refused = typed.post(f"{path}/replay").json()
-    assert (refused["accepted"], refused["code"]) == (False, letter["code"])
+    assert (refused["is_accepted"], refused["code"]) == (False, letter["code"])
     assert len(letters(typed)) == 1
     assert typed.get(path).json()["replay"] == refused
     corrected()
     taken = typed.post(f"{path}/replay").json()
-    assert (taken["accepted"], taken["code"], events_in(stores)) == (True, None, 1)
+    assert (taken["is_accepted"], taken["code"], events_in(stores)) == (True, None, 1)
     clock.forward(9)
     assert typed.post(f"{path}/replay").json() == taken
     assert (events_in(stores), letters(typed)[0]["replay"]) == (1, taken)

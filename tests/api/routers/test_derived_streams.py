@@ -25,7 +25,7 @@ def hints(http, orders):
 def test_a_derived_stream_names_who_feeds_it_and_who_listens(http, hints):
     found = http.get("/v1/streams/hints").json()
     assert found["derived"]
-    assert (found["producers"], found["consumers"], found["waits_for"]) == (["late"], ["q"], None)
+    assert (found["producers"], found["consumers"], found["held_back_by"]) == (["late"], ["q"], None)
     assert http.get("/v1/streams/orders").json()["consumers"] == ["late"]
     assert http.get("/v1/patterns/late").json()["into"] == "hints"
 
@@ -77,12 +77,12 @@ def test_its_events_are_listed_and_its_state_is_shown(http, hints, stores, clock
         "counts": [{"stream": "orders", "pattern": "late", "into": "hints", "count": 1}],
         "next": None,
     }
-    assert http.get("/v1/streams/hints").json()["waits_for"] == (
+    assert http.get("/v1/streams/hints").json()["held_back_by"] == (
         "1 event is held until stream 'orders' passes 1970-01-01T00:00:00.000007Z in shard 0; no newer event has "
         "arrived there"
     )
     AlertSink(stores, clock)([stats_row(0, "2-0", after="1-0", streams={"hints": {"waiting": 2}, "orders": {}})], 2)
-    assert http.get("/v1/streams/hints").json()["waits_for"] == (
+    assert http.get("/v1/streams/hints").json()["held_back_by"] == (
         "2 events wait for the first event of orders; without one, a punctuation ends the wait (forestall streams "
         "punctuate), and so does quiet_after"
     )

@@ -82,7 +82,7 @@ def test_the_newest_schema_counts(checked):
     (letter, *_) = checked.get("/v1/dead-letters").json()["items"]
     checked.put(PATH, json={"schemas": "off"})
     assert send(checked, price=-1)["rejected"] == []
-    assert checked.post(f"/v1/dead-letters/{letter['id']}/replay").json()["accepted"] is True
+    assert checked.post(f"/v1/dead-letters/{letter['id']}/replay").json()["is_accepted"] is True
 
 
 def test_a_checked_stream_is_declared_as_before(checked):

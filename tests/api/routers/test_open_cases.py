@@ -99,17 +99,22 @@ def listed(http, **query):
 
 def test_open_transactions_are_told(pipeline, orders, sent):
     found = listed(orders)
-    assert (found["stream"], found["open"], found["matching"], found["unnamed"]) == ("orders", 3, 3, 0)
+    assert (found["stream"], found["open_count"], found["matching_count"], found["unnamed_count"]) == (
+        "orders",
+        3,
+        3,
+        0,
+    )
     assert found["positions"].keys() == {str(shard) for shard in range(pipeline.log.shards())}
     assert found["time"] == "2026-01-01T00:05:00Z"
-    assert [(one["key"], one["events"], one["constraints"]) for one in found["items"]] == [
+    assert [(one["key"], one["events"], one["constraints_state"]) for one in found["items"]] == [
         ("k", 3, "kept"),
         ("bad", 2, "deviating"),
         ("new", 1, "kept"),
     ]
     first = found["items"][0]
     assert (first["since"], first["newest"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
-    assert (first["constraints_version"], first["following"]["excluded"]) == (1, ["B"])
+    assert (first["constraints_version"], first["may_follow"]["excluded_types"]) == (1, ["B"])
     patterns = {pattern["name"]: pattern for pattern in first["patterns"]}
     assert patterns["ab"]["state"] == "ended"
     assert "exclusive(B, C)" in patterns["ab"]["reason"]
@@ -121,7 +126,7 @@ def test_open_transactions_are_told(pipeline, orders, sent):
         ],
         "bound_events": 2,
         "waits_for": ["D d"],
-        "expires": None,
+        "expires_at": None,
     }
 
 
@@ -133,7 +138,7 @@ def test_filters_choose(pipeline, orders, sent):
     assert keys(state="deviating") == ["bad"]
     assert keys(older_than="2min") == ["k"]
     assert keys(older_than="60", limit=1) == ["k"]
-    assert listed(orders, limit=1)["matching"] == 3
+    assert listed(orders, limit=1)["matching_count"] == 3
 
 
 def test_an_answer_is_not_kept(pipeline, orders, sent):
@@ -148,8 +153,8 @@ def test_both_endpoints_say_the_same_of_a_transaction(pipeline, orders, sent):
     looked = orders.get("/v1/traces/orders/k").json()
     states = {pattern["name"]: pattern["state"] for pattern in looked["patterns"]}
     assert {pattern["name"]: pattern["state"] for pattern in open_case["patterns"]} == states
-    may = [one["event_type"] for one in looked["following"] if one["possible"]]
-    assert open_case["following"]["possible"] == may
+    may = [one["event_type"] for one in looked["following"] if one["is_possible"]]
+    assert open_case["may_follow"]["possible_types"] == may
     assert open_case["events"] == looked["total_events"]
 
 

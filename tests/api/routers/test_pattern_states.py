@@ -173,12 +173,12 @@ def test_a_pattern_is_tried_on_the_newest_events(orders):
     send(orders, "A", "B", "A")
     send(orders, "A", "C", key="j", first=4)
     found = try_out(orders, stream="orders", text=TEXT)
-    assert (found["events"], found["matched"], found["ended"]) == (5, 1, 1)
+    assert (found["events"], found["matched"], found["endings"]) == (5, 1, 1)
     assert (found["matches"][0]["key"], found["matches"][0]["bindings"]) == ("k", {"a": ["e1"], "b": ["e2"]})
-    assert (found["endings"][0]["form"], found["endings"][0]["count"]) == ("p2", 1)
+    assert (found["ending_reasons"][0]["form"], found["ending_reasons"][0]["count"]) == ("p2", 1)
     assert (found["first_time"], found["last_time"]) == ("1970-01-01T00:00:01Z", "1970-01-01T00:00:05Z")
-    assert found["took_ms"] > 0
-    assert try_out(orders, stream="orders", text=TEXT, constraints="off")["ended"] == 0
+    assert found["duration_s"] > 0
+    assert try_out(orders, stream="orders", text=TEXT, constraints="off")["endings"] == 0
     assert try_out(orders, stream="orders", text=TEXT, events=2)["events"] == 2
     assert orders.get("/v1/patterns").json() == {"items": [], "next": None}
 
@@ -233,7 +233,7 @@ def test_statistics_count_what_was_found(orders, stores, clock, check_problem):
         0,
     )
     found = orders.get("/v1/patterns/p/statistics").json()
-    assert (found["alerts"], found["would_be_lost"], found["last_alert_at"]) == (2, 1, "2026-01-01T00:00:05Z")
-    assert (found["timeouts"], found["timeouts_by_missing"]) == (1, [{"missing": "b", "count": 1}])
-    assert (found["endings"]["total"], found["corrections"], found["state"]) == (1, 0, "active")
+    assert (found["alerts"], found["would_be_lost_count"], found["last_alert_at"]) == (2, 1, "2026-01-01T00:00:05Z")
+    assert (found["timeouts"], found["timeouts_by_missing"]) == (1, [{"missing_steps": "b", "count": 1}])
+    assert (found["ending_summary"]["total"], found["corrections"], found["state"]) == (1, 0, "active")
     check_problem(orders.get("/v1/patterns/q/statistics"), 404, "unknown-pattern")

@@ -34,7 +34,7 @@ def test_a_pattern_is_registered_and_shown(orders):
         "suppress": None,
         "incident": None,
         "resolves": None,
-        "registered_at": "2026-01-01T00:00:00Z",
+        "created_at": "2026-01-01T00:00:00Z",
         "definition": DEFINITION,
         "warnings": [],
         "skipped": None,
@@ -100,7 +100,7 @@ def test_its_failing_conditions_are_told_in_words(orders):
         "event": "C",
         "bound": ["A a"],
         "symbols": [],
-        "after": [],
+        "required_before": [],
         "form": "p2",
         "constraints": ["exclusive(B, C)"],
         "atoms": ["B b"],
@@ -124,7 +124,7 @@ def test_what_the_constraints_mean_for_it_is_told_state_by_state(orders):
     assert state["earliest"]["event"] == "Z"
     assert {"C", "D"} <= {found["event"] for found in shown["failing_conditions"] if found["bound"] == ["A a"]}
     assert "C (25%)" in state["text"]
-    assert (shown["endings"]["total"], shown["endings"]["reasons"]) == (0, [])
+    assert (shown["ending_summary"]["total"], shown["ending_summary"]["reasons"]) == (0, [])
 
 
 def test_the_same_text_is_the_same_version(orders):

@@ -29,17 +29,17 @@ def test_at_first_nothing_is_known_and_nothing_made_up(http):
         "running_since": None,
         "alive_at": None,
         "backlog": {
-            "waiting": nothing,
-            "appended": nothing,
-            "matched": nothing,
+            "waiting_volume": nothing,
+            "appended_volume": nothing,
+            "matched_volume": nothing,
             "per_second": None,
             "max_events": 5_000_000,
             "max_bytes": 4 * 1024**3,
         },
         "last_batch": None,
         "batches": 0,
-        "batch_seconds": {},
-        "shards": 0,
+        "batch_parts_s": {},
+        "shard_count": 0,
         "state_bytes": None,
         "streams": [],
         "executors": None,
@@ -56,7 +56,7 @@ def test_a_running_pipeline_is_told_with_its_backlog_and_its_latest_batch(orders
         for entry in stores.log.read_range(shard)
         if entry.kind == "events"
     )
-    waiting = orders.get("/v1/pipeline").json()["backlog"]["waiting"]
+    waiting = orders.get("/v1/pipeline").json()["backlog"]["waiting_volume"]
     assert (waiting["entries"], waiting["events"]) == (1, 20)
     stores.pipeline_status.begin(now)
     stores.heartbeat.beat(now)
@@ -65,21 +65,21 @@ def test_a_running_pipeline_is_told_with_its_backlog_and_its_latest_batch(orders
     stores.pipeline_status.keep(PROGRESS)
     told = orders.get("/v1/pipeline").json()
     assert told["running_since"] == told["alive_at"] == "2026-01-01T00:00:00Z"
-    assert told["backlog"]["waiting"]["events"] == 0
-    assert told["backlog"]["matched"] == waiting
+    assert told["backlog"]["waiting_volume"]["events"] == 0
+    assert told["backlog"]["matched_volume"] == waiting
     assert told["last_batch"] == {
         "batch": 4,
         "started_at": "2026-01-01T00:00:00Z",
-        "duration_ms": 300.0,
-        "parts_ms": {"plan": 20.0, "match": 280.0},
+        "duration_s": 0.3,
+        "parts_s": {"plan": 0.02, "match": 0.28},
         "entries": 3,
         "events": 20,
         "bytes": 900,
-        "rows": {"alert": 2},
-        "shards": 1,
+        "result_counts": {"alert": 2},
+        "shard_count": 1,
     }
-    assert (told["batches"], told["batch_seconds"]) == (1, {"match": 0.28, "plan": 0.02})
-    assert (told["shards"], told["state_bytes"]) == (1, 77)
+    assert (told["batches"], told["batch_parts_s"]) == (1, {"match": 0.28, "plan": 0.02})
+    assert (told["shard_count"], told["state_bytes"]) == (1, 77)
     assert told["streams"] == [
         {
             "name": "orders",

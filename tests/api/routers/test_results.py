@@ -109,9 +109,9 @@ def test_endings_are_summed_up_by_pattern(found, check_problem):
         "total": 1,
         "by_form": {"p2": 1},
     }
-    assert summary["reasons"] == [{"form": "p2", "constraints": "exclusive(B, C)", "atom": "B b", "count": 1}]
+    assert summary["reasons"] == [{"form": "p2", "chain": "exclusive(B, C)", "atom": "B b", "count": 1}]
     found.post("/v1/patterns", json={"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)"})
-    assert found.get("/v1/patterns/p").json()["endings"] == summary
+    assert found.get("/v1/patterns/p").json()["ending_summary"] == summary
     assert found.get("/v1/endings/summary?stream=orders").json()["items"] == [summary]
     check_problem(found.get("/v1/endings/summary?stream=nowhere"), 404, "unknown-stream")
 
@@ -210,7 +210,9 @@ def test_timeouts_are_told_and_counted(found):
         "bindings": {"a": ["e1"]},
         "missing": ["d"],
     }
-    assert shown["counts"] == [{"stream": "orders", "pattern": "late", "missing": "d", "count": len(shown["items"])}]
+    assert shown["counts"] == [
+        {"stream": "orders", "pattern": "late", "missing_steps": "d", "count": len(shown["items"])}
+    ]
 
 
 def test_endings_are_explained_and_counted(found):
@@ -220,7 +222,7 @@ def test_endings_are_explained_and_counted(found):
     assert (ending["constraints"], ending["atom"]) == (["exclusive(B, C)"], "B b")
     assert "B b can no longer come" in ending["reason"]
     (counter,) = shown["counts"]
-    assert (counter["pattern"], counter["constraints"], counter["count"]) == ("p", "exclusive(B, C)", 1)
+    assert (counter["pattern"], counter["chain"], counter["count"]) == ("p", "exclusive(B, C)", 1)
 
 
 def test_deviations_are_told_and_counted(found):

@@ -54,7 +54,7 @@ def test_webhooks_and_sinks_do_not_meet(orders, check_problem):
 def test_deliveries_are_tested_listed_and_sent_again(orders, stores):
     sink = orders.post("/v1/sinks", json={**EMAIL, "port": 1}).json()["id"]
     answer = orders.post(f"/v1/sinks/{sink}/test").json()
-    assert (answer["delivered"], answer["error"].partition(":")[0]) == (False, "ConnectionRefusedError")
+    assert (answer["is_delivered"], answer["error"].partition(":")[0]) == (False, "ConnectionRefusedError")
     row = sink_row(kind="alert", stream="orders", id="a1", body=b'{"type":"alert","id":"a1","pattern":"p"}')
     stores.alerts.append([row], stores.webhooks.all(), 0)
     (one,) = stores.deliveries.claim(1, 1, 9)

@@ -37,7 +37,7 @@ def test_a_pattern_stops_before_the_backlog_also_where_it_is_paused_already(orde
     assert not stores.client.exists(stops_key(0))
     found = orders.post("/v1/patterns/p/pause?now=true")
     assert (found.status_code, found.json()["state"]) == (200, "paused")
-    assert found.json()["skipped"] == {"events": 3, "after": {}}
+    assert found.json()["skipped"] == {"events": 3, "positions": {}}
     last = list(stores.log.read_range(0))[-1]
     assert stopped() == (last.position, [("orders", "pattern-pause")])
     assert orders.get("/v1/patterns/p").json()["skipped"] is None

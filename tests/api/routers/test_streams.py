@@ -22,9 +22,9 @@ ORDERS: dict[str, Any] = {
     "ties": "simultaneous",
     "lateness": None,
     "late": "dead_letter",
-    "idle_timeout": None,
-    "quiet_after": None,
-    "max_ahead": None,
+    "idle_timeout_s": None,
+    "quiet_after_s": None,
+    "max_ahead": {"mode": "default", "seconds": 21_600},
     "mapping": {
         "id": "nr",
         "type": "type",
@@ -42,7 +42,8 @@ ORDERS: dict[str, Any] = {
     "derived": False,
     "description": "Orders of the shop.",
 }
-ALONE: dict[str, Any] = {"producers": [], "consumers": [], "waits_for": None, "measured_lateness": None}
+NO_BOUND = dict.fromkeys(("seconds", "at_least_s", "at_most_s", "start_s", "late_share"))
+ALONE: dict[str, Any] = {"producers": [], "consumers": [], "held_back_by": None, "measured_lateness": None}
 
 
 def test_a_stream_is_declared_and_shown(http):
@@ -124,16 +125,18 @@ def test_keys_by_type_that_say_nothing_are_refused(http, check_problem, body, st
 
 def test_what_may_change_is_changed(orders):
     changes = {
-        "lateness": 60,
+        "lateness": {**NO_BOUND, "mode": "fixed", "seconds": 60},
         "late": "drop",
-        "idle_timeout": 5,
-        "quiet_after": 7,
-        "max_ahead": "none",
+        "idle_timeout_s": 5,
+        "quiet_after_s": 7,
+        "max_ahead": {"mode": "unlimited", "seconds": None},
         "end_events": ["Q"],
     }
     answer = orders.patch("/v1/streams/orders", json={**changes, "description": "Orders."})
     assert answer.status_code == 200
-    assert changes.items() <= answer.json().items()
+    assert {name: answer.json()[name] for name in changes} == changes
+    short = {"lateness": 60, "idle_timeout": 5, "quiet_after": 7, "max_ahead": "none"}
+    assert orders.patch("/v1/streams/orders", json=short).json() == answer.json()
     assert orders.get("/v1/streams/orders").json() == {**answer.json(), **ALONE}
     assert orders.patch("/v1/streams/orders", json={"lateness": None, "late": "dead_letter"}).json()["lateness"] is None
 
@@ -162,24 +165,25 @@ def test_a_change_of_what_another_one_has_changed_is_refused(orders, check_probl
 # --- a lateness that is measured -------------------------------------------------------------------------------------
 
 LIMITS = {"at_least": 0, "at_most": 90, "start": 5, "late_share": 0}
+MEASURED = {"mode": "auto", "seconds": None, "at_least_s": 0, "at_most_s": 3_600, "start_s": 60, "late_share": 0}
 
 
 def test_a_lateness_that_is_measured_is_declared_and_shown_as_it_was_said(http):
-    assert http.post("/v1/streams", json={**ORDERS, "lateness": "auto"}).json()["lateness"] == "auto"
+    assert http.post("/v1/streams", json={**ORDERS, "lateness": "auto"}).json()["lateness"] == MEASURED
     shown = http.get("/v1/streams/orders").json()
-    assert shown["lateness"] == "auto"
+    assert shown["lateness"] == MEASURED
     assert shown["measured_lateness"] == {
-        "seconds": 60,
+        "bound_s": 60,
         "since": None,
         "seen": None,
         "total_changes": 0,
         "changes": [],
     }
     changed = http.patch("/v1/streams/orders", json={"lateness": {"auto": {"at_most": 90, "start": 5}}}).json()
-    assert changed["lateness"] == {"auto": LIMITS}
+    assert changed["lateness"] == {**MEASURED, "at_most_s": 90, "start_s": 5}
     assert http.patch("/v1/streams/orders", json={"lateness": changed["lateness"]}).json() == changed
     assert http.post("/v1/streams", json={**ORDERS, "lateness": {"auto": LIMITS}}).status_code == 200
-    assert http.patch("/v1/streams/orders", json={"lateness": 7}).json()["lateness"] == 7
+    assert http.patch("/v1/streams/orders", json={"lateness": 7}).json()["lateness"]["seconds"] == 7
     assert http.get("/v1/streams/orders").json()["measured_lateness"] is None
 
 
@@ -191,14 +195,14 @@ def test_what_was_measured_is_shown(orders, stores, clock):
     observed = [Observation(stream="orders", decider="lateness", summary=summary).to_json()]
     row = stats_row(0, "1-0", after="0-0", observed=observed, streams={"orders": {"lateness_us": 25_000_000}})
     AlertSink(stores, clock)([row], 1)
-    seen = {"events": 300, "largest": 20, "beyond": 0}
+    seen = {"events": 300, "largest_s": 20, "beyond": 0}
     at = format_time(clock.now_us())
     assert orders.get("/v1/streams/orders").json()["measured_lateness"] == {
-        "seconds": 25,
+        "bound_s": 25,
         "since": at,
         "seen": seen,
         "total_changes": 1,
-        "changes": [{"at": at, "seconds": 25, "seen": seen}],
+        "changes": [{"at": at, "bound_s": 25, "seen": seen}],
     }
     scraped = orders.get("/metrics").text
     assert 'forestall_lateness_seconds{stream="orders"} 25.0' in scraped

@@ -50,12 +50,12 @@ def test_a_table_is_uploaded_looked_up_and_listed(orders, stores):
     shown = answer.json()
     assert (shown["name"], shown["version"], shown["rows"], shown["key"]) == ("customers", 1, 2, ["id"])
     assert shown["columns"] == {"id": "text", "limit": "number", "tier": "text"}
-    assert (shown["users"], shown["changes"]) == ([], 0)
+    assert (shown["users"], shown["changed_rows"]) == ([], 0)
     assert orders.get("/v1/tables").json()["items"] == [shown]
     detail = orders.get("/v1/tables/customers")
-    assert (tag(detail), detail.json()["versions"][0]["digest"]) == ('"customers@1.0"', shown["digest"])
+    assert (tag(detail), detail.json()["versions"][0]["rows_digest"]) == ('"customers@1.0"', shown["rows_digest"])
     ((kind, record),) = records(stores)
-    assert (kind, record["version"], record["digest"]) == ("table-on", 1, shown["digest"])
+    assert (kind, record["version"], record["digest"]) == ("table-on", 1, shown["rows_digest"])
     assert "gold" not in json.dumps(record)
 
 
@@ -148,7 +148,7 @@ def test_single_rows_are_changed_in_the_log(orders, stores, check_problem):
     place = "/v1/tables/customers/rows"
     changed = orders.put(f"{place}?key=c1", json={"limit": 99})
     assert (changed.status_code, changed.headers["etag"]) == (200, '"customers@1.1"')
-    assert orders.put(f"{place}?key=c9", json={"id": "c9", "tier": "new"}).json()["changes"] == 2
+    assert orders.put(f"{place}?key=c9", json={"id": "c9", "tier": "new"}).json()["changed_rows"] == 2
     assert orders.delete(f"{place}?key=c2").status_code == 204
     body = check_problem(orders.put(f"{place}?key=c1", json={"limit": "much"}), 422, "table-refused")
     assert body["detail"] == "column 'limit': 'much' is not a number, such as 17.5"

@@ -54,17 +54,22 @@ def test_a_transaction_is_told(orders, send, patterns):
     send("AXC")
     send("Q", key="other")
     found = look(orders)
-    assert [event["id"] for event in found["events"]] == ["e1", "e2", "e3"]
-    assert (found["complete"], found["open"], found["constraints"], found["total_events"]) == (True, True, 1, 3)
+    assert [event["id"] for event in found["newest_events"]] == ["e1", "e2", "e3"]
+    assert (found["is_complete"], found["is_open"], found["constraints_version"], found["total_events"]) == (
+        True,
+        True,
+        1,
+        3,
+    )
     assert len(found["positions"]) == 1
     assert states(found) == {"ab": "ended", "ad": "alive", "ax": "waiting", "yd": "waiting"}
     told = {pattern["name"]: pattern for pattern in found["patterns"]}
-    assert (told["ab"]["ended"]["event"], told["ab"]["ended"]["form"]) == ("e3", "p2")
-    assert "exclusive(B, C)" in told["ab"]["ended"]["reason"]
+    assert (told["ab"]["ending"]["event"], told["ab"]["ending"]["form"]) == ("e3", "p2")
+    assert "exclusive(B, C)" in told["ab"]["ending"]["reason"]
     assert (told["ax"]["matched"], told["ax"]["matches"]) == (1, [{"a": ["e1"]}])
     may = {following["event_type"]: following for following in found["following"]}
     assert set(may) == {"A", "B", "C", "D", "Z"}
-    assert (may["B"]["possible"], may["D"]["possible"], set(may["D"]["ends"])) == (False, True, {"ax"})
+    assert (may["B"]["is_possible"], may["D"]["is_possible"], set(may["D"]["ends"])) == (False, True, {"ax"})
     assert "exclusive(B, C)" in may["B"]["breaks"]
     assert set(may["Z"]["ends"]) == {"ad", "ax", "yd"}
 
@@ -81,14 +86,14 @@ def test_the_last_transaction_of_a_key_counts(orders, send, patterns):
     patterns(ab="SEQ(A a, B b)")
     send("AZ")
     found = look(orders)
-    assert (found["open"], states(found), found["following"]) == (False, {"ab": "closed"}, [])
+    assert (found["is_open"], states(found), found["following"]) == (False, {"ab": "closed"}, [])
     send("A")
     found = look(orders)
-    assert (found["open"], states(found), found["earlier_events"]) == (True, {"ab": "alive"}, 2)
+    assert (found["is_open"], states(found), found["earlier_events"]) == (True, {"ab": "alive"}, 2)
     assert orders.post("/v1/traces/orders/k/end").status_code == 202
-    assert look(orders)["open"] is False
+    assert look(orders)["is_open"] is False
     send("B")
-    assert [event["type"] for event in look(orders)["events"]] == ["B"]
+    assert [event["type"] for event in look(orders)["newest_events"]] == ["B"]
 
 
 def test_a_pattern_sees_what_comes_after_it(orders, send, patterns):
@@ -98,7 +103,7 @@ def test_a_pattern_sees_what_comes_after_it(orders, send, patterns):
     send("B")
     found = look(orders)
     assert states(found) == {"ab": "waiting", "bc": "alive"}
-    assert {one["event_type"]: one["possible"] for one in found["following"]} == {"A": True, "C": False, "Z": True}
+    assert {one["event_type"]: one["is_possible"] for one in found["following"]} == {"A": True, "C": False, "Z": True}
     orders.post("/v1/patterns/bc/pause")
     assert states(look(orders)) == {"ab": "waiting", "bc": "paused"}
 
@@ -106,9 +111,9 @@ def test_a_pattern_sees_what_comes_after_it(orders, send, patterns):
 def test_constraints_count_for_transactions_that_begin_later(orders, send):
     send("A")
     orders.post("/v1/constraints", json={"stream": "orders", "constraints": ["exclusive(A, C)"]})
-    assert look(orders)["constraints"] is None
+    assert look(orders)["constraints_version"] is None
     send("A", key="j")
-    assert look(orders, "j")["constraints"] == 1
+    assert look(orders, "j")["constraints_version"] == 1
 
 
 def test_what_may_come_does_not_wait_for_late_events(http):
@@ -121,7 +126,7 @@ def test_what_may_come_does_not_wait_for_late_events(http):
     ]
     assert http.post("/v1/events?stream=slow", json=events).json()["rejected"] == []
     found = http.get("/v1/traces/slow/k").json()
-    assert {one["event_type"]: one["possible"] for one in found["following"]} == {"B": True, "C": False}
+    assert {one["event_type"]: one["is_possible"] for one in found["following"]} == {"B": True, "C": False}
 
 
 def test_a_part_of_the_log_that_is_gone_is_told(orders, send, stores):
@@ -130,7 +135,7 @@ def test_a_part_of_the_log_that_is_gone_is_told(orders, send, stores):
     (shard,) = look(orders)["positions"]
     stores.client.xtrim(f"forestall:log:{shard}", maxlen=1, approximate=False)
     found = look(orders)
-    assert (found["complete"], [event["type"] for event in found["events"]]) == (False, ["B"])
+    assert (found["is_complete"], [event["type"] for event in found["newest_events"]]) == (False, ["B"])
 
 
 def test_what_is_unknown_is_said(orders, send, check_problem):
@@ -160,7 +165,11 @@ def test_a_partial_match_that_ended_without_a_match_is_named(orders, send, patte
     send(types)
     (found,) = look(orders)["patterns"]
     assert (found["broken"]["event"], found["broken"]["reason"], found["matched"]) == (event, reason, 0)
-    assert (found["broken"]["bound"], found["partial_matches"], found["state"] == "alive") == ({"a": ["e1"]}, 0, False)
+    assert (found["broken"]["bindings"], found["partial_matches"], found["state"] == "alive") == (
+        {"a": ["e1"]},
+        0,
+        False,
+    )
 
 
 @pytest.mark.parametrize("types", ["XX", "AHA", "AHAB", "AB"])
@@ -200,7 +209,7 @@ def sell(http, *events):
 def test_a_pattern_of_a_further_key_names_the_transactions_where_it_is(shop):
     sell(shop, ("A", "o1", "ann"), ("H", "o2", "ann"))
     (found,) = shop.get("/v1/traces/shop/o1").json()["patterns"]
-    assert (found["state"], found["by"], found["keys"]) == ("other-key", "customer", ["ann"])
+    assert (found["state"], found["route"], found["route_keys"]) == ("other_key", "customer", ["ann"])
 
 
 @pytest.mark.parametrize(
@@ -215,9 +224,9 @@ def test_a_transaction_of_a_further_key_says_what_ended_each_pattern(shop, event
     shop.post("/v1/patterns", json={"stream": "shop", "text": "PATTERN own EVENT SEQ(A a, H h)"})
     sell(shop, *events)
     found = shop.get("/v1/traces/shop/ann?by=customer").json()
-    assert (found["by"], found["open"], found["following"]) == ("customer", True, [])
+    assert (found["route"], found["is_open"], found["following"]) == ("customer", True, [])
     (pattern,) = found["patterns"]
-    assert (pattern["name"], pattern["state"], pattern["by"]) == ("habit", state, "customer")
+    assert (pattern["name"], pattern["state"], pattern["route"]) == ("habit", state, "customer")
     assert (pattern["broken"] and pattern["broken"]["reason"]) == reason
 
 
@@ -277,7 +286,7 @@ def test_a_transaction_of_a_derived_stream_says_what_ended_each_pattern(
     derive(*events, ("A", 5), key="other")
     derive(*events, watermark=watermark, rekeyed=rekeyed)
     found = orders.get("/v1/traces/payments/k").json()
-    assert (found["total_events"], found["complete"], found["positions"]) == (len(events), True, {})
+    assert (found["total_events"], found["is_complete"], found["positions"]) == (len(events), True, {})
     (pattern,) = found["patterns"]
     assert (pattern["broken"] and pattern["broken"]["reason"]) == broken
     assert pattern["state"] == ("alive" if broken is None else "waiting")

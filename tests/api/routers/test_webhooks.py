@@ -162,28 +162,28 @@ def test_a_test_is_signed_and_tells_what_came_of_it(http, clock, receiver):
     clock.time_us = SystemClock().now_us()  # receivers refuse what is older than minutes
     created = http.post("/v1/webhooks", json={"url": receiver.url}).json()
     told = http.post(f"/v1/webhooks/{created['id']}/test").json()
-    assert (told["delivered"], told["status"], told["error"]) == (True, 204, None)
-    assert told["duration_ms"] >= 0
+    assert (told["is_delivered"], told["http_status"], told["error"]) == (True, 204, None)
+    assert told["duration_s"] >= 0
     ((headers, body),) = receiver.received
     ping = Webhook(created["secret"]).verify(body, headers)
     assert (ping["type"], ping["webhook"], ping["id"]) == ("ping", created["id"], headers["webhook-id"])
     receiver.usual_status = 503
     told = http.post(f"/v1/webhooks/{created['id']}/test").json()
-    assert (told["delivered"], told["status"], told["error"]) == (False, 503, "the receiver answered 503")
+    assert (told["is_delivered"], told["http_status"], told["error"]) == (False, 503, "the receiver answered 503")
 
 
 def test_a_test_has_the_webhooks_form_and_works_while_it_is_disabled(http, receiver):
     body = {"url": receiver.url, "template": {"text": "{{type}} {{pattern}}"}, "headers": {"X-A": "b"}}
     created = http.post("/v1/webhooks", json=body).json()
     http.patch(f"/v1/webhooks/{created['id']}", json={"enabled": False})
-    assert http.post(f"/v1/webhooks/{created['id']}/test").json()["delivered"]
+    assert http.post(f"/v1/webhooks/{created['id']}/test").json()["is_delivered"]
     ((headers, sent),) = receiver.received
     assert (orjson.loads(sent), headers["x-a"]) == ({"text": "ping "}, "b")
 
 
 def test_a_test_of_who_does_not_listen_says_so(http, created, check_problem):
     told = http.post(f"/v1/webhooks/{created['id']}/test").json()
-    assert (told["delivered"], told["status"]) == (False, None)
+    assert (told["is_delivered"], told["http_status"]) == (False, None)
     assert "ConnectError" in told["error"]
     check_problem(http.post("/v1/webhooks/none/test"), 404, "unknown-webhook")
 
@@ -199,17 +199,20 @@ def test_attempts_are_listed_in_pages_newest_first(http, created, stores, clock,
     stores.deliveries.settle(three, failed)
     path = f"/v1/webhooks/{created['id']}/deliveries"
     page = http.get(path, params={"limit": 2}).json()
-    assert [(item["item"], item["verdict"]) for item in page["items"]] == [("a2", "dead"), ("a1", "delivered")]
+    assert [(item["result_id"], item["verdict"]) for item in page["items"]] == [
+        ("a2", "abandoned"),
+        ("a1", "delivered"),
+    ]
     (first,) = http.get(path, params={"after": page["next"]}).json()["items"]
     assert first == {
-        "delivery": f"{created['id']}:a0",
+        "delivery_id": f"{created['id']}:a0",
         "kind": "alert",
-        "item": "a0",
+        "result_id": "a0",
         "attempt": 1,
         "verdict": "retry",
         "at": "2026-01-01T00:00:00Z",
-        "status": 500,
-        "duration_ms": 12,
+        "http_status": 500,
+        "duration_s": 0.012,
         "error": "the receiver answered 500",
         "next_at": "2026-01-01T00:00:05Z",
     }

@@ -44,11 +44,11 @@ def test_a_model_is_uploaded_looked_up_and_listed(orders):
     assert (answer.status_code, answer.headers["etag"]) == (201, '"order@1"')
     shown = answer.json()
     assert (shown["name"], shown["version"], shown["title"], shown["format"]) == ("order", 1, "Orders", "tree")
-    assert shown["events"] == ["Check", "Receive", "Reject", "Ship", "Z"]
-    assert (shown["end"], shown["method"], shown["streams"]) == (["Z"], "compositional", [])
-    assert shown["automaton"] == {"states": 5, "letters": 5}
+    assert shown["event_types"] == ["Check", "Receive", "Reject", "Ship", "Z"]
+    assert (shown["end_events"], shown["method"], shown["streams"]) == (["Z"], "compositional", [])
+    assert shown["automaton"] == {"state_count": 5, "letter_count": 5}
     assert shown["without_automaton"] is None
-    assert shown["constraints"]["exclusive"] == 2
+    assert shown["constraint_counts"]["exclusive"] == 2
     assert shown["size_bytes"] == len(ORDER)
     assert orders.get("/v1/workflows/order").json() == shown
     assert tag(orders.get("/v1/workflows/order")) == '"order@1"'
@@ -63,7 +63,7 @@ def test_the_same_again_is_200_and_another_the_next_version(orders):
     assert (other.status_code, other.json()["version"]) == (201, 2)
     newest, oldest = orders.get("/v1/workflows/order/versions").json()["items"]
     assert (newest["version"], oldest["version"]) == (2, 1)
-    assert "Pay" in newest["events"]
+    assert "Pay" in newest["event_types"]
     one = orders.get("/v1/workflows/order/versions/1")
     assert (one.json(), tag(one)) == (oldest, '"order@1"')
 
@@ -78,7 +78,7 @@ def test_the_source_comes_back_byte_by_byte_and_harmless(orders):
 
 def test_a_tree_may_be_json(orders):
     document = {"name": "J", "tree": {"sequence": ["A", "B"]}}
-    assert orders.put("/v1/workflows/j", json=document).json()["events"] == ["A", "B"]
+    assert orders.put("/v1/workflows/j", json=document).json()["event_types"] == ["A", "B"]
     envelope = {"content": document, "format": "tree"}
     assert orders.put("/v1/workflows/j", json=envelope).status_code == 200
 
@@ -86,7 +86,7 @@ def test_a_tree_may_be_json(orders):
 def test_an_envelope_holds_model_and_options(orders):
     envelope = {"format": "tree", "content": ORDER, "mapping": {"Check": None, "Ship": "Shipped"}, "stream": "orders"}
     shown = orders.put("/v1/workflows/order", json={**envelope, "mode": "tables"}).json()
-    assert shown["events"] == ["Receive", "Reject", "Shipped", "Z"]
+    assert shown["event_types"] == ["Receive", "Reject", "Shipped", "Z"]
     assert shown["mapping"] == {"Check": None, "Ship": "Shipped"}
     (stream,) = shown["streams"]
     assert (stream["stream"], stream["mode"], stream["used"]) == ("orders", "tables", "tables")
@@ -103,7 +103,7 @@ def test_options_of_a_file_are_in_the_query(orders):
 @pytest.mark.parametrize("kind", ["application/xml", "application/bpmn+xml", "text/xml"])
 def test_a_model_may_be_bpmn(orders, kind):
     shown = put(orders, BPMN, "?map=close=Z", headers={"content-type": kind}).json()
-    assert (shown["format"], shown["events"], shown["end"]) == ("bpmn", ["Receive Order", "Z"], ["Z"])
+    assert (shown["format"], shown["event_types"], shown["end_events"]) == ("bpmn", ["Receive Order", "Z"], ["Z"])
     envelope = {"content": BPMN, "mapping": {"close": "Z"}, "process": "order"}
     assert orders.put("/v1/workflows/other", json=envelope).json()["format"] == "bpmn"
     source = orders.get("/v1/workflows/other/versions/1/source")
@@ -200,11 +200,11 @@ def test_constraints_are_listed_with_their_provenance(orders, check_problem):
     cover = orders.get("/v1/workflows/order/constraints").json()
     assert full["total"] == len(full["items"]) > full["cover"] == len(cover["items"])
     assert all(item["in_cover"] for item in cover["items"])
-    assert (full["workflow"], full["version"], full["end"]) == ("order", 1, ["Z"])
+    assert (full["workflow"], full["version"], full["end_events"]) == ("order", 1, ["Z"])
     exclusive = orders.get("/v1/workflows/order/constraints?full=true&kind=exclusive").json()["items"]
     assert [item["constraint"] for item in exclusive] == ["exclusive(Check, Reject)", "exclusive(Reject, Ship)"]
     assert exclusive[0]["names"] == ["Check", "Reject"]
-    assert "xor" in exclusive[0]["origin"]
+    assert "xor" in exclusive[0]["derived_from"]
     two = orders.get("/v1/workflows/order/constraints?full=true&kind=exclusive&kind=require").json()["items"]
     assert {item["kind"] for item in two} == {"exclusive", "require"}
     check_problem(orders.get("/v1/workflows/order/constraints?kind=exclusiv"), 422, "wrong-shape")
@@ -217,17 +217,13 @@ def test_versions_are_compared(orders, check_problem):
     put(orders)
     put(orders, LONGER)
     found = orders.get("/v1/workflows/order/diff?from=1&to=2").json()
-    assert (found["first"], found["second"], found["same_language"]) == (1, 2, False)
-    assert (found["events_added"], found["events_removed"], found["end_added"], found["end_removed"]) == (
-        ["Pay"],
-        [],
-        [],
-        [],
-    )
-    assert "prior(Pay, Ship)" in found["constraints"]["prior"]["added"]
-    assert found["constraints"]["prior"]["removed"] == []
+    assert (found["from_version"], found["to_version"], found["same_language"]) == (1, 2, False)
+    assert (found["added_event_types"], found["removed_event_types"]) == (["Pay"], [])
+    assert (found["added_end_events"], found["removed_end_events"]) == ([], [])
+    assert "prior(Pay, Ship)" in found["changes_by_kind"]["prior"]["added_constraints"]
+    assert found["changes_by_kind"]["prior"]["removed_constraints"] == []
     same = orders.get("/v1/workflows/order/diff?from=1&to=1").json()
-    assert (same["same_language"], same["constraints"]) == (True, {})
+    assert (same["same_language"], same["changes_by_kind"]) == (True, {})
     check_problem(orders.get("/v1/workflows/order/diff?from=1&to=3"), 404, "unknown-workflow")
     check_problem(orders.get("/v1/workflows/order/diff?from=1"), 422, "wrong-shape")
 
@@ -239,7 +235,7 @@ def test_traces_are_checked(orders, check_problem):
     assert (found["workflow"], found["version"]) == ("order", 1)
     whole, gone, none = found["items"]
     assert (whole["conforms"], whole["is_complete"]) == (True, True)
-    assert (gone["at"], gone["event"], gone["allowed"]) == (1, "Ship", ["Check", "Reject"])
+    assert (gone["index"], gone["event"], gone["allowed"]) == (1, "Ship", ["Check", "Reject"])
     assert (none["is_complete"], none["still_allowed"]) == (False, ["Receive"])
     check_problem(orders.post("/v1/workflows/order/conformance", json={"trace": ["A"] * 51}), 413, "batch-too-large")
     check_problem(orders.post("/v1/workflows/order/conformance", json={"trace": [3]}), 422, "wrong-shape")
@@ -281,21 +277,21 @@ def test_a_stream_follows_and_stops_following(orders, check_problem):
     assert answer.status_code == 200
     shown = answer.json()
     assert (shown["workflow"], shown["version"], shown["mode"]) == ("order", 1, "exact")
-    constraints = shown["constraints"]
+    constraints = shown["constraint_set"]
     assert (constraints["stream"], constraints["version"]) == ("orders", 2)
-    said = constraints["workflow"]
-    assert (said["name"], said["version"], said["used"], said["states"]) == ("order", 1, "exact", 5)
+    said = constraints["followed_workflow"]
+    assert (said["name"], said["version"], said["used"], said["state_count"]) == ("order", 1, "exact", 5)
     assert "exclusive(Check, Note)" in constraints["constraints"]
-    assert "exclusive(Check, Note)" not in said["derived"]
-    assert set(said["derived"]) | {"exclusive(Check, Note)"} == set(constraints["constraints"])
-    assert (said["derived_end"], constraints["end"]) == ([], ["Z"])
+    assert "exclusive(Check, Note)" not in said["derived_constraints"]
+    assert set(said["derived_constraints"]) | {"exclusive(Check, Note)"} == set(constraints["constraints"])
+    assert (said["derived_end_events"], constraints["end_events"]) == ([], ["Z"])
     assert orders.get("/v1/streams/orders/workflow").json() == shown
     assert orders.get("/v1/constraints/orders").json() == constraints
     newest, _ = orders.get("/v1/constraints/orders/versions").json()["items"]
-    assert newest["workflow"] == said
+    assert newest["followed_workflow"] == said
     assert orders.delete("/v1/streams/orders/workflow").status_code == 204
     after = orders.get("/v1/constraints/orders").json()
-    assert (after["constraints"], after["workflow"], after["version"]) == (["exclusive(Check, Note)"], None, 3)
+    assert (after["constraints"], after["followed_workflow"], after["version"]) == (["exclusive(Check, Note)"], None, 3)
 
 
 def test_a_followed_workflow_cannot_be_deleted(orders, check_problem):

@@ -70,7 +70,7 @@ def test_a_worker_answers_as_the_api_does(http):
 def test_a_change_is_audited_with_its_status(http):
     http.put("/v1/workflows/audited", content=CHAIN, headers={"Content-Type": "application/yaml"})
     newest = http.get("/v1/audit").json()["items"][0]
-    assert (newest["route"], newest["status"]) == ("/v1/workflows/{name}", 201)
+    assert (newest["route"], newest["http_status"]) == ("/v1/workflows/{name}", 201)
 
 
 def test_a_key_lets_a_request_through_once(http):

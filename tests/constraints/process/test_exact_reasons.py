@@ -179,7 +179,7 @@ DEVIATIONS: list[tuple[list[Part], str, str, list[Part], str, str]] = [
         "L",
         "I came where the workflow order does not allow it; next can come L",
     ),
-    ([End("F")], "RLIFX", "after-end", [End("F")], "", "X came after F, with which the trace was over"),
+    ([End("F")], "RLIFX", "after_end", [End("F")], "", "X came after F, with which the trace was over"),
     (
         [Require("R", "L")],
         "RU",
@@ -222,7 +222,7 @@ def test_deviation_of_a_complete_trace_and_none() -> None:
     before = walk(known, "AB")[-1]
     found = explain_deviation(known, before, event("A"))
     assert found.text == "A came, and the trace was over by the workflow order"
-    assert found.key == "after-end"
+    assert found.key == "after_end"
     with pytest.raises(ValueError, match="no deviation"):
         explain_deviation(known, before, event(OTHER))
 

@@ -130,7 +130,7 @@ def test_a_folder_and_the_log_give_the_alerts_of_the_command(stores, served, clo
     changes, pruning = summary["comparisons"]
     assert (changes["with"], changes["lost"]) == ("against", 0)
     assert changes["added"] == len(added) == len(expected(TEXT, is_open=False)) - len(expected(OLD, is_open=False)) > 0
-    assert (pruning["with"], pruning["added"]) == ("no-prune", 0)
+    assert (pruning["with"], pruning["added"]) == ("no_prune", 0)
 
 
 def test_a_file_that_cannot_be_read_is_told(stores, served, clock):

@@ -34,7 +34,7 @@ def test_match_tells_what_follows_the_end(call, model: Path, option: tuple[str, 
     document = orjson.loads(out)
     assert status == 0
     assert len(document["matches"]) == matches
-    assert [(one["event"], one["kind"]) for one in document["deviations"]] == [("e3", "after-end")]
+    assert [(one["event"], one["kind"]) for one in document["deviations"]] == [("e3", "after_end")]
     assert document["deviations"][0].get("released", 0) == 0  # pruning ended the partial match at the first B
 
 
@@ -43,13 +43,13 @@ def test_match_and_conformance_say_the_same(call, model: Path) -> None:
     arguments = ["match", "--pattern", "p.pattern", "--workflow", "m.yaml", "--events", "log.jsonl"]
     _, out, _ = call(*arguments, "--outputs", "deviations", "--json")
     (deviation,) = orjson.loads(out)["deviations"]
-    assert (deviation["event"], deviation["kind"]) == ("e3", "after-end")
+    assert (deviation["event"], deviation["kind"]) == ("e3", "after_end")
     assert "the trace was over" in deviation["reason"]
     _, out, _ = call("conformance", "m.yaml", "log.jsonl", "--json")
     (way,) = orjson.loads(out)["deviations"]
-    assert (way["event"], way["kind"], way["allowed"]) == ("B", "after-end", [])
+    assert (way["event"], way["kind"], way["allowed"]) == ("B", "after_end", [])
     _, out, _ = call("conformance", "m.yaml", "log.jsonl")
-    assert "B, after-end" in out
+    assert "B, after_end" in out
     assert "allowed: nothing; the transaction should have ended" in out
 
 

@@ -52,7 +52,7 @@ def test_a_backtest_finds_what_match_finds_and_compares(backtested, call, files)
     ]
     against, pruning = found["comparisons"]
     assert (against["with"], against["added"], against["lost"], against["same"]) == ("against", 0, 0, 1)
-    assert pruning["with"] == "no-prune"
+    assert pruning["with"] == "no_prune"
     assert orjson.loads((files / "rows" / "summary.json").read_bytes())["events"] == 5
     lines = [line for file in (files / "rows").glob("alert-*") for line in file.read_bytes().splitlines()]
     assert [orjson.loads(line)["key"] for line in lines] == ["t1"]

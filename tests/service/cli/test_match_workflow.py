@@ -173,7 +173,7 @@ def test_check_says_what_a_workflow_does_with_a_pattern(small, call, option):
     document = orjson.loads(out)
     (pattern,) = document["patterns"]
     assert status == 0
-    assert document["workflow"]["used"] == option.removeprefix("--")
+    assert document["followed_workflow"]["used"] == option.removeprefix("--")
     assert pattern["is_satisfiable"]
     assert "B" in {condition["event"] for condition in pattern["failing_conditions"]}
     _, text, _ = call(*arguments)

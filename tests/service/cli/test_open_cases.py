@@ -18,27 +18,34 @@ TRACE = {
     "since": "2026-01-01T09:00:00Z",
     "newest": "2026-01-01T09:20:00Z",
     "events": 2,
-    "constraints": "kept",
+    "constraints_state": "kept",
     "patterns": [
         {"name": "idle", "furthest": None},
         {"name": "unpaid", "furthest": {"bound": [{"alias": "o"}, {"alias": "r"}], "waits_for": ["Pay p", "Cancel c"]}},
     ],
-    "following": {"possible": ["Pay"], "excluded": []},
+    "may_follow": {"possible_types": ["Pay"], "excluded_types": []},
 }
 
 SHOWN = {
     "stream": "orders",
     "key": "o-17",
-    "by": None,
-    "open": True,
-    "events": [],
+    "route": None,
+    "is_open": True,
+    "newest_events": [],
     "deviation": None,
     "following": [],
-    "complete": True,
+    "is_complete": True,
     "patterns": [
-        {"name": "habit", "state": "other-key", "by": "customer", "keys": ["ann"], "matched": 0, "ended": None},
-        {"name": "region", "state": "other-key", "by": "region", "keys": [], "matched": 0, "ended": None},
-        {"name": "p", "state": "waiting", "matched": 0, "ended": None, "broken": {"reason": "H e2 ended it"}},
+        {
+            "name": "habit",
+            "state": "other_key",
+            "route": "customer",
+            "route_keys": ["ann"],
+            "matched": 0,
+            "ending": None,
+        },
+        {"name": "region", "state": "other_key", "route": "region", "route_keys": [], "matched": 0, "ending": None},
+        {"name": "p", "state": "waiting", "matched": 0, "ending": None, "broken": {"reason": "H e2 ended it"}},
     ],
 }
 
@@ -51,7 +58,11 @@ class Answering:
 
     def get(self, path: str, **parameters: Any) -> dict[str, Any]:
         self.asked.append((path, parameters))
-        return {"items": [TRACE], "open": 5, "matching": 3} if path == "/traces" else {**SHOWN, **parameters}
+        return (
+            {"items": [TRACE], "open_count": 5, "matching_count": 3}
+            if path == "/traces"
+            else {**SHOWN, "route": parameters.get("by")}
+        )
 
 
 @pytest.fixture

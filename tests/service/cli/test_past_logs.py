@@ -101,7 +101,7 @@ def test_conformance_of_a_log_that_conforms(call, logs: Path) -> None:
 
 
 def _way(event: str, kind: str, allowed: list[str], example: str) -> dict[str, object]:
-    return {"event": event, "kind": kind, "allowed": allowed, "broken": [], "traces": 1, "example": example}
+    return {"event": event, "kind": kind, "allowed": allowed, "broken_constraints": [], "traces": 1, "example": example}
 
 
 def test_conformance_tells_where_traces_leave_the_model(call, logs: Path) -> None:
@@ -120,7 +120,7 @@ def test_conformance_tells_where_traces_leave_the_model(call, logs: Path) -> Non
         "is_exact": True,
         "method": "compositional",
         "deviations": [
-            _way("Dance", "unknown-type", ["Cancel", "Ship"], "t21"),
+            _way("Dance", "unknown_type", ["Cancel", "Ship"], "t21"),
             _way("Ship", "workflow", ["Thank you"], "t20"),
         ],
         "unknown": [{"type": "Dance", "traces": 1}],

@@ -118,7 +118,7 @@ def test_a_project_is_made_and_then_nothing_is_to_be_done(service, project):
         ("new", "pattern lost"),
         ("new", "webhook desk"),
     ]
-    assert service.get("/streams/orders")["lateness"] == 5
+    assert service.get("/streams/orders")["lateness"]["seconds"] == 5
     assert service.get("/streams/orders/workflow")["mode"] == "tables"
     assert service.get("/streams/orders/event-types")["schemas"] == "check"
     states = {item["name"]: (item["state"], item["severity"]) for item in service.get("/patterns")["items"]}
@@ -221,7 +221,7 @@ def test_event_time_of_a_stream_is_changed_and_what_is_left_out_is_as_usual(serv
     streams.write_text(streams.read_text().replace("lateness: 5", "idle_timeout: 9\nend_events: [Done]"))
     assert applied(service, project) == [("changed", "stream orders")]
     found = service.get("/streams/orders")
-    assert (found["lateness"], found["idle_timeout"], found["end_events"]) == (None, 9, ["Done"])
+    assert (found["lateness"], found["idle_timeout_s"], found["end_events"]) == (None, 9, ["Done"])
     assert applied(service, project) == []
 
 
@@ -455,7 +455,7 @@ def test_a_derived_stream_that_a_registration_has_declared_is_as_the_project_nee
     assert plan_of(service, chain, is_pruned=True).changes == []
     (chain / "late.yaml").write_text("{kind: stream, name: late, derived: true, end_events: [Settled]}")
     assert applied(service, chain) == [("changed", "stream late")]
-    assert service.get("/streams/late")["idle_timeout"] is None
+    assert service.get("/streams/late")["idle_timeout_s"] is None
     assert plan_of(service, chain, is_pruned=True).changes == []
 
 

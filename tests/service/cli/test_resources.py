@@ -54,7 +54,7 @@ def test_streams_are_declared_listed_and_shown(ask, told):
     assert (made["end_events"], made["keys"]) == (["Done"], {"customer": "data.customer"})
     assert ask("streams", "list")[1] == "name    key      ended by  lateness\norders  subject  Done      -\n"
     (shown,) = told("streams", "show", "orders")
-    assert shown == {**made, "producers": [], "consumers": [], "waits_for": None, "measured_lateness": None}
+    assert shown == {**made, "producers": [], "consumers": [], "held_back_by": None, "measured_lateness": None}
     keys = [
         "--key",
         "Payment=data.ref",
@@ -307,7 +307,7 @@ def test_backtests_are_asked_for_listed_and_cancelled(ask, told, tmp_path):
     told("streams", "add", "orders")
     (tmp_path / "lost.pattern").write_text(PATTERN)
     (first,) = told("backtests", "ask", "lost.pattern", "--stream", "orders", "--pruning", "off")
-    assert (first["status"], first["source"]["log"], first["pruning"]) == ("queued", True, "off")
+    assert (first["state"], first["source"]["log"], first["pruning"]) == ("queued", True, "off")
     told("patterns", "add", PATTERN, "--stream", "orders")
     (second,) = told("backtests", "ask", "lost", "--stream", "orders", "--against", PATTERN)
     assert [one["name"] for one in second["patterns"] + second["against"]] == ["lost", "lost"]
@@ -318,8 +318,8 @@ def test_backtests_are_asked_for_listed_and_cancelled(ask, told, tmp_path):
     assert told("backtests", "alerts", first["id"]) == []
     assert ask("backtests", "delete", first["id"])[0] == 0
     (_, cancelled) = told("backtests", "list")
-    assert cancelled["status"] == "cancelled"
-    assert told("backtests", "ask", "lost", "--stream", "orders")[0]["status"] == "queued"
+    assert cancelled["state"] == "cancelled"
+    assert told("backtests", "ask", "lost", "--stream", "orders")[0]["state"] == "queued"
 
 
 def test_deviations_are_a_list(told):

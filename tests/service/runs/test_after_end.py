@@ -50,7 +50,7 @@ def deviations_of(report: StreamReport) -> list[tuple[str, str]]:
 def test_a_match_across_the_end_is_found_where_nothing_is_pruned(mode: FollowMode, prune: Prune) -> None:
     report = tried("A B B X", followed(mode), prune)
     assert [(one["bindings"], one["deviating"]) for one in report.matches] == [({"a": ["e1"], "x": ["e4"]}, True)]
-    assert deviations_of(report) == [("e3", "after-end")]
+    assert deviations_of(report) == [("e3", "after_end")]
 
 
 def with_bit_tables(constraint_set: ConstraintSet) -> ConstraintSet:
@@ -66,7 +66,7 @@ def test_a_type_that_the_model_does_not_know_ends_nothing(mode: str, prune: Prun
     report = tried("X A X B X", rules, prune)
     assert [one["bindings"]["x"] for one in report.matches] == [["e3"], ["e5"]]
     assert (deviations_of(report), report.bodies("endings")) == ([], [])
-    assert deviations_of(tried("X A X B X A X", rules, prune)) == [("e6", "after-end")]
+    assert deviations_of(tried("X A X B X A X", rules, prune)) == [("e6", "after_end")]
 
 
 @pytest.mark.parametrize("mode", ["exact", "tables"])
@@ -90,7 +90,7 @@ def test_pruning_says_at_the_deviation_what_it_let_go_at_the_end(mode: FollowMod
     report = report_on([pattern], trace("A B B"), followed(mode), is_open=True)
     assert [one["bindings"]["b"] for one in report.matches] == [["e2"]]
     assert [one["event"] for one in report.bodies("endings")] == ["e2"]
-    assert deviations_of(report) == [("e3", "after-end")]
+    assert deviations_of(report) == [("e3", "after_end")]
     assert report.bodies("deviations")[0]["released"] == 1
 
 
@@ -98,18 +98,18 @@ def test_pruning_says_at_the_deviation_what_it_let_go_at_the_end(mode: FollowMod
 def test_what_follows_the_end_is_matched_unpruned(mode: FollowMode) -> None:
     report = tried("A B A B X", followed(mode))
     assert sorted(one["bindings"]["a"] for one in report.matches) == [["e1"], ["e3"]]
-    assert deviations_of(report) == [("e3", "after-end")]
+    assert deviations_of(report) == [("e3", "after_end")]
 
 
 @pytest.mark.parametrize("mode", ["exact", "tables"])
 @pytest.mark.parametrize("types", ["A B A", "A B B"])
 def test_deviation_and_conformance_say_the_same(mode: FollowMode, types: str) -> None:
     report = tried(types, followed(mode))
-    assert deviations_of(report) == [("e3", "after-end")]
+    assert deviations_of(report) == [("e3", "after_end")]
     assert report.bodies("deviations")[0]["allowed"] == []
     assert "the trace was over" in report.bodies("deviations")[0]["reason"]
     found: Conformance = check_trace(MODEL, types.split())
-    assert (found.at, found.kind, found.allowed) == (2, "after-end", ())
+    assert (found.at, found.kind, found.allowed) == (2, "after_end", ())
 
 
 def test_an_end_event_that_the_stream_declares_ends_the_transaction() -> None:
@@ -168,7 +168,7 @@ def _expected_deviations(events: list[Event], rules: ConstraintSet) -> list[tupl
             found.setdefault(event.key, event.id)
         if event.type in rules.end_events:
             over.add(event.key)
-    return sorted((key, event, "after-end") for key, event in found.items())
+    return sorted((key, event, "after_end") for key, event in found.items())
 
 
 def _following(rules: ConstraintSet) -> ConstraintsOn:
