@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from service.client import ForestallClient
+from service.client import Client
 from shards import InlineShards, OutputRow, rows_of
 from streams import Event, EventBatch, PatternOn, StreamDeclaration, StreamOn
 
@@ -49,7 +49,7 @@ def chain_events(orders: int, seed: int = 7) -> list[Event]:
     return sorted(events, key=lambda event: event.time_us)
 
 
-def declare_chain(client: ForestallClient) -> None:
+def declare_chain(client: Client) -> None:
     """Declare the stream and the patterns; the patterns declare the derived streams."""
     client.post("/streams", {"name": ORDERS})
     for stream, text in CHAIN.values():

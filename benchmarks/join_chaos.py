@@ -30,6 +30,7 @@ from benchmarks.join_workload import (
 )
 from benchmarks.pipeline_chaos import Outcome, Plan, await_drained, main
 from service.processes.temporary import TemporaryService
+from service.sending import send_events
 from streams import Event
 from tests.builders.service import HandReceiver, receiving
 
@@ -81,7 +82,7 @@ class Joins:
         first = by_stream(begins())
         before = service.client.get("/pipeline")["backlog"]["appended_volume"]["events"]
         for stream, events in first.items():
-            service.client.send_events(stream, events, f"begin-{stream}")
+            send_events(service.client, stream, events, f"begin-{stream}")
         await_drained(service, before + sum(map(len, first.values())), _PATIENCE_S)
         service.client.post("/webhooks", {"url": self._receiver.url, "kinds": ["derived"], "pattern": COUNTED})
 

@@ -34,7 +34,7 @@ import redis
 
 from benchmarks.arrivals import alerts_at, index_of, records_of
 from benchmarks.pipeline_latency import FIRST_SHARE, post_at_rate, tell_batches
-from service.client import ForestallClient
+from service.client import Client
 from service.processes.temporary import TemporaryService, running
 from service.stores.results.recent import list_key
 from shards import DERIVED
@@ -149,7 +149,7 @@ def latencies(acknowledged: Mapping[str, float], seen: Mapping[str, Mapping[str,
     return found
 
 
-def declare(client: ForestallClient, *, is_joined: bool) -> None:
+def declare(client: Client, *, is_joined: bool) -> None:
     """Declare the streams, the plain pattern, and if ``is_joined`` the join with a pattern over it."""
     for stream in STREAMS:
         client.post("/streams", {"name": stream})

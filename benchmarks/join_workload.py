@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from service.client import ForestallClient
+from service.client import Client
 from service.projects import LocalProject, Results, apply_plan, plan_project, read_project
 from streams import Event, EventBatch
 
@@ -208,7 +208,7 @@ def by_stream(told: Sequence[Told]) -> dict[str, list[Event]]:
     return found
 
 
-def declare(client: ForestallClient, folder: Path) -> None:
+def declare(client: Client, folder: Path) -> None:
     """Write the project to a folder and apply it to a service, as ``forestall apply`` does."""
     documents = read_project(written(folder))
     apply_plan(client, plan_project(client, documents, folder, is_pruned=False), lambda change: None)

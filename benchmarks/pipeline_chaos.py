@@ -35,6 +35,8 @@ from benchmarks.shard_gaps import ShardGaps
 from benchmarks.workload import EP1, Q1, order_constraints, orders
 from constraints import to_document
 from service.processes.temporary import TemporaryService, require_ready, running
+from service.readiness import missing_part
+from service.sending import send_events
 from shards import run_inline
 from streams import ConstraintsOn, Event, ForestallError, PatternOn, StreamDeclaration, StreamOn
 from tests.builders.shards import Step, bodies, log_of
@@ -264,7 +266,7 @@ def disturbed(
             for event in events[start : start + plan.request]:
                 parts.setdefault(case.stream_of(event), []).append(event)
             for stream, part in parts.items():
-                answer = service.client.send_events(stream, part, f"batch-{stream}-{start}")
+                answer = send_events(service.client, stream, part, f"batch-{stream}-{start}")
                 outcome.dead_letters += [f"rejected: {one}" for one in answer["rejected"]]
             Flag().wait(plan.every_s)
     finally:
@@ -353,7 +355,7 @@ class Killer:
         while time.monotonic() < deadline:
             Flag().wait(_SETTLED_S)
             try:
-                if all(map(self._pids, VICTIMS)) and client.missing() is None:
+                if all(map(self._pids, VICTIMS)) and missing_part(client) is None:
                     return
             except ForestallError:
                 pass
@@ -363,7 +365,7 @@ class Killer:
         client, deadline = self._service.client, time.monotonic() + self._plan.patience_s
         while time.monotonic() < deadline:
             try:
-                backlog = client.get("/pipeline")["backlog"] if client.missing() is None else None
+                backlog = client.get("/pipeline")["backlog"] if missing_part(client) is None else None
             except ForestallError:
                 backlog = None
             if backlog is not None:

@@ -46,6 +46,7 @@ _NAMES = {  # what the rule of _named would call otherwise
     "list_aggregate_suspensions_of_aggregate": "aggregates.suspensions",
     "get_metrics": "pipeline.metrics",
 }
+_VERBS = ("get", "post", "put", "patch", "delete")
 _WALKED = ("after", "limit")  # parameters that an iterator sets
 _OPTIONS = """
 class Condition(TypedDict, total=False):
@@ -363,10 +364,17 @@ def stub(resources: Mapping[str, list[Method]]) -> str:
             lines += [f"class {prefix}{_class(resource)}:"]
             lines += [line for method in methods for line in _signature(method, is_async=bool(prefix))]
             lines += [""]
-        lines += [f"class {prefix}Resources:", f'    """The resources of the {word} client."""', ""]
+        lines += [f"class {prefix}Resources:", f'    """The resources of the {word} client, and calls of any path."""']
+        lines += [line for verb in _VERBS for line in _generic(verb, is_async=bool(prefix))]
         lines += [f"    {resource}: {prefix}{_class(resource)}" for resource in resources]
         lines += [""]
     return "\n".join(lines)
+
+
+def _generic(verb: str, *, is_async: bool) -> list[str]:
+    """A method for calls of any path."""
+    body = "" if verb in ("get", "delete") else "body: Any = None, "
+    return [f"    {'async ' if is_async else ''}def {verb}(self, path: str, {body}**query: Any) -> Any: ..."]
 
 
 def _class(resource: str) -> str:

@@ -15,11 +15,12 @@ from typing import Any
 
 from constraints import ConstraintSet, to_document
 from nfa import Prune, parse_pattern
-from service.client import ForestallClient
+from service.client import Client
 from service.delivery.receiver import Received, receiver
 from service.processes.temporary import running
 from service.runs.stream_report import StreamReport
 from service.runs.stream_run import run_patterns
+from service.sending import send_events
 from streams import Event, EventBatch, StreamDeclaration
 from workflows import (
     OrderSettings,
@@ -113,7 +114,7 @@ class Demo:
         )
         return list(generate_events(workload, _SEED))
 
-    def _register(self, client: ForestallClient, url: str) -> str:
+    def _register(self, client: Client, url: str) -> str:
         """Declare the stream, upload its constraints, register patterns and webhook; returns the signing secret."""
         client.post("/streams", {"name": STREAM, "end_events": sorted(self.constraint_set.end_events)})
         client.post("/constraints", {"stream": STREAM, **to_document(self.constraint_set)})
@@ -122,9 +123,9 @@ class Demo:
         self.say(f"stream {STREAM}: {len(self.constraint_set.constraints)} constraints, patterns {', '.join(PATTERNS)}")
         return str(client.post("/webhooks", {"url": url, "stream": STREAM})["secret"])
 
-    def _play(self, client: ForestallClient, events: list[Event]) -> None:
+    def _play(self, client: Client, events: list[Event]) -> None:
         for start in range(0, len(events), _BATCH):
-            client.send_events(STREAM, events[start : start + _BATCH], f"demo-{start}")
+            send_events(client, STREAM, events[start : start + _BATCH], f"demo-{start}")
             self.on_progress(min(start + _BATCH, len(events)), len(events))
 
     def _run(self, events: list[Event], prune: Prune) -> StreamReport:
@@ -134,7 +135,7 @@ class Demo:
         declaration = StreamDeclaration(name=STREAM, end_events=tuple(sorted(rules.end_events)))
         return run_patterns(patterns, EventBatch.from_events(events), rules, declaration)
 
-    def _drain(self, client: ForestallClient, received: Received, expected: int) -> None:
+    def _drain(self, client: Client, received: Received, expected: int) -> None:
         """Wait until every trace has ended and every alert has been delivered, or nothing more comes."""
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline:
@@ -144,11 +145,9 @@ class Demo:
             self.on_wait(f"{len(received.alerts):,} of {expected:,} alerts have arrived")
             time.sleep(0.2)
 
-    def _result(
-        self, client: ForestallClient, received: Received, events: list[Event], unpruned: StreamReport
-    ) -> DemoResult:
+    def _result(self, client: Client, received: Received, events: list[Event], unpruned: StreamReport) -> DemoResult:
         expected = {_identity(match) for match in unpruned.matches}
-        alerts = list(client.pages("/alerts", stream=STREAM))
+        alerts = list(client.alerts.list(stream=STREAM))
         found = [_identity(alert) for alert in alerts]
         return DemoResult(
             events=len(events),
@@ -170,18 +169,18 @@ def _identity(alert: Mapping[str, Any]) -> AlertIdentity:
     return alert["pattern"], alert["key"], bindings
 
 
-def _endings(client: ForestallClient) -> dict[str, int]:
+def _endings(client: Client) -> dict[str, int]:
     """Early terminations of (trace, pattern) pairs, counted by the constraints that imply them."""
     counts: Counter[str] = Counter()
-    for group in client.get("/endings", limit=1)["counts"]:
+    for group in client.endings.page(limit=1)["counts"]:
         counts[group["chain"]] += group["count"]
     return dict(counts)
 
 
-def _examples(client: ForestallClient, most: int = 5) -> tuple[str, ...]:
+def _examples(client: Client, most: int = 5) -> tuple[str, ...]:
     """Early terminations in words, one for each reason."""
     found: dict[str, str] = {}
-    for ending in client.get("/endings", limit=500)["items"]:
+    for ending in client.endings.list(most=500):
         text = f"{ending['pattern']} {ending['key']}: {ending['reason']}"
         found.setdefault(f"{ending['pattern']} {ending['constraints']}", text)
     return tuple(found.values())[:most]

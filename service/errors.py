@@ -348,18 +348,6 @@ class WebhookRefused(RequestRefused, code="webhook-refused"):
     """A webhook's address, secret, headers or template cannot be used; ``field`` names it."""
 
 
-class ServiceUnreachable(ServiceError, code="service-unreachable", fault="external", is_retryable=True):
-    """A running service does not answer its client, or cannot take the call now."""
-
-
-class ServiceOverloaded(ServiceError, code="service-overloaded", fault="external", is_retryable=True):
-    """A running service takes no more events for now (429); the detail ``retry_after_s`` is the pause to make."""
-
-
-class CallRefused(ServiceError, code="call-refused", fault="caller"):
-    """A running service refuses a client's call; the message is from its problem response."""
-
-
 class ServiceNotReady(ServiceError, code="service-not-ready", fault="external"):
     """A started service does not get ready."""
 

@@ -25,6 +25,7 @@ from benchmarks.hostile.cases import Call, calls
 from benchmarks.pipeline_chaos import children_of
 from service.processes.supervisor import CHILDREN
 from service.processes.temporary import TemporaryService, running
+from service.readiness import missing_part
 
 _CASES_OF_A_STREAM = 10
 _MOST_S = 30.0
@@ -182,7 +183,7 @@ def _look(service: TemporaryService, folder: Path, found: Found) -> None:
             found.notes.append(f"{waiting} events still wait to be matched")
             break
         time.sleep(_POLL_S)
-    if (missing := service.client.missing()) is not None:
+    if (missing := missing_part(service.client)) is not None:
         found.notes.append(f"not ready at the end: {missing}")
     for log_file in sorted(service.supervisor.log_folder.glob("*.log")):
         text = log_file.read_text(errors="replace")

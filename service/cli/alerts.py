@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable, show
 from service.cli.resources import After, AtMost, Resource, Table, add_list_of_latest, note_more
-from service.client import part
 
 alerts = typer.Typer(help="Alerts of the running service.", no_args_is_help=True)
 
@@ -46,20 +45,19 @@ def list_alerts(
     is_json: IsJson = False,
 ) -> None:
     """List alerts, the newest first."""
-    order = "asc" if oldest_first and after is None else None
-    marked = None if acknowledged is None else str(acknowledged).lower()
-    chosen = given(
-        stream=stream,
-        pattern=pattern,
-        key=key,
-        since=since,
-        until=until,
-        acknowledged=marked,
-        after=after,
-        order=order,
-    )
     with calling(url, api_key) as client:
-        for alert in client.pages("/alerts", most=limit, on_more=note_more, **chosen):
+        for alert in client.alerts.list(
+            stream=stream,
+            pattern=pattern,
+            key=key,
+            since=since,
+            until=until,
+            acknowledged=acknowledged,
+            after=after,
+            order="asc" if oldest_first and after is None else None,
+            most=limit,
+            on_more=note_more,
+        ):
             _show(alert, is_json=is_json)
 
 
@@ -86,17 +84,16 @@ def tail_alerts(
     is_json: IsJson = False,
 ) -> None:
     """Show alerts as they are found, until interrupted; resumes where it stopped when the service is back."""
-    chosen = given(stream=stream, pattern=pattern)
     with calling(url, api_key, _PATIENCE_S) as client:
-        for alert in islice(client.follow("/alerts/live", after, **chosen), limit):
-            _show(alert, is_json=is_json)
+        for event in islice(client.alerts.live(stream=stream, pattern=pattern, after=after), limit):
+            _show(event.data, is_json=is_json)
 
 
 @alerts.command("show")
 def show_alert(alert: _AlertId, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """Show an alert with its notes."""
     with calling(url, api_key) as client:
-        show(client.get(f"/alerts/{part(alert)}"), is_json=is_json)
+        show(client.alerts.get(alert), is_json=is_json)
 
 
 @alerts.command()
@@ -105,7 +102,7 @@ def acknowledge(
 ) -> None:
     """Mark an alert as seen; prints who acknowledged it first, and when."""
     with calling(url, api_key) as client:
-        show(client.post(f"/alerts/{part(alert)}/acknowledge", given(by=by)), is_json=is_json)
+        show(client.alerts.acknowledge(alert, {"by": by}), is_json=is_json)
 
 
 @alerts.command()
@@ -119,7 +116,7 @@ def note(
 ) -> None:
     """Add a note to an alert."""
     with calling(url, api_key) as client:
-        show(client.post(f"/alerts/{part(alert)}/notes", given(text=text, by=by)), is_json=is_json)
+        show(client.alerts.add_note(alert, {"text": text, "by": by}), is_json=is_json)
 
 
 def _show(alert: Mapping[str, Any], *, is_json: bool) -> None:

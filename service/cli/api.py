@@ -12,9 +12,6 @@ import typer
 from service.cli.calling import ApiKeyOption, Url, calling
 from service.cli.inputs import read_json
 
-_VERSION = "/v1"
-_OUTSIDE = ("/", _VERSION, "/metrics", "/openapi.json")
-
 
 class Method(StrEnum):
     """A method of HTTP."""
@@ -35,10 +32,8 @@ def api(
 ) -> None:
     """Call the API of the running service and print its answer."""
     at = path if path.startswith("/") else f"/{path}"
-    options = {} if body is None else {"json": read_json(body)}
     with calling(url, api_key) as client:
-        place = at.removeprefix(_VERSION) if at.startswith(f"{_VERSION}/") else at
-        answer = client.change(method.value, client.url + at if at in _OUTSIDE else place, "", **options)
+        answer = client.request(method.value, at, body=None if body is None else read_json(body))
     if isinstance(answer, str):
         typer.echo(answer)
     elif answer is not None:

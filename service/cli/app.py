@@ -19,7 +19,8 @@ import typer
 from service.cli.coercion import PlainGroup
 from service.cli.metavars import make_plain
 from service.cli.wording import as_commands
-from service.errors import ServiceOverloaded, ServiceUnreachable, StoreUnavailable
+from service.client.errors import ServiceOverloaded, ServiceUnavailable, ServiceUnreachable
+from service.errors import StoreUnavailable
 from streams import ForestallError
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def run(app: typer.Typer) -> None:
         status = app(arguments, prog_name="forestall", standalone_mode=not is_json)
     except ForestallError as error:
         _tell_refusal(error, is_json=is_json)
-        is_away = isinstance(error, (ServiceUnreachable, ServiceOverloaded, StoreUnavailable))
+        is_away = isinstance(error, (ServiceUnreachable, ServiceUnavailable, ServiceOverloaded, StoreUnavailable))
         sys.exit(_AWAY if is_away else _REFUSED)
     except typer.exceptions.TyperException as error:
         _tell_usage(error)
@@ -289,9 +290,7 @@ def _refusal_document(error: ForestallError) -> dict[str, Any]:
     """
     details = dict(error.details)
     problems = details.pop("problems", [])
-    answered = details.get("problem")
-    code = answered.get("code", error.code) if isinstance(answered, dict) else error.code
-    return {"error": code, "message": error.message, "problems": problems, "details": details}
+    return {"error": error.code, "message": error.message, "problems": problems, "details": details}
 
 
 def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:

@@ -12,7 +12,7 @@ from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
 from service.cli.inputs import progress_bar
 from service.cli.patterns import is_pattern, one_pattern
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
-from service.client import ForestallClient, part
+from service.client import Client, part
 
 backtests = typer.Typer(help="Backtests of the running service.", no_args_is_help=True)
 
@@ -107,7 +107,7 @@ def _choice(argument: str) -> str | dict[str, Any]:
     return pattern.text or describe_pattern(pattern)
 
 
-def _waited(client: ForestallClient, backtest_id: str) -> dict[str, Any]:
+def _waited(client: Client, backtest_id: str) -> dict[str, Any]:
     """A backtest when it is over."""
     with progress_bar("backtest") as (progress, task):
         while True:

@@ -46,8 +46,9 @@ def put_calendar(
         document["ical"] = read_content(ical, _MOST_BYTES, "calendar").decode(errors="replace")
     content = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
     with calling(url, api_key) as client:
-        headers = {"Content-Type": "application/json"}
-        found = client.change("PUT", f"/calendars/{part(name)}", "", content=content, headers=headers)
+        found = client.request(
+            "PUT", f"/calendars/{part(name)}", body=content, headers={"Content-Type": "application/json"}
+        )
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return

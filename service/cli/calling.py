@@ -16,7 +16,7 @@ import yaml
 from rich.markup import escape
 
 from service.cli.inputs import standard_error
-from service.client import ForestallClient
+from service.client import Client
 from service.settings import load_settings
 
 Url: TypeAlias = Annotated[
@@ -38,6 +38,7 @@ Columns: TypeAlias = Sequence[tuple[str, str]]
 """The columns of a list: headings, and the members shown below them."""
 
 _PATIENCE_S = 5.0
+_OVERLOAD_PATIENCE_S = 1_800.0  # a replay is accepted as soon as the service has caught up a little
 _OF_NAMES = frozenset(("streams", "keys", "key", "inputs", "types", "counts"))  # members whose members are names
 _WRITTEN = frozenset(("data", "template", "schema", "document", "headers", "return", "mapping"))
 _NOTHING = "-"
@@ -45,12 +46,12 @@ _UNBROKEN = 100_000  # terminals break lines themselves
 
 
 @contextmanager
-def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[ForestallClient]:
+def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[Client]:
     """A client of the running service; address and key are by default those of the settings."""
     settings = load_settings()
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     address = url or settings.url or f"http://{settings.api_host}:{settings.api_port}"
-    with ForestallClient(address, api_key or secret, patience_s=patience_s) as client:
+    with Client(address, api_key or secret, patience_s=patience_s, overload_patience_s=_OVERLOAD_PATIENCE_S) as client:
         yield client
 
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from constraints import Constraint
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
 from service.cli.choices import OutputFormat
 from service.cli.inputs import progress_bar, read_text, standard_error
 from service.cli.models import read_model_file
@@ -83,16 +83,18 @@ def upload_constraints(
     is_json: IsJson = False,
 ) -> None:
     """Set the constraints of a stream of the running service, for transactions that begin later."""
-    media_type = "application/json" if file.suffix.lower() == ".json" else "application/yaml"
+    is_json_text = file.suffix.lower() == ".json"
     with calling(url, api_key) as client:
-        found = client.upload("/constraints", read_text(file).encode(), media_type, **given(stream=stream))
+        found = client.constraints.create(
+            read_text(file), stream=stream, media_type="application/json" if is_json_text else "application/yaml"
+        )
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return
     count = len(found["constraints"]) + len(found["rules"])
     typer.echo(printable(f"{found['stream']}: version {found['version']}, {count} constraints"))
-    for kind in ("notice", "warning"):
-        for text in found[f"{kind}s"]:
+    for kind, texts in (("notice", found["notices"]), ("warning", found["warnings"])):
+        for text in texts:
             standard_error.print(f"[yellow]{kind}[/yellow]: {escape(printable(text))}")
 
 

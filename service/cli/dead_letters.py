@@ -9,7 +9,7 @@ import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
 from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_show
-from service.client import ForestallClient, part
+from service.client import Client, part
 
 dead_letters = typer.Typer(help="Dead letters of the running service.", no_args_is_help=True)
 
@@ -74,7 +74,7 @@ def replay(
     raise typer.Exit(0 if all(outcome["is_accepted"] for outcome in outcomes) else 1)
 
 
-def _replay_all(client: ForestallClient, chosen: dict[str, Any]) -> list[dict[str, Any]]:
+def _replay_all(client: Client, chosen: dict[str, Any]) -> list[dict[str, Any]]:
     """Send all letters again, by as many calls as it takes; one that is refused again is not sent twice."""
     sent: dict[str, dict[str, Any]] = {}
     while True:

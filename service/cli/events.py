@@ -44,7 +44,7 @@ def list_events(
         if page["trimmed_until"] is not None:
             _note_gap(page["trimmed_until"])
         shown = page["items"][:limit]
-        rest = client.pages(at, _note_gap, after=page["next"], **chosen) if page["next"] else iter(())
+        rest = client.pages(at, on_gap=_note_gap, after=page["next"], **chosen) if page["next"] else iter(())
         for event in islice((*shown, *islice(rest, limit - len(shown))), limit):
             _show(event, is_json=is_json)
 
@@ -66,8 +66,8 @@ def tail_events(
     """Show events as they come, until interrupted; reconnects where it stopped when the service is back."""
     at, chosen = f"/streams/{part(_one(stream, old_stream))}/events/live", given(key=key, type=type_)
     with calling(url, api_key, _PATIENCE_S) as client:
-        for event in islice(client.follow(at, after, _note_gap, **chosen), limit):
-            _show(event, is_json=is_json)
+        for event in islice(client.live(at, after=after, on_gap=_note_gap, **chosen), limit):
+            _show(event.data, is_json=is_json)
 
 
 def _one(stream: str | None, old_stream: str | None) -> str:

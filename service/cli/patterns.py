@@ -144,7 +144,7 @@ def dry_run(
 def statistics(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """Show counts of the results of a pattern, over all versions, and the reasons of early terminations."""
     with calling(url, api_key) as client:
-        show(client.get(f"/patterns/{part(name)}/statistics"), is_json=is_json)
+        show(client.patterns.statistics(name), is_json=is_json)
 
 
 @patterns.command()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import file_digest
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
@@ -17,12 +18,11 @@ from rich.markup import escape
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, Repeated, as_asked, with_options
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, read_event_file, standard_error
-from service.client import REPLAY_SOURCE, ForestallClient, part
-from service.errors import CallRefused
+from service.client import AccessDenied, ApiError, Client
+from service.sending import REPLAY_SOURCE, send_events
 from streams import Event, KeyForm, StreamDeclaration, parse_time
 from streams.readers import ReaderOptions, kind_of, reading_of
 
-_FORBIDDEN = 403
 _PATIENCE_S = 60.0  # a long file outlasts a restart of the service
 End = Annotated[
     list[str] | None, typer.Option(metavar="TYPE", help="With --declare: event type that ends a transaction.")
@@ -90,20 +90,18 @@ class EventFile:
     key: KeyForm = "subject"
 
 
-def declaration_in(client: ForestallClient, stream: str) -> StreamDeclaration:
+def declaration_in(client: Client, stream: str) -> StreamDeclaration:
     """The declaration of a stream; a default declaration if the service has none, or if the API key may not read it."""
     try:
-        found = client.read(f"/streams/{part(stream)}")
-    except CallRefused as error:
-        if error.details.get("status") != _FORBIDDEN:
+        found = client.streams.find(stream)
+    except AccessDenied as error:
+        if error.status != HTTPStatus.FORBIDDEN:
             raise
         found = None
-    return StreamDeclaration(name=stream) if found is None else StreamDeclaration.from_json(found[0])
+    return StreamDeclaration(name=stream) if found is None else StreamDeclaration.from_json({**found.value})
 
 
-def _file(
-    client: ForestallClient | None, named: tuple[str, Path], base: ReaderOptions, asked: Mapping[str, Any]
-) -> EventFile:
+def _file(client: Client | None, named: tuple[str, Path], base: ReaderOptions, asked: Mapping[str, Any]) -> EventFile:
     """A file, read by its stream's mapping and the options, which take precedence; no client: a new stream."""
     name, path = named
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
@@ -119,9 +117,7 @@ def _file(
     return EventFile(name, path, read_event_file(path, as_asked(options, asked)), declared.key)
 
 
-def send_files(
-    client: ForestallClient, files: Sequence[EventFile], batch_size: int, *, keeps: bool = False
-) -> dict[str, Sent]:
+def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, keeps: bool = False) -> dict[str, Sent]:
     """Send the events of files in requests, merged by time, each once; ``keeps``: known events are sent as new ones."""
     run = uuid4().hex
     sent = {one.stream: Sent() for one in files}
@@ -130,8 +126,8 @@ def send_files(
     with progress_bar(f"sending to {', '.join(sent)}") as (progress, task):
         for one, portion in _requests(files, batch_size):
             some = one.events[portion]
-            answer = client.send_events(
-                one.stream, some, f"{run}-{one.stream}-{portion.start}", sources[one.stream][portion], one.key
+            answer = send_events(
+                client, one.stream, some, f"{run}-{one.stream}-{portion.start}", sources[one.stream][portion], one.key
             )
             counts = sent[one.stream]
             counts.accepted += answer["accepted"]
@@ -174,10 +170,10 @@ def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) 
     return list(found.items())
 
 
-def _tell_late(client: ForestallClient, files: Sequence[EventFile]) -> None:
+def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
     """Name the files with events that are too late for their streams, where the caller may know."""
-    with suppress(CallRefused):
-        known = {one["name"]: one["watermark"] for one in client.get("/pipeline")["streams"]}
+    with suppress(ApiError):
+        known = {one["name"]: one["watermark"] for one in client.pipeline.get()["streams"]}
         for one in files:
             if (text := known.get(one.stream)) is None:
                 continue

@@ -14,7 +14,7 @@ import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
 from service.cli.inputs import standard_error
-from service.client import ForestallClient, part
+from service.client import Client, part
 
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 OfStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help="Only items of this stream.")]
@@ -35,9 +35,7 @@ class Table:
     columns: tuple[str, ...]
     shaped: Shaping = _as_it_is
 
-    def show_pages(
-        self, client: ForestallClient, path: str, limit: int, *, is_json: bool, **chosen: str | None
-    ) -> None:
+    def show_pages(self, client: Client, path: str, limit: int, *, is_json: bool, **chosen: str | None) -> None:
         """Print the first ``limit`` items of a paged list; ``chosen`` are the filters that are given."""
         self.show(list(client.pages(path, most=limit, on_more=note_more, **given(**chosen))), is_json=is_json)
 
@@ -64,9 +62,9 @@ class Resource:
     listed: str
     table: Table
     detailed: Shaping = _as_it_is
-    identified: Callable[[ForestallClient, str], str] | None = None
+    identified: Callable[[Client, str], str] | None = None
 
-    def path_of(self, client: ForestallClient, name: str) -> str:
+    def path_of(self, client: Client, name: str) -> str:
         """The path of a resource in the API, by its id or name."""
         return f"{self.path}/{part(name if self.identified is None else self.identified(client, name))}"
 

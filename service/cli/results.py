@@ -8,7 +8,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
 from service.cli.resources import After, AtMost, OfStream, Table
 from shards import RESULT_KINDS
 
@@ -52,5 +52,5 @@ def tail_results(
     """Show results of several kinds as they are found, as JSON lines, until interrupted."""
     wanted = ",".join(_LISTED[_known(kind)] for kind in kinds)
     with calling(url, api_key, _PATIENCE_S) as client:
-        for result in islice(client.follow("/results/live", after, **given(kinds=wanted, stream=stream)), limit):
-            typer.echo(printable(orjson.dumps(result).decode()))
+        for result in islice(client.results.live(kinds=wanted, stream=stream, after=after), limit):
+            typer.echo(printable(orjson.dumps(result.data).decode()))

@@ -23,12 +23,13 @@ from service.cli.inputs import standard_error
 from service.cli.settings import warn_of_unknown
 from service.cli.telling import Tell, telling
 from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
-from service.client import ForestallClient
+from service.client import Client
 from service.doctor import at_risk
 from service.errors import PortInUse, StoreUnavailable
 from service.observing.logs import configure_logs
 from service.observing.tracing import require_tracer
 from service.processes.supervisor import CHILDREN, CONSOLE, Death, Supervisor
+from service.readiness import missing_part
 from service.settings import PREFIX, Settings, load_settings
 from service.settings_files import use_config
 from service.stores import KeyStore, connect, server_facts
@@ -41,7 +42,7 @@ _KEY_FILE = "first-api-key"
 class _Announcer:
     """Prints the missing parts until the service is ready, and then its address."""
 
-    def __init__(self, address: str, client: ForestallClient, tell: Tell, waiting: Waiting, console: str = "") -> None:
+    def __init__(self, address: str, client: Client, tell: Tell, waiting: Waiting, console: str = "") -> None:
         self._address = address
         self._console = console
         self._tell = tell
@@ -55,7 +56,7 @@ class _Announcer:
         if self._is_ready or time.monotonic() < self._looks_at:
             return
         self._looks_at = time.monotonic() + _LOOKED_EVERY_S
-        reason = self._client.missing()
+        reason = missing_part(self._client)
         if reason is None:
             self._is_ready = True
             self._waiting.clear()
@@ -109,7 +110,7 @@ def serve(
             )
         folder = str(settings.data_dir.resolve())
         tell("starting", f"starting; data and logs in {escape(folder)}", data_dir=folder)
-        client = ends.enter_context(ForestallClient(address, secret, patience_s=0.0))
+        client = ends.enter_context(Client(address, secret, patience_s=0.0))
         waiting = ends.enter_context(_waiting(tell, is_json=is_json))
         supervisor.on_death = partial(_tell_death, tell, waiting.clear)
         supervisor.run(stop, each_round=_Announcer(address, client, tell, waiting, console).look)

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show
 from service.cli.waiting import waiting_on
-from service.client import ForestallClient, await_ready, part
-from service.errors import CallRefused, ServiceUnreachable
+from service.client import AccessDenied, Client, ServiceUnavailable, ServiceUnreachable
+from service.readiness import await_ready, missing_part
 
 _MINUTE_S = 60.0
 _COUNTER = "forestall_alerts_total"
@@ -40,44 +40,39 @@ def status(
     """
     with calling(url, api_key, patience_s=0.0) as client:
         with waiting_on() as waiting:
-            await_ready(client, waiting, wait)
+            await_ready(lambda: missing_part(client), waiting, wait)
         missing = _missing(client)
         found = {"ready": missing is None, **({} if missing is None else {"missing": missing})}
-        with suppress(ServiceUnreachable) if missing else nullcontext():
+        with suppress(ServiceUnavailable, ServiceUnreachable) if missing else nullcontext():
             found |= _read_allowed(client, over)
     show(found, is_json=is_json)
     raise typer.Exit(0 if found["ready"] else 1)
 
 
-def _missing(client: ForestallClient) -> str | None:
+def _missing(client: Client) -> str | None:
     """The parts that the service lacks to be ready; None: nothing."""
-    client.get("/health")
+    client.health.get()
     try:
-        client.get("/ready")
-    except ServiceUnreachable as error:
+        client.ready.get()
+    except ServiceUnavailable as error:
         return error.message
     return None
 
 
-def _read_allowed(client: ForestallClient, over_s: float) -> dict[str, Any]:
+def _read_allowed(client: Client, over_s: float) -> dict[str, Any]:
     """The state of the service, or, for a restricted key, of the streams that it may touch."""
     try:
         return _read(client, over_s)
-    except CallRefused as error:
-        if error.details.get("status") != HTTPStatus.FORBIDDEN:
+    except AccessDenied as error:
+        if error.status != HTTPStatus.FORBIDDEN:
             raise
-        return {"streams": {stream["name"]: _found_in(client, stream["name"]) for stream in _own_streams(client)}}
+        return {"streams": {stream["name"]: _found_in(client, stream["name"]) for stream in client.streams.list()}}
 
 
-def _own_streams(client: ForestallClient) -> list[dict[str, Any]]:
-    streams: list[dict[str, Any]] = client.get("/streams")["items"]
-    return streams
-
-
-def _found_in(client: ForestallClient, stream: str) -> dict[str, Any]:
+def _found_in(client: Client, stream: str) -> dict[str, Any]:
     """The counted results of a stream."""
-    patterns = client.get("/patterns", stream=stream)["items"]
-    statistics = [client.get(f"/patterns/{part(pattern['name'])}/statistics") for pattern in patterns]
+    patterns = list(client.patterns.list(stream=stream))
+    statistics = [client.patterns.statistics(pattern["name"]) for pattern in patterns]
     counted = {
         name: sum(count["count"] for count in client.get(f"/{path}", stream=stream, limit=1)["counts"])
         for name, path in (("deviations", "deviations"), ("dead_letters", "dead-letters"))
@@ -89,8 +84,8 @@ def _found_in(client: ForestallClient, stream: str) -> dict[str, Any]:
     }
 
 
-def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
-    pipeline = client.get("/pipeline")
+def _read(client: Client, over_s: float) -> dict[str, Any]:
+    pipeline = client.pipeline.get()
     backlog, rate = pipeline["backlog"]["waiting_volume"], pipeline["backlog"]["per_second"]
     first = _alerts(client)
     found: dict[str, Any] = {
@@ -115,13 +110,13 @@ def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
         }
         for stream in pipeline["streams"]
     }
-    for count in client.get("/dead-letters", limit=1)["counts"]:
+    for count in client.dead_letters.page(limit=1)["counts"]:
         of_stream = found["streams"].setdefault(count["stream"], {})
         of_stream["dead_letters"] = of_stream.get("dead_letters", 0) + count["count"]
     return found
 
 
-def _disorder(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, Any]:
+def _disorder(client: Client, stream: Mapping[str, Any]) -> dict[str, Any]:
     """The events of a stream in its reorder buffer, and its late ones.
 
     For a derived stream also what its events wait for, for inputs of operators the events without a usable key.
@@ -129,7 +124,7 @@ def _disorder(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, A
     found: dict[str, Any] = {"derived": True} if stream["derived"] else {}
     found["waiting_events"] = stream["waiting_events"]
     if stream["derived"] and stream["waiting_events"]:
-        found["held_back_by"] = client.get(f"/streams/{part(stream['name'])}")["held_back_by"]
+        found["held_back_by"] = client.streams.get(stream["name"])["held_back_by"]
     if stream["late_events"]:
         found["late_events"] = stream["late_events"]
     if stream.get("events_without_key"):
@@ -137,7 +132,7 @@ def _disorder(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, A
     return found
 
 
-def _alerts(client: ForestallClient) -> int:
+def _alerts(client: Client) -> int:
     """The total number of alerts."""
-    families = text_string_to_metric_families(client.metrics())
+    families = text_string_to_metric_families(client.pipeline.metrics())
     return int(sum(sample.value for family in families for sample in family.samples if sample.name == _COUNTER))

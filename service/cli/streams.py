@@ -231,15 +231,14 @@ def remove_stream(
     is_json: IsJson = False,
 ) -> None:
     """Delete a stream, after showing what is deleted with it; alerts and other results stay."""
-    at = f"/streams/{part(name)}"
     with calling(url, api_key) as client:
-        found = client.change("DELETE", at, "", params={"dry_run": "true"})
+        found = client.streams.delete(name, dry_run=True)
         if not yes:
             if found["items"]:
                 show_list(found["items"], (("kind", "kind"), ("name", "name"), ("state", "state")), is_json=is_json)
             what = f"the stream {printable(name)}{' and all of this' if found['items'] else ''}"
             _confirm(what)
-        gone = client.change("DELETE", at, "", params={"cascade": str(cascade).lower()})
+        gone = client.streams.delete(name, cascade=cascade)
     if is_json:
         show(gone, is_json=True)
     standard_error.print(printable(f"the stream {name} is deleted"), markup=False)

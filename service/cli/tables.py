@@ -51,14 +51,8 @@ def add_table(
     """Upload a table; under an existing name it is the next version, which lookups read from then on."""
     media_type, content = media_type_of(format_of(file.name)), read_content(file, _MOST_BYTES, "table")
     with calling(url, api_key) as client, progress_bar(f"uploading {file.name}"):
-        found = client.change(
-            "PUT",
-            f"/tables/{part(name)}",
-            "",
-            params={"key": key, "column": column or []},
-            content=content,
-            headers={"Content-Type": media_type},
-        )
+        query, headers = {"key": key, "column": column}, {"Content-Type": media_type}
+        found = client.request("PUT", f"/tables/{part(name)}", query=query, body=content, headers=headers)
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return

@@ -13,7 +13,7 @@ from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, print
 from service.cli.inputs import read_json, read_text, standard_error
 from service.cli.patterns import Severity
 from service.cli.resources import After, AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
-from service.client import ForestallClient, part
+from service.client import Client, part
 from service.stores import USUAL_KINDS
 from shards import RESULT_KINDS
 
@@ -26,7 +26,7 @@ KINDS_HELP = f"{', '.join(_KINDS)} (default: {', '.join(USUAL_KINDS)}). Repeatab
 WebhookId = Annotated[str, typer.Argument(help="Id or name of the webhook, as 'forestall webhooks list' shows it.")]
 
 
-def id_of(client: ForestallClient, name: str, path: str = "/webhooks") -> str:
+def id_of(client: Client, name: str, path: str = "/webhooks") -> str:
     """The id of a webhook, or another receiver, that is given by its id or name."""
     listed = client.get(path)["items"]
     named = [webhook["id"] for webhook in listed if webhook["name"] == name]
@@ -196,7 +196,7 @@ def add_switches(app: typer.Typer, resource: Resource) -> None:
         standard_error.print(f"the {one} {escape(receiver)} is {'enabled' if enabled else 'disabled'}")
 
 
-def _queued_again(client: ForestallClient, path: str, delivery: str | None, since: str | None) -> int:
+def _queued_again(client: Client, path: str, delivery: str | None, since: str | None) -> int:
     """The number of deliveries that are queued again."""
     if delivery is not None:
         return int(client.post(f"{path}/deliveries/{part(delivery)}/redeliver", None)["queued"])

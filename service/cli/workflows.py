@@ -15,7 +15,7 @@ from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, print
 from service.cli.inputs import progress_bar, read_text, standard_error
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
-from service.client import ForestallClient, part
+from service.client import Client, part
 from workflows import read_mapping
 
 workflows = typer.Typer(help="Workflows of the running service.", no_args_is_help=True)
@@ -62,7 +62,7 @@ def show_constraints(
 ) -> None:
     """List the constraints that hold on every complete trace of a workflow."""
     with calling(url, api_key) as client:
-        items = client.get(f"/workflows/{part(name)}/constraints", full=str(full).lower())["items"]
+        items = [{**item} for item in client.workflows.constraints(name, full=full)["items"]]
     _CONSTRAINTS.show(items, is_json=is_json)
 
 
@@ -126,7 +126,7 @@ def unfollow(
 add_delete(workflows, _WORKFLOWS, "Delete a workflow that no stream follows.")
 
 
-def _tell(found: Mapping[str, Any], client: ForestallClient, *, is_json: bool) -> None:
+def _tell(found: Mapping[str, Any], client: Client, *, is_json: bool) -> None:
     """Print the result of an uploaded workflow."""
     if is_json:
         typer.echo(orjson.dumps(found).decode())

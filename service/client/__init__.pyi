@@ -1,7 +1,7 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
 from .asynchronous import AsyncClient
-from .calls import Call, LiveEvent, Patience, Tagged, part
+from .calls import Call, LiveEvent, Tagged, condition, part
 from .errors import (
     AccessDenied,
     ApiError,
@@ -16,21 +16,17 @@ from .errors import (
     ServiceUnreachable,
     UnexpectedAnswer,
 )
-from .former import REPLAY_SOURCE, ForestallClient, Startable, await_ready
 from .synchronous import Client
 
 __all__ = [
-    "REPLAY_SOURCE",
     "AccessDenied",
     "ApiError",
     "AsyncClient",
     "Call",
     "Client",
     "ClientError",
-    "ForestallClient",
     "InvalidRequest",
     "LiveEvent",
-    "Patience",
     "ResourceChanged",
     "ResourceConflict",
     "ResourceMissing",
@@ -38,9 +34,8 @@ __all__ = [
     "ServiceOverloaded",
     "ServiceUnavailable",
     "ServiceUnreachable",
-    "Startable",
     "Tagged",
     "UnexpectedAnswer",
-    "await_ready",
+    "condition",
     "part",
 ]

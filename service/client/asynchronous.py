@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
+from copy import copy
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 from httpx_sse import EventSource
 
-from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, content, opened
+from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, decoded, opened
 from service.client.errors import ResourceMissing
 from service.client.resources import AsyncResources
 
@@ -20,10 +22,16 @@ class AsyncClient(AsyncResources):
     """As ``Client``, for asyncio; closed by ``aclose`` or at the end of an ``async with`` block."""
 
     def __init__(
-        self, url: str, key: str | None = None, *, patience: Patience | None = None, timeout_s: float = 30.0
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        patience_s: float = 30.0,
+        overload_patience_s: float = 60.0,
+        timeout_s: float = 30.0,
     ) -> None:
         self.url = base(url)
-        self._patience = patience or Patience()
+        self._patience = Patience(unanswered_s=patience_s, overload_s=overload_patience_s)
         self._http = httpx.AsyncClient(**opened(self.url, key, timeout_s))
 
     async def __aenter__(self) -> Self:
@@ -37,6 +45,12 @@ class AsyncClient(AsyncResources):
     async def aclose(self) -> None:
         """Close all connections."""
         await self._http.aclose()
+
+    def with_patience(self, patience_s: float) -> Self:
+        """As ``Client.with_patience``."""
+        client = copy(self)
+        client._patience = replace(self._patience, unanswered_s=patience_s)
+        return client
 
     async def request(
         self,
@@ -52,7 +66,12 @@ class AsyncClient(AsyncResources):
 
     async def send(self, call: Call) -> Any:
         """As ``Client.send``."""
-        return content(await self._answer(call))
+        return decoded(await self._answer(call))
+
+    async def content(self, path: str) -> bytes:
+        """As ``Client.content``."""
+        answer = await self._answer(Call(method="GET", path=path))
+        return answer.content
 
     async def find(self, path: str, **query: Any) -> Tagged[Any] | None:
         """As ``Client.find``."""
@@ -60,7 +79,7 @@ class AsyncClient(AsyncResources):
             answer = await self._answer(Call(method="GET", path=path, query=query))
         except ResourceMissing:
             return None
-        return Tagged(content(answer), answer.headers.get("ETag", ""))
+        return Tagged(decoded(answer), answer.headers.get("ETag", ""))
 
     async def pages(
         self,

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -99,8 +99,7 @@ class Call:
         return options
 
 
-@dataclass(frozen=True, slots=True)
-class Tagged(Generic[T]):
+class Tagged(NamedTuple, Generic[T]):
     """An answer with its ``ETag``, by which a later change is made only if the resource is still the same."""
 
     value: T
@@ -125,8 +124,8 @@ class Patience:
         overload_s: While the service is overloaded, after each ``Retry-After``.
     """
 
-    unanswered_s: float = 30.0
-    overload_s: float = 60.0
+    unanswered_s: float
+    overload_s: float
 
 
 class Retries:
@@ -145,7 +144,8 @@ class Retries:
         """
         pause_s = self._next_backoff_s()
         if isinstance(error, _HOPELESS) or self._is_over(pause_s, self._patience.unanswered_s):
-            raise ServiceUnreachable(f"{self._url} does not answer: {str(error) or type(error).__name__}") from error
+            message = f"{self._url} does not answer: {str(error) or type(error).__name__}"
+            raise ServiceUnreachable(message, is_listening=not isinstance(error, httpx.ConnectError)) from error
         return pause_s
 
     def after_answer(self, answer: httpx.Response) -> float | None:
@@ -261,12 +261,20 @@ def _warn_of_gap(trimmed_until: str) -> None:
     _LOG.warning("events before %s are no longer kept, and were skipped", trimmed_until)
 
 
+def condition(etag: str | None) -> dict[str, str]:
+    """The header field of a change that is made only if the resource is still as it was read.
+
+    None: the resource did not exist. An empty tag is no condition.
+    """
+    return {"If-None-Match": "*"} if etag is None else {"If-Match": etag} if etag else {}
+
+
 def part(name: str) -> str:
     """A name as one part of a path."""
     return quote(name, safe="")
 
 
-def content(answer: httpx.Response) -> Any:
+def decoded(answer: httpx.Response) -> Any:
     """The content of a successful answer: JSON, a text, bytes, or None if it is empty.
 
     Raises:

@@ -29,7 +29,7 @@ class ClientError(ForestallError, code="client"):
 
 
 class ServiceUnreachable(ClientError, code="service-unreachable", fault="external", is_retryable=True):
-    """The service did not answer within the patience of the client."""
+    """The service did not answer within the patience of the client; the detail ``is_listening``: it was reached."""
 
 
 class UnexpectedAnswer(ClientError, code="unexpected-answer", fault="external"):

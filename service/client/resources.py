@@ -27,16 +27,36 @@ def operation_table() -> Mapping[str, Mapping[str, Any]]:
 
 
 class Resources:
-    """The resources of a client as attributes."""
+    """The resources of a client as attributes; and calls of any path, by their method."""
+
+    request: Callable[..., Any]
+
+    def get(self, path: str, **query: Any) -> Any:
+        """The content of the answer to a GET."""
+        return self.request("GET", path, query=query)
+
+    def post(self, path: str, body: Any = None, **query: Any) -> Any:
+        """The content of the answer to a POST, of JSON unless the body is bytes or a text."""
+        return self.request("POST", path, body=body, query=query)
+
+    def put(self, path: str, body: Any = None, **query: Any) -> Any:
+        """As ``post``, for PUT."""
+        return self.request("PUT", path, body=body, query=query)
+
+    def patch(self, path: str, body: Any = None, **query: Any) -> Any:
+        """As ``post``, for PATCH."""
+        return self.request("PATCH", path, body=body, query=query)
+
+    def delete(self, path: str, **query: Any) -> Any:
+        """As ``get``, for DELETE."""
+        return self.request("DELETE", path, query=query)
 
     def __getattr__(self, name: str) -> Resource:
         if name.startswith("_") or name not in operation_table():
             raise AttributeError(
                 f"{type(self).__name__} has no {name!r}; its resources are {_listed(operation_table())}"
             )
-        resource = Resource(self, name, operation_table()[name])
-        self.__dict__[name] = resource
-        return resource
+        return Resource(self, name, operation_table()[name])
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *operation_table()})

@@ -167,6 +167,10 @@ class Calendars:
     def put(self, name: str, body: Mapping[str, Any], **options: Unpack[Condition]) -> wire.CalendarDetail:
         """Declare a calendar."""
 
+class Caller:
+    def list(self) -> wire.CallerModel:
+        """Look up the caller's API key."""
+
 class Constraints:
     def analysis(self, stream: str) -> wire.AnalysisModel:
         """Analyse the constraint set of a stream."""
@@ -537,7 +541,7 @@ class Sinks:
 class Streams:
     def change(self, name: str, body: wire.StreamChanges, **options: Unpack[Condition]) -> wire.StreamModel:
         """Change a stream."""
-    def create(self, body: wire.StreamModel, **options: Unpack[ConditionalCreation]) -> wire.StreamModel:
+    def create(self, body: wire.NewStream, **options: Unpack[ConditionalCreation]) -> wire.StreamModel:
         """Declare a stream."""
     def delete(
         self, name: str, *, cascade: bool | None = None, dry_run: bool | None = None, **options: Unpack[Condition]
@@ -776,13 +780,18 @@ class Workflows:
         """List the versions of a workflow: one page."""
 
 class Resources:
-    """The resources of the synchronous client."""
-
+    """The resources of the synchronous client, and calls of any path."""
+    def get(self, path: str, **query: Any) -> Any: ...
+    def post(self, path: str, body: Any = None, **query: Any) -> Any: ...
+    def put(self, path: str, body: Any = None, **query: Any) -> Any: ...
+    def patch(self, path: str, body: Any = None, **query: Any) -> Any: ...
+    def delete(self, path: str, **query: Any) -> Any: ...
     aggregates: Aggregates
     alerts: Alerts
     audit: Audit
     backtests: Backtests
     calendars: Calendars
+    caller: Caller
     constraints: Constraints
     corrections: Corrections
     dead_letters: DeadLetters
@@ -944,6 +953,10 @@ class AsyncCalendars:
         """List the calendars: one page."""
     async def put(self, name: str, body: Mapping[str, Any], **options: Unpack[Condition]) -> wire.CalendarDetail:
         """Declare a calendar."""
+
+class AsyncCaller:
+    async def list(self) -> wire.CallerModel:
+        """Look up the caller's API key."""
 
 class AsyncConstraints:
     async def analysis(self, stream: str) -> wire.AnalysisModel:
@@ -1323,7 +1336,7 @@ class AsyncSinks:
 class AsyncStreams:
     async def change(self, name: str, body: wire.StreamChanges, **options: Unpack[Condition]) -> wire.StreamModel:
         """Change a stream."""
-    async def create(self, body: wire.StreamModel, **options: Unpack[ConditionalCreation]) -> wire.StreamModel:
+    async def create(self, body: wire.NewStream, **options: Unpack[ConditionalCreation]) -> wire.StreamModel:
         """Declare a stream."""
     async def delete(
         self, name: str, *, cascade: bool | None = None, dry_run: bool | None = None, **options: Unpack[Condition]
@@ -1568,13 +1581,18 @@ class AsyncWorkflows:
         """List the versions of a workflow: one page."""
 
 class AsyncResources:
-    """The resources of the asynchronous client."""
-
+    """The resources of the asynchronous client, and calls of any path."""
+    async def get(self, path: str, **query: Any) -> Any: ...
+    async def post(self, path: str, body: Any = None, **query: Any) -> Any: ...
+    async def put(self, path: str, body: Any = None, **query: Any) -> Any: ...
+    async def patch(self, path: str, body: Any = None, **query: Any) -> Any: ...
+    async def delete(self, path: str, **query: Any) -> Any: ...
     aggregates: AsyncAggregates
     alerts: AsyncAlerts
     audit: AsyncAudit
     backtests: AsyncBacktests
     calendars: AsyncCalendars
+    caller: AsyncCaller
     constraints: AsyncConstraints
     corrections: AsyncCorrections
     dead_letters: AsyncDeadLetters

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
+from copy import copy
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 from httpx_sse import EventSource
 
-from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, content, opened
+from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, decoded, opened
 from service.client.errors import ResourceMissing
 from service.client.resources import Resources
 
@@ -20,16 +22,23 @@ class Client(Resources):
     """Calls a running service, and repeats calls within a patience.
 
     The resources of the API are attributes, their operations methods: ``client.patterns.get("late_payment")``. A call
-    without an answer, or answered with 503 or 507, is repeated with growing pauses; one answered with 429 after its
-    ``Retry-After``. A repeated creation creates nothing twice. ``url`` may end with ``/v1``. A client may be used by
-    several threads, and is closed by ``close`` or at the end of a ``with`` block.
+    without an answer, or answered with 503 or 507, is repeated with growing pauses for ``patience_s``; one answered
+    with 429 after its ``Retry-After``, for ``overload_patience_s``. A repeated creation creates nothing twice. ``url``
+    may end with ``/v1``. A client may be used by several threads, and is closed by ``close`` or at the end of a
+    ``with`` block.
     """
 
     def __init__(
-        self, url: str, key: str | None = None, *, patience: Patience | None = None, timeout_s: float = 30.0
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        patience_s: float = 30.0,
+        overload_patience_s: float = 60.0,
+        timeout_s: float = 30.0,
     ) -> None:
         self.url = base(url)
-        self._patience = patience or Patience()
+        self._patience = Patience(unanswered_s=patience_s, overload_s=overload_patience_s)
         self._http = httpx.Client(**opened(self.url, key, timeout_s))
 
     def __enter__(self) -> Self:
@@ -43,6 +52,12 @@ class Client(Resources):
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
+
+    def with_patience(self, patience_s: float) -> Self:
+        """The same client with another patience for calls without an answer; 0: one attempt. Connections are shared."""
+        client = copy(self)
+        client._patience = replace(self._patience, unanswered_s=patience_s)
+        return client
 
     def request(
         self,
@@ -65,7 +80,12 @@ class Client(Resources):
 
     def send(self, call: Call) -> Any:
         """The content of the answer to a call, as ``request`` has it."""
-        return content(self._answer(call))
+        return decoded(self._answer(call))
+
+    def content(self, path: str) -> bytes:
+        """The body of the answer to a GET, as it is."""
+        answer = self._answer(Call(method="GET", path=path))
+        return answer.content
 
     def find(self, path: str, **query: Any) -> Tagged[Any] | None:
         """The content of the answer to a GET with its ``ETag``; None if the resource does not exist."""
@@ -73,7 +93,7 @@ class Client(Resources):
             answer = self._answer(Call(method="GET", path=path, query=query))
         except ResourceMissing:
             return None
-        return Tagged(content(answer), answer.headers.get("ETag", ""))
+        return Tagged(decoded(answer), answer.headers.get("ETag", ""))
 
     def pages(
         self,

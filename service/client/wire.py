@@ -21,6 +21,13 @@ class ActedModel(TypedDict):
     at: str
 
 
+class AheadModel(TypedDict):
+    """How far ahead of the clock the times of events may be."""
+
+    mode: Literal["default", "fixed", "unlimited"]
+    seconds: NotRequired[float | None]
+
+
 class AlertDetail(TypedDict):
     """An alert, with its notes."""
 
@@ -87,7 +94,7 @@ class AttemptList(TypedDict):
 class AttemptModel(TypedDict):
     """One attempt to deliver."""
 
-    delivery: str
+    delivery_id: str
     kind: Literal[
         "aggregate.suspended",
         "alert",
@@ -103,12 +110,12 @@ class AttemptModel(TypedDict):
         "pattern.suspended",
         "digest",
     ]
-    item: str
+    result_id: str
     attempt: int
-    verdict: Literal["delivered", "retry", "dead", "dropped"]
+    verdict: Literal["delivered", "retry", "abandoned", "dropped"]
     at: str
-    status: int | None
-    duration_ms: int
+    http_status: int | None
+    duration_s: float
     error: str | None
     next_at: str | None
 
@@ -131,37 +138,22 @@ class AuditModel(TypedDict):
     method: str
     route: str
     resource: str
-    status: int
-
-
-class AutoLatenessModel(TypedDict):
-    """A measured bound of out-of-orderness, with its limits."""
-
-    auto: AutoModel
-
-
-class AutoModel(TypedDict):
-    """Limits of a measured bound of out-of-orderness."""
-
-    at_least: NotRequired[float]
-    at_most: NotRequired[float]
-    start: NotRequired[float]
-    late_share: NotRequired[float]
+    http_status: int
 
 
 class AutomatonModel(TypedDict):
     """The automaton of a workflow's language, minimal."""
 
-    states: int
-    letters: int
+    state_count: int
+    letter_count: int
 
 
 class BacklogModel(TypedDict):
     """The backlog: events that are accepted and not matched yet."""
 
-    waiting: VolumeModel
-    appended: VolumeModel
-    matched: VolumeModel
+    waiting_volume: VolumeModel
+    appended_volume: VolumeModel
+    matched_volume: VolumeModel
     per_second: VolumeModel | None
     max_events: int
     max_bytes: int
@@ -203,13 +195,13 @@ class BacktestDetail(TypedDict):
     against: list[BacktestPattern]
     source: BacktestSource
     pruning: Literal["on", "off", "compare"]
-    open: bool
-    status: Literal["queued", "running", "done", "failed", "cancelled"]
+    is_open: bool
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: float
     created_at: str
     started_at: str | None
     finished_at: str | None
-    error: BacktestFailure | None
+    failure: BacktestFailure | None
     result: BacktestSummary | None
 
 
@@ -236,13 +228,13 @@ class BacktestModel(TypedDict):
     against: list[BacktestPattern]
     source: BacktestSource
     pruning: Literal["on", "off", "compare"]
-    open: bool
-    status: Literal["queued", "running", "done", "failed", "cancelled"]
+    is_open: bool
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: float
     created_at: str
     started_at: str | None
     finished_at: str | None
-    error: BacktestFailure | None
+    failure: BacktestFailure | None
 
 
 class BacktestPattern(TypedDict):
@@ -264,8 +256,8 @@ class BacktestSummary(TypedDict):
     """The result of a backtest."""
 
     events: int
-    first: str | None
-    last: str | None
+    first_time: str | None
+    last_time: str | None
     variants: list[VariantModel]
     comparisons: list[ComparisonModel]
     alerts_kept: int
@@ -278,13 +270,13 @@ class BatchModel(TypedDict):
 
     batch: int
     started_at: str
-    duration_ms: float
-    parts_ms: dict[str, float]
+    duration_s: float
+    parts_s: dict[str, float]
     entries: int
     events: int | None
     bytes: int
-    rows: dict[str, int]
-    shards: int
+    result_counts: dict[str, int]
+    shard_count: int
 
 
 class BoundStepModel(TypedDict):
@@ -311,7 +303,7 @@ class BrokenModel(TypedDict):
     event: str | None
     event_type: str | None
     time: str | None
-    bound: dict[str, list[str]]
+    bindings: dict[str, list[str]]
     reason: str
 
 
@@ -319,7 +311,7 @@ class CalendarDetail(TypedDict):
     """A calendar with its declaration and its versions."""
 
     version: int
-    registered_at: str
+    created_at: str
     name: str
     users: list[TableUser]
     calendar: dict[str, Any]
@@ -337,7 +329,7 @@ class CalendarModel(TypedDict):
     """A calendar, and the operators that use it."""
 
     version: int
-    registered_at: str
+    created_at: str
     name: str
     users: list[TableUser]
 
@@ -346,7 +338,16 @@ class CalendarVersion(TypedDict):
     """A version of a calendar."""
 
     version: int
-    registered_at: str
+    created_at: str
+
+
+class CallerModel(TypedDict):
+    """The API key of a request, and its rights."""
+
+    id: str | None
+    name: str | None
+    scopes: list[Literal["admin", "patterns", "ingest", "read"]]
+    streams: list[str] | None
 
 
 class CandidateModel(TypedDict):
@@ -385,7 +386,7 @@ class CheckedPattern(TypedDict):
     suppress: NotRequired[SuppressModel | None]
     incident: NotRequired[IncidentRules | None]
     resolves: NotRequired[ResolvesModel | None]
-    registered_at: str
+    created_at: str
     skipped: NotRequired[SkippedModel | None]
     definition: dict[str, Any]
     warnings: list[str]
@@ -430,12 +431,12 @@ class ConformanceModel(TypedDict):
 
     conforms: bool
     is_complete: bool
-    at: int | None
+    index: int | None
     event: str | None
     kind: str | None
     allowed: list[str]
     still_allowed: list[str]
-    broken: list[str]
+    broken_constraints: list[str]
     unmet: list[str]
     unknown: list[str]
     is_exact: bool
@@ -463,12 +464,12 @@ class ConstraintsModel(TypedDict):
     constraints: list[str]
     rules: list[str]
     symbols: list[str]
-    workflow: NotRequired[ProcessModel | None]
+    followed_workflow: NotRequired[ProcessModel | None]
     settings: SettingsModel
-    end: list[str]
+    end_events: list[str]
     warnings: list[str]
     notices: list[str]
-    uploaded_at: str
+    created_at: str
     source: dict[str, Any]
 
 
@@ -477,7 +478,7 @@ class ConstraintsSummary(TypedDict):
 
     stream: str
     version: int
-    uploaded_at: str
+    created_at: str
 
 
 class ConstraintsVersion(TypedDict):
@@ -485,12 +486,12 @@ class ConstraintsVersion(TypedDict):
 
     stream: str
     version: int
-    uploaded_at: str
+    created_at: str
     constraints: list[str]
     rules: list[str]
     symbols: list[str]
-    end: list[str]
-    workflow: NotRequired[ProcessModel | None]
+    end_events: list[str]
+    followed_workflow: NotRequired[ProcessModel | None]
     settings: SettingsModel
 
 
@@ -581,7 +582,7 @@ class CreatedWebhook(TypedDict):
     digest: NotRequired[DigestModel | None]
     enabled: bool
     disabled_because: str | None
-    registered_at: str
+    created_at: str
     secret: str | None
 
 
@@ -667,7 +668,7 @@ class DerivedConstraint(TypedDict):
     constraint: str
     kind: str
     names: list[str]
-    origin: str | None
+    derived_from: str | None
     in_cover: bool
 
 
@@ -677,8 +678,8 @@ class DerivedConstraints(TypedDict):
     workflow: str
     version: int
     method: Literal["compositional", "automaton", "structural"]
-    events: list[str]
-    end: list[str]
+    event_types: list[str]
+    end_events: list[str]
     total: int
     cover: int
     items: list[DerivedConstraint]
@@ -790,13 +791,13 @@ class DryRunModel(TypedDict):
     last_time: str | None
     matched: int
     matches: list[DryMatch]
-    ended: int
-    endings: list[DryEnding]
+    endings: int
+    ending_reasons: list[DryEnding]
     timeouts: int
     dropped: int
     partial_matches: int
     warnings: list[str]
-    took_ms: float
+    duration_s: float
 
 
 class EndedModel(TypedDict):
@@ -815,7 +816,7 @@ class EndingCount(TypedDict):
     stream: str
     pattern: str
     form: str
-    constraints: str
+    chain: str
     atom: str
     count: int
 
@@ -850,7 +851,7 @@ class EndingReason(TypedDict):
     """The number of a pattern's early terminations for one reason."""
 
     form: str
-    constraints: str
+    chain: str
     atom: str
     count: int
 
@@ -899,7 +900,7 @@ class EventTypeModel(TypedDict):
     type: str
     version: int
     json_schema: dict[str, Any]
-    registered_at: str
+    created_at: str
     warnings: NotRequired[list[str]]
 
 
@@ -916,7 +917,7 @@ class FailingConditionModel(TypedDict):
     event: str
     bound: list[str]
     symbols: list[str]
-    after: list[str]
+    required_before: list[str]
     form: str
     constraints: list[str]
     atoms: list[str]
@@ -938,7 +939,7 @@ class FollowedWorkflow(TypedDict):
     workflow: str
     version: int
     mode: Literal["auto", "exact", "tables"]
-    constraints: ConstraintsModel
+    constraint_set: ConstraintsModel
 
 
 class FollowerModel(TypedDict):
@@ -956,7 +957,7 @@ class FollowingModel(TypedDict):
     """The effect that an event of a type would have, by its type alone."""
 
     event_type: str
-    possible: bool
+    is_possible: bool
     breaks: str | None
     ends: dict[str, str]
 
@@ -968,7 +969,7 @@ class FurthestModel(TypedDict):
     bound: list[BoundStepModel]
     bound_events: int
     waits_for: list[str]
-    expires: str | None
+    expires_at: str | None
 
 
 class Health(TypedDict):
@@ -1065,23 +1066,34 @@ class KeyRotation(TypedDict):
 class KindChange(TypedDict):
     """Constraints of one kind in which two versions differ."""
 
-    added: list[str]
-    removed: list[str]
+    added_constraints: list[str]
+    removed_constraints: list[str]
 
 
 class LatenessChangeModel(TypedDict):
     """A change of a measured bound."""
 
     at: str
-    seconds: float
+    bound_s: float
     seen: LatenessSeen
+
+
+class LatenessModel(TypedDict):
+    """A bound of out-of-orderness: fixed, or measured within limits."""
+
+    mode: Literal["fixed", "auto"]
+    seconds: NotRequired[float | None]
+    at_least_s: NotRequired[float | None]
+    at_most_s: NotRequired[float | None]
+    start_s: NotRequired[float | None]
+    late_share: NotRequired[float | None]
 
 
 class LatenessSeen(TypedDict):
     """The measured lags of the newest events of a stream."""
 
     events: int
-    largest: float
+    largest_s: float
     beyond: int
 
 
@@ -1089,7 +1101,7 @@ class LikelyEndingModel(TypedDict):
     """The event that is expected to end partial matches first."""
 
     event: str
-    after: list[str]
+    required_before: list[str]
     form: str
     probability: float
 
@@ -1137,14 +1149,14 @@ class MappingModel(TypedDict):
 class MayFollow(TypedDict):
     """Which event types may come next by the constraints and the workflow, by type alone."""
 
-    possible: list[str]
-    excluded: list[str]
+    possible_types: list[str]
+    excluded_types: list[str]
 
 
 class MeasuredLatenessModel(TypedDict):
     """The bound of out-of-orderness of a stream with `lateness: auto`."""
 
-    seconds: float
+    bound_s: float
     since: str | None
     seen: LatenessSeen | None
     total_changes: int
@@ -1154,7 +1166,7 @@ class MeasuredLatenessModel(TypedDict):
 class MissingCount(TypedDict):
     """The number of partial matches that WITHIN ended while the same steps were missing."""
 
-    missing: str
+    missing_steps: str
     count: int
 
 
@@ -1196,7 +1208,7 @@ class NewBacktest(TypedDict):
     against: NotRequired[str | PatternReference | None]
     source: BacktestSource
     pruning: NotRequired[Literal["on", "off", "compare"]]
-    open: NotRequired[bool | None]
+    is_open: NotRequired[bool | None]
 
 
 class NewDryRun(TypedDict):
@@ -1349,6 +1361,26 @@ class NewPattern(TypedDict):
     definition: NotRequired[dict[str, Any] | None]
 
 
+class NewStream(TypedDict):
+    """A stream to declare. The members that determine how its events are read cannot be changed later."""
+
+    name: str
+    key: NotRequired[str | dict[str, str]]
+    keys: NotRequired[dict[str, str | dict[str, str]]]
+    event_types: NotRequired[list[str]]
+    end_events: NotRequired[list[str]]
+    ties: NotRequired[Literal["log", "simultaneous"]]
+    late: NotRequired[Literal["dead_letter", "drop", "process"]]
+    idle_timeout_s: NotRequired[float | None]
+    quiet_after_s: NotRequired[float | None]
+    mapping: NotRequired[MappingModel]
+    duplicates: NotRequired[Literal["drop", "keep"]]
+    derived: NotRequired[bool]
+    description: NotRequired[str]
+    lateness: NotRequired[float | Literal["auto"] | LatenessModel | None]
+    max_ahead: NotRequired[float | Literal["none"] | AheadModel | None]
+
+
 class NewTraceEnd(TypedDict):
     """The time at which a transaction ended; the body may be left out."""
 
@@ -1410,11 +1442,10 @@ class OpenCaseList(TypedDict):
     stream: str
     positions: dict[str, str]
     time: str | None
-    open: int
-    matching: int
-    unnamed: int
+    open_count: int
+    matching_count: int
+    unnamed_count: int
     items: list[OpenCaseModel]
-    traces: list[OpenCaseModel]
 
 
 class OpenCaseModel(TypedDict):
@@ -1425,11 +1456,11 @@ class OpenCaseModel(TypedDict):
     newest: str
     last_type: str | None
     events: int | None
-    constraints: Literal["kept", "deviating", "complete", "none"]
+    constraints_state: Literal["kept", "deviating", "complete", "none"]
     constraints_version: int | None
     patterns: list[CasePatternModel]
     more_patterns: int
-    following: MayFollow | None
+    may_follow: MayFollow | None
 
 
 class OperatorAnswerModel(TypedDict):
@@ -1477,7 +1508,7 @@ class OperatorModel(TypedDict):
     severity: Literal["low", "medium", "high", "critical"]
     state: Literal["draft", "active", "paused", "suspended", "retired"]
     route: str | None
-    registered_at: str
+    created_at: str
     suspension: dict[str, Any] | None
     is_continued: bool
     held_since: str
@@ -1530,7 +1561,7 @@ class PatternDetail(TypedDict):
     suppress: NotRequired[SuppressModel | None]
     incident: NotRequired[IncidentRules | None]
     resolves: NotRequired[ResolvesModel | None]
-    registered_at: str
+    created_at: str
     skipped: NotRequired[SkippedModel | None]
     definition: dict[str, Any]
     warnings: list[str]
@@ -1538,7 +1569,7 @@ class PatternDetail(TypedDict):
     failing_conditions: list[FailingConditionModel]
     redundant_steps: list[RedundantStepModel]
     states: list[StateModel]
-    endings: EndingSummary
+    ending_summary: EndingSummary
 
 
 class PatternList(TypedDict):
@@ -1564,7 +1595,7 @@ class PatternModel(TypedDict):
     suppress: NotRequired[SuppressModel | None]
     incident: NotRequired[IncidentRules | None]
     resolves: NotRequired[ResolvesModel | None]
-    registered_at: str
+    created_at: str
 
 
 class PatternReference(TypedDict):
@@ -1584,12 +1615,12 @@ class PatternStatistics(TypedDict):
     version: int
     alerts: int
     suppressed_alerts: int
-    would_be_lost: int
+    would_be_lost_count: int
     last_alert_at: str | None
     corrections: int
     timeouts: int
     timeouts_by_missing: list[MissingCount]
-    endings: EndingSummary
+    ending_summary: EndingSummary
 
 
 class PatternVersion(TypedDict):
@@ -1602,7 +1633,7 @@ class PatternVersion(TypedDict):
     suppress: NotRequired[SuppressModel | None]
     incident: NotRequired[IncidentRules | None]
     resolves: NotRequired[ResolvesModel | None]
-    registered_at: str
+    created_at: str
     current: bool
 
 
@@ -1616,9 +1647,9 @@ class PatternVersions(TypedDict):
 class PingResult(TypedDict):
     """The result of a test."""
 
-    delivered: bool
-    status: int | None
-    duration_ms: int
+    is_delivered: bool
+    http_status: int | None
+    duration_s: float
     error: str | None
 
 
@@ -1630,8 +1661,8 @@ class PipelineModel(TypedDict):
     backlog: BacklogModel
     last_batch: BatchModel | None
     batches: int
-    batch_seconds: dict[str, float]
-    shards: int
+    batch_parts_s: dict[str, float]
+    shard_count: int
     state_bytes: int | None
     streams: list[StreamStateModel]
     executors: NotRequired[ExecutorsModel | None]
@@ -1657,9 +1688,9 @@ class ProcessModel(TypedDict):
     name: str
     version: int
     used: Literal["exact", "tables"]
-    states: int | None
-    derived: list[str]
-    derived_end: list[str]
+    state_count: int | None
+    derived_constraints: list[str]
+    derived_end_events: list[str]
 
 
 class ProjectList(TypedDict):
@@ -1743,7 +1774,7 @@ class ReplayModel(TypedDict):
 
     id: str
     at: str
-    accepted: bool
+    is_accepted: bool
     code: str | None
     detail: str | None
 
@@ -1851,11 +1882,11 @@ class SinkDetail(TypedDict):
 
     delivered: int
     failed_attempts: int
-    dead: int
-    given_up: int
+    abandoned: int
+    abandoned_kept: int
     waiting: int
     collected: int
-    last_status: int | None
+    last_http_status: int | None
     last_error: str | None
     last_attempt_at: str | None
     failing_since: str | None
@@ -1889,7 +1920,7 @@ class SinkDetail(TypedDict):
     digest: NotRequired[DigestModel | None]
     enabled: bool
     disabled_because: str | None
-    registered_at: str
+    created_at: str
     path: NotRequired[str | None]
     host: NotRequired[str | None]
     port: NotRequired[int | None]
@@ -1940,7 +1971,7 @@ class SinkModel(TypedDict):
     digest: NotRequired[DigestModel | None]
     enabled: bool
     disabled_because: str | None
-    registered_at: str
+    created_at: str
     path: NotRequired[str | None]
     host: NotRequired[str | None]
     port: NotRequired[int | None]
@@ -1957,7 +1988,7 @@ class SkippedModel(TypedDict):
     """The backlog that a pause with `now=true` skips."""
 
     events: int
-    after: dict[str, str]
+    positions: dict[str, str]
 
 
 class StateModel(TypedDict):
@@ -1973,11 +2004,11 @@ class StateModel(TypedDict):
 class StreamChanges(TypedDict):
     """Changes of a stream; members that are left out stay as they are."""
 
-    lateness: NotRequired[float | Literal["auto"] | AutoLatenessModel | None]
+    lateness: NotRequired[float | Literal["auto"] | LatenessModel | None]
     late: NotRequired[Literal["dead_letter", "drop", "process"] | None]
-    idle_timeout: NotRequired[float | None]
-    quiet_after: NotRequired[float | None]
-    max_ahead: NotRequired[float | Literal["none"] | None]
+    idle_timeout_s: NotRequired[float | None]
+    quiet_after_s: NotRequired[float | None]
+    max_ahead: NotRequired[float | Literal["none"] | AheadModel | None]
     end_events: NotRequired[list[str] | None]
     description: NotRequired[str | None]
 
@@ -1991,18 +2022,18 @@ class StreamDetail(TypedDict):
     event_types: NotRequired[list[str]]
     end_events: NotRequired[list[str]]
     ties: NotRequired[Literal["log", "simultaneous"]]
-    lateness: NotRequired[float | Literal["auto"] | AutoLatenessModel | None]
     late: NotRequired[Literal["dead_letter", "drop", "process"]]
-    idle_timeout: NotRequired[float | None]
-    quiet_after: NotRequired[float | None]
-    max_ahead: NotRequired[float | Literal["none"] | None]
+    idle_timeout_s: NotRequired[float | None]
+    quiet_after_s: NotRequired[float | None]
     mapping: NotRequired[MappingModel]
     duplicates: NotRequired[Literal["drop", "keep"]]
     derived: NotRequired[bool]
     description: NotRequired[str]
+    lateness: LatenessModel | None
+    max_ahead: AheadModel
     producers: NotRequired[list[str]]
     consumers: NotRequired[list[str]]
-    waits_for: NotRequired[str | None]
+    held_back_by: NotRequired[str | None]
     measured_lateness: NotRequired[MeasuredLatenessModel | None]
 
 
@@ -2041,15 +2072,15 @@ class StreamModel(TypedDict):
     event_types: NotRequired[list[str]]
     end_events: NotRequired[list[str]]
     ties: NotRequired[Literal["log", "simultaneous"]]
-    lateness: NotRequired[float | Literal["auto"] | AutoLatenessModel | None]
     late: NotRequired[Literal["dead_letter", "drop", "process"]]
-    idle_timeout: NotRequired[float | None]
-    quiet_after: NotRequired[float | None]
-    max_ahead: NotRequired[float | Literal["none"] | None]
+    idle_timeout_s: NotRequired[float | None]
+    quiet_after_s: NotRequired[float | None]
     mapping: NotRequired[MappingModel]
     duplicates: NotRequired[Literal["drop", "keep"]]
     derived: NotRequired[bool]
     description: NotRequired[str]
+    lateness: LatenessModel | None
+    max_ahead: AheadModel
 
 
 class StreamRemoval(TypedDict):
@@ -2169,12 +2200,12 @@ class TableDetail(TypedDict):
     version: int
     rows: int
     size_bytes: int
-    digest: str
-    registered_at: str
+    rows_digest: str
+    created_at: str
     name: str
     key: list[str]
     columns: dict[str, Literal["text", "integer", "number", "boolean", "time"]]
-    changes: int
+    changed_rows: int
     users: list[TableUser]
     versions: list[TableSummary]
 
@@ -2192,12 +2223,12 @@ class TableModel(TypedDict):
     version: int
     rows: int
     size_bytes: int
-    digest: str
-    registered_at: str
+    rows_digest: str
+    created_at: str
     name: str
     key: list[str]
     columns: dict[str, Literal["text", "integer", "number", "boolean", "time"]]
-    changes: int
+    changed_rows: int
     users: list[TableUser]
 
 
@@ -2207,8 +2238,8 @@ class TableSummary(TypedDict):
     version: int
     rows: int
     size_bytes: int
-    digest: str
-    registered_at: str
+    rows_digest: str
+    created_at: str
 
 
 class TableUser(TypedDict):
@@ -2230,7 +2261,7 @@ class TimeoutCount(TypedDict):
 
     stream: str
     pattern: str
-    missing: str
+    missing_steps: str
     count: int
 
 
@@ -2271,14 +2302,14 @@ class TraceModel(TypedDict):
 
     stream: str
     key: str
-    by: NotRequired[str | None]
+    route: NotRequired[str | None]
     positions: dict[str, str]
-    complete: bool
-    open: bool
-    constraints: int | None
+    is_complete: bool
+    is_open: bool
+    constraints_version: int | None
     total_events: int
     earlier_events: int
-    events: list[SeenEvent]
+    newest_events: list[SeenEvent]
     patterns: list[TracePattern]
     deviation: BreachModel | None
     following: list[FollowingModel]
@@ -2289,13 +2320,13 @@ class TracePattern(TypedDict):
 
     name: str
     version: int
-    state: Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other-key"]
-    by: NotRequired[str | None]
-    keys: NotRequired[list[str]]
+    state: Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other_key"]
+    route: NotRequired[str | None]
+    route_keys: NotRequired[list[str]]
     matched: int
     matches: list[dict[str, list[str]]]
     partial_matches: int
-    ended: EndedModel | None
+    ending: EndedModel | None
     broken: NotRequired[BrokenModel | None]
 
 
@@ -2314,7 +2345,7 @@ class UnusedModel(TypedDict):
 class VariantModel(TypedDict):
     """The results and the cost of one variant of matching."""
 
-    name: Literal["pattern", "against", "no-prune", "no-constraints"]
+    name: Literal["pattern", "against", "no_prune", "no_constraints"]
     alerts: int
     suppressed_alerts: NotRequired[int]
     timeouts: int
@@ -2322,8 +2353,8 @@ class VariantModel(TypedDict):
     deviations: int
     corrections: int
     dead_letters: int
-    patterns: dict[str, int]
-    reasons: dict[str, int]
+    alerts_by_pattern: dict[str, int]
+    dead_letters_by_code: dict[str, int]
     released: int
     open_traces: int
     peak_held: int
@@ -2403,14 +2434,14 @@ class WebhookDetail(TypedDict):
     digest: NotRequired[DigestModel | None]
     enabled: bool
     disabled_because: str | None
-    registered_at: str
+    created_at: str
     delivered: int
     failed_attempts: int
-    dead: int
-    given_up: int
+    abandoned: int
+    abandoned_kept: int
     waiting: int
     collected: int
-    last_status: int | None
+    last_http_status: int | None
     last_error: str | None
     last_attempt_at: str | None
     failing_since: str | None
@@ -2457,7 +2488,7 @@ class WebhookModel(TypedDict):
     digest: NotRequired[DigestModel | None]
     enabled: bool
     disabled_because: str | None
-    registered_at: str
+    created_at: str
 
 
 class WorkBudgetModel(TypedDict):
@@ -2474,14 +2505,14 @@ class WorkflowDiff(TypedDict):
     """The differences between two versions of a workflow."""
 
     workflow: str
-    first: int
-    second: int
+    from_version: int
+    to_version: int
     same_language: bool | None
-    events_added: list[str]
-    events_removed: list[str]
-    end_added: list[str]
-    end_removed: list[str]
-    constraints: dict[str, KindChange]
+    added_event_types: list[str]
+    removed_event_types: list[str]
+    added_end_events: list[str]
+    removed_end_events: list[str]
+    changes_by_kind: dict[str, KindChange]
 
 
 class WorkflowList(TypedDict):
@@ -2501,15 +2532,15 @@ class WorkflowModel(TypedDict):
     process: str | None
     mapping: dict[str, str | None]
     method: Literal["compositional", "automaton", "structural"]
-    events: list[str]
-    end: list[str]
-    constraints: dict[str, int]
+    event_types: list[str]
+    end_events: list[str]
+    constraint_counts: dict[str, int]
     automaton: AutomatonModel | None
     without_automaton: str | None
     warnings: list[str]
     notices: list[NoticeModel]
     size_bytes: int
-    registered_at: str
+    created_at: str
     streams: list[FollowerModel]
 
 
@@ -2523,15 +2554,15 @@ class WorkflowVersion(TypedDict):
     process: str | None
     mapping: dict[str, str | None]
     method: Literal["compositional", "automaton", "structural"]
-    events: list[str]
-    end: list[str]
-    constraints: dict[str, int]
+    event_types: list[str]
+    end_events: list[str]
+    constraint_counts: dict[str, int]
     automaton: AutomatonModel | None
     without_automaton: str | None
     warnings: list[str]
     notices: list[NoticeModel]
     size_bytes: int
-    registered_at: str
+    created_at: str
 
 
 class WorkflowVersions(TypedDict):

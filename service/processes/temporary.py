@@ -10,12 +10,15 @@ from pathlib import Path
 from secrets import token_urlsafe
 from threading import Event, Thread
 
-from service.client import ForestallClient, await_ready
+from service.client import Client
 from service.errors import ServiceNotReady
 from service.processes.supervisor import Supervisor
+from service.readiness import await_ready, missing_part
 from service.settings import PREFIX, Settings
 
 _READY_S = 300.0  # without progress
+_PATIENCE_S = 60.0
+_OVERLOAD_PATIENCE_S = 1_800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +27,7 @@ class TemporaryService:
 
     url: str
     api_key: str
-    client: ForestallClient
+    client: Client
     supervisor: Supervisor
 
 
@@ -62,7 +65,8 @@ def running(
     say("starting Redis, the API, Spark and the deliverer")
     supervisor.start()
     url = f"http://127.0.0.1:{port}"
-    with _tending(supervisor), ForestallClient(url, key) as client:
+    patience = {"patience_s": _PATIENCE_S, "overload_patience_s": _OVERLOAD_PATIENCE_S}
+    with _tending(supervisor), Client(url, key, **patience) as client:
         require_ready(client, supervisor, wait)
         say(f"ready: {url}/v1")
         yield TemporaryService(url=url, api_key=key, client=client, supervisor=supervisor)
@@ -88,11 +92,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def require_ready(
-    client: ForestallClient, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None
-) -> None:
+def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None) -> None:
     """Wait until every part is ready; raises ``ServiceNotReady`` if it takes too long."""
-    if await_ready(client, wait, _READY_S) is not None:
+    if await_ready(lambda: missing_part(client), wait, _READY_S) is not None:
         raise ServiceNotReady(f"not ready after {_READY_S:.0f} s; the logs end with:\n{_tails(supervisor)}")
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 
-from service.client import ForestallClient
-from service.errors import CallRefused
+from service.client import ApiError, Client, ResourceChanged
 from service.projects.errors import ApplyStopped
 from service.projects.ownership import note_ownership
 from service.projects.planning import Change, Plan, difference
 
 
-def apply_plan(client: ForestallClient, plan: Plan, tell: Callable[[Change], None]) -> None:
+def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> None:
     """Make the changes of a plan, one after the other; ``tell`` is called with each.
 
     A change is made only if the resource is still as the plan found it: a concurrent change by another client is not
@@ -26,7 +25,7 @@ def apply_plan(client: ForestallClient, plan: Plan, tell: Callable[[Change], Non
     for number, change in enumerate(work):
         try:
             _make(client, change)
-        except CallRefused as error:
+        except ApiError as error:
             raise _stopped(client, work, number, error) from error
         tell(change)
     deleted = {change.identity for change in work if change.action == "gone"}
@@ -34,21 +33,27 @@ def apply_plan(client: ForestallClient, plan: Plan, tell: Callable[[Change], Non
         note_ownership(client, owner.project, (plan.named | left) - deleted)
 
 
-def _make(client: ForestallClient, change: Change) -> None:
+def _make(client: Client, change: Change) -> None:
     """Make one change if the resource is as it was found, under its present tag: other changes may renew a tag."""
     found = change.kind.find(client, change.name)
     if (None if found is None else found.form) != (None if change.found is None else change.found.form):
-        raise CallRefused("somebody else has changed it", status=HTTPStatus.PRECONDITION_FAILED, problem={})
+        raise ResourceChanged(
+            "somebody else has changed it",
+            status=HTTPStatus.PRECONDITION_FAILED,
+            problem={},
+            request_id="",
+            retry_after_s=None,
+        )
     if change.wanted is not None:
         change.kind.put(client, change.wanted, found)
     elif found is not None:
         change.kind.remove(client, found)
 
 
-def _stopped(client: ForestallClient, work: list[Change], number: int, error: CallRefused) -> ApplyStopped:
+def _stopped(client: Client, work: list[Change], number: int, error: ApiError) -> ApplyStopped:
     change = work[number]
     left = ", ".join(one.title for one in work[number:])
-    status = error.details["status"]
+    status = error.status
     what = error.message
     if status in (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT):
         now = change.kind.find(client, change.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from service.client import ForestallClient, part
+from service.client import Client, condition, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
 from service.registering.calendars import public_holidays
@@ -32,21 +32,21 @@ class Calendars(ResourceKind):
             raise document.refuse(error.message, member if member in document.body else "") from error
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra={"version": version})
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """The calendars of a service."""
-        return [item["name"] for item in client.get("/calendars")["items"]]
+        return [item["name"] for item in client.calendars.list()]
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """A calendar of a service."""
         at = f"/calendars/{part(name)}"
-        read = client.read(at)
+        read = client.find(at)
         return None if read is None else Found(form=read[0]["calendar"], tag=read[1], at=at, answer=read[0])
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Declare the calendar."""
-        client.change("PUT", f"/calendars/{part(wanted.name)}", tag_of(found), json=wanted.form)
+        client.request("PUT", f"/calendars/{part(wanted.name)}", body=wanted.form, headers=condition(tag_of(found)))
 
-    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The document of a calendar; an iCalendar text becomes a file."""
         form = dict(found.form)
         if "ical" in form:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from service.client import ForestallClient
+from service.client import Client
 from service.errors import FileUnreadable
 from service.projects.planning import KINDS, as_yaml
 from service.projects.resources import Form, ResourceKind
@@ -14,7 +14,7 @@ from service.projects.streams import EventTypes, Following, SchemaChecks
 _BESIDE = (Following, SchemaChecks)  # members of the documents of their streams
 
 
-def export_project(client: ForestallClient, folder: Path) -> list[Path]:
+def export_project(client: Client, folder: Path) -> list[Path]:
     """Write documents into a new or empty folder; applying it to the same service changes nothing."""
     try:
         if folder.exists() and any(folder.iterdir()):
@@ -28,7 +28,7 @@ def export_project(client: ForestallClient, folder: Path) -> list[Path]:
 class _Writer:
     """Writes one folder per kind, and one file per document."""
 
-    def __init__(self, client: ForestallClient, folder: Path) -> None:
+    def __init__(self, client: Client, folder: Path) -> None:
         self._client = client
         self._folder = folder
         self._files: list[Path] = []

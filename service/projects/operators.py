@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from service.client import ForestallClient, part
+from service.client import Client, condition, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
 from shards import DocumentKind
@@ -59,14 +59,14 @@ class Operators(ResourceKind):
         feed = self.kind.feed(Definition(kind=self.title, name=name, version=0, inputs=(), body=form))
         return "" if feed is None else feed.stream
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """The names of all operators that are not retired."""
         return [item["name"] for item in client.get(self._place)["items"] if item["state"] != "retired"]
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """An operator; a suspended one counts as active."""
         at = f"{self._place}/{part(name)}"
-        read = client.read(at)
+        read = client.find(at)
         if read is None:
             return None
         answer, tag = read
@@ -77,19 +77,21 @@ class Operators(ResourceKind):
         state = "active" if answer["state"] == "suspended" else str(answer["state"])
         return Found(form={**form, "severity": answer["severity"], "state": state}, tag=tag, at=at, answer=answer)
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Register a different operator, then move it to its state."""
         form, at = wanted.form, f"{self._place}/{part(wanted.name)}"
         aim, state = form["state"], None if found is None else found.form["state"]
         tag = tag_of(found)
         if found is None or {**form, "state": state} != found.form or state == "retired":
             begun = "draft" if aim == "draft" and state in (None, "draft") else "active"
-            client.change("POST", self._place, tag, json={**self._registration(wanted), "state": begun})
-            read = client.read(at)
+            client.request(
+                "POST", self._place, body={**self._registration(wanted), "state": begun}, headers=condition(tag)
+            )
+            read = client.find(at)
             tag, state = (read[1], read[0]["state"]) if read is not None else (None, begun)
         step = _STEPS.get((str(state), aim))
         if step is not None:
-            client.change("POST", f"{at}/{step}", tag)
+            client.request("POST", f"{at}/{step}", headers=condition(tag))
 
     def _registration(self, wanted: Wanted) -> Form:
         """The request that registers an operator; a text contains its name."""
@@ -109,7 +111,7 @@ class Operators(ResourceKind):
         is_kept = self.kind.keeps(before, after)
         return f"it keeps the {self.kind.holds} that it holds" if is_kept else "it begins from nothing"
 
-    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The members that differ from the defaults."""
         return {member: value for member, value in found.form.items() if self._usual.get(member, ...) != value}
 

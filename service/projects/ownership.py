@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from service.client import ForestallClient, part
+from service.client import Client, part
 from service.projects.documents import Document
 
 Identity: TypeAlias = tuple[str, str]
@@ -37,11 +37,11 @@ def project_name(documents: Sequence[Document], folder: Path) -> str:
     return next((one.name for one in documents if one.kind == "project"), folder.resolve().name or "project")
 
 
-def read_ownership(client: ForestallClient, project: str) -> Ownership:
+def read_ownership(client: Client, project: str) -> Ownership:
     """The service's records about projects, from the point of view of one project."""
     own: frozenset[Identity] = frozenset()
     others: dict[Identity, list[str]] = {}
-    for item in client.get("/projects")["items"]:
+    for item in client.projects.list():
         resources = [(one["kind"], one["name"]) for one in item["resources"]]
         if item["name"] == project:
             own = frozenset(resources)
@@ -51,7 +51,7 @@ def read_ownership(client: ForestallClient, project: str) -> Ownership:
     return Ownership(project=project, own=own, others=others)
 
 
-def note_ownership(client: ForestallClient, project: str, resources: Iterable[Identity]) -> None:
+def note_ownership(client: Client, project: str, resources: Iterable[Identity]) -> None:
     """Record the resources of a project in the service."""
     body = [{"kind": kind, "name": name} for kind, name in sorted(set(resources))]
     client.put(f"/projects/{part(project)}", {"resources": body})

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import yaml
 
-from service.client import ForestallClient
+from service.client import Client
 from service.projects.calendars import Calendars
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
@@ -112,7 +112,7 @@ class Plan:
         return [change.name for change in self.work if change.action == "gone" and isinstance(change.kind, Streams)]
 
 
-def plan_project(client: ForestallClient, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
+def plan_project(client: Client, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
     """Compare a project with a service; changes nothing.
 
     ``is_pruned``: resources of the project that its documents no longer name are deleted. ``ProjectRefused`` if a
@@ -175,9 +175,7 @@ def difference(before: Form | None, after: Form | None) -> list[str]:
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
-def _gone(
-    client: ForestallClient, named: frozenset[Identity], ownership: Ownership, *, is_pruned: bool
-) -> Iterator[Change]:
+def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, is_pruned: bool) -> Iterator[Change]:
     """The resources of a service that the project does not name, in the order in which they can be deleted."""
     for kind in reversed(KINDS):
         for name in kind.names(client):
@@ -188,9 +186,7 @@ def _gone(
                 yield Change(action="kept" if why else "gone", kind=kind, name=name, wanted=None, found=found, why=why)
 
 
-def _without_used_streams(
-    client: ForestallClient, gone: Sequence[Change], named: frozenset[Identity]
-) -> Iterator[Change]:
+def _without_used_streams(client: Client, gone: Sequence[Change], named: frozenset[Identity]) -> Iterator[Change]:
     """Keep the streams that resources outside of the plan use, as the service would refuse to delete them."""
     leaving = {change.identity for change in gone if change.action == "gone"}
     for change in gone:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from service.client import ForestallClient
+from service.client import Client, condition
 from service.projects.documents import Document
 
 Form: TypeAlias = dict[str, Any]
@@ -81,22 +81,22 @@ class ResourceKind(ABC):
         return ""
 
     @abstractmethod
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """The names of a service's resources of this kind, in the order of its lists."""
 
     @abstractmethod
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """A resource of a service by name; None if it does not exist."""
 
     @abstractmethod
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Create or change the resource in the service, if it is still as found."""
 
-    def remove(self, client: ForestallClient, found: Found) -> None:
+    def remove(self, client: Client, found: Found) -> None:
         """Delete a found resource."""
-        client.change("DELETE", found.at, found.tag)
+        client.request("DELETE", found.at, headers=condition(found.tag))
 
-    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The members of a document that describes a found resource."""
         return found.form
 

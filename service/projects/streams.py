@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import orjson
 
 from constraints import parse_constraints, to_document
-from service.client import ForestallClient, part
+from service.client import Client, condition, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
 from shards import DOCUMENT_KINDS
@@ -46,27 +46,27 @@ class Streams(ResourceKind):
         """An undocumented derived stream may have any declaration."""
         return found == wanted.form or (wanted.is_implied and found.get("derived", False))
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """All streams except those inside of operators, which belong to their operators."""
         inner: set[str] = set()
         for kind in DOCUMENT_KINDS:
             for item in client.get(f"/{kind.plural}")["items"]:
                 inner.update(kind.inner_streams(item["name"]))
-        return [item["name"] for item in client.get("/streams")["items"] if item["name"] not in inner]
+        return [item["name"] for item in client.streams.list() if item["name"] not in inner]
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """A declaration."""
         at = f"/streams/{part(name)}"
-        read = client.read(at)
+        read = client.find(at)
         return None if read is None else Found(form=_declared(read[0]), tag=read[1], at=at)
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Declare the stream, or change its changeable members."""
         if found is None:
-            client.change("POST", "/streams", None, json={"name": wanted.name, **wanted.form})
+            client.request("POST", "/streams", body={"name": wanted.name, **wanted.form}, headers=condition(None))
             return
         changes = {name: wanted.form.get(name, _USUAL[name]) for name in CHANGEABLE}
-        client.change("PATCH", found.at, found.tag, json=changes)
+        client.request("PATCH", found.at, body=changes, headers=condition(found.tag))
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
         """Members that define how events are read cannot be changed."""
@@ -87,20 +87,20 @@ class SchemaChecks(ResourceKind):
             form = {"schemas": document.body.get("schemas", "off")}
             yield Wanted(kind=self, name=document.name, form=form, document=document)
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """No names: a check belongs to its stream."""
         return []
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """The check of a stream's events; off for an undeclared stream."""
         at = f"/streams/{part(name)}/event-types"
-        schemas, tag = client.read(at) or ({"schemas": "off"}, "")
+        schemas, tag = client.find(at) or ({"schemas": "off"}, "")
         return Found(form={"schemas": schemas["schemas"]}, tag=tag, at=at)
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Turn the check on or off."""
         if found is not None:
-            client.change("PUT", found.at, found.tag, json=wanted.form)
+            client.request("PUT", found.at, body=wanted.form, headers=condition(found.tag))
 
 
 class EventTypes(ResourceKind):
@@ -123,25 +123,25 @@ class EventTypes(ResourceKind):
         name = f"{document.body['stream']}/{document.name}"
         yield Wanted(kind=self, name=name, form={"schema": schema}, document=document)
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """The schemas of all streams."""
         found: list[str] = []
-        for stream in client.get("/streams")["items"]:
-            items = client.get(f"/streams/{part(stream['name'])}/event-types")["items"]
+        for stream in client.streams.list():
+            items = client.event_types.page(stream["name"])["items"]
             found += [f"{stream['name']}/{item['type']}" for item in items]
         return found
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """A schema."""
         at = _event_type_at(name)
-        read = client.read(at)
+        read = client.find(at)
         return None if read is None else Found(form={"schema": read[0]["json_schema"]}, tag=read[1], at=at)
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Set the schema."""
-        client.change("PUT", _event_type_at(wanted.name), tag_of(found), json=wanted.form["schema"])
+        client.request("PUT", _event_type_at(wanted.name), body=wanted.form["schema"], headers=condition(tag_of(found)))
 
-    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The schema with its stream."""
         return {"stream": name.partition("/")[0], **found.form}
 
@@ -168,14 +168,14 @@ class Workflows(ResourceKind):
         options = {"process": document.body.get("process"), "mapping": document.body.get("mapping", {})}
         yield Wanted(kind=self, name=document.name, form={"model": model, **options}, document=document)
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """All workflows."""
-        return [item["name"] for item in client.get("/workflows")["items"]]
+        return [item["name"] for item in client.workflows.list()]
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """A workflow with its model."""
         at = f"/workflows/{part(name)}"
-        read = client.read(at)
+        read = client.find(at)
         if read is None:
             return None
         answer, tag = read
@@ -183,7 +183,7 @@ class Workflows(ResourceKind):
         form = {"model": model, "process": answer["process"], "mapping": answer["mapping"]}
         return Found(form=form, tag=tag, at=at, answer=answer)
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Upload the model."""
         options = {
             "content": wanted.form["model"],
@@ -191,9 +191,9 @@ class Workflows(ResourceKind):
             "mapping": wanted.form["mapping"],
         }
         body = {name: value for name, value in options.items() if value}
-        client.change("PUT", f"/workflows/{part(wanted.name)}", tag_of(found), json=body)
+        client.request("PUT", f"/workflows/{part(wanted.name)}", body=body, headers=condition(tag_of(found)))
 
-    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The model as a file."""
         suffix = ".model" if found.answer["format"] == "tree" else f".{found.answer['format']}"
         body: Form = {"model_file": keep(f"{name}{suffix}", found.form["model"].encode())}
@@ -215,22 +215,22 @@ class Following(ResourceKind):
             form = {"workflow": name, "mode": mode}
             yield Wanted(kind=self, name=document.name, form=form, document=document)
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """The streams that follow a workflow."""
-        return sorted(follower["stream"] for item in client.get("/workflows")["items"] for follower in item["streams"])
+        return sorted(follower["stream"] for item in client.workflows.list() for follower in item["streams"])
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """The workflow that a stream follows."""
         at = f"/streams/{part(name)}/workflow"
-        read = client.read(at)
+        read = client.find(at)
         if read is None:
             return None
         return Found(form={"workflow": read[0]["workflow"], "mode": read[0]["mode"]}, tag=read[1], at=at)
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Follow the workflow; the tag is that of the stream's constraint set."""
         tag = "" if found is None else found.tag
-        client.change("PUT", f"/streams/{part(wanted.name)}/workflow", tag, json=wanted.form)
+        client.request("PUT", f"/streams/{part(wanted.name)}/workflow", body=wanted.form, headers=condition(tag))
 
 
 class ConstraintSets(ResourceKind):
@@ -248,33 +248,35 @@ class ConstraintSets(ResourceKind):
             raise document.refuse(error.message) from error
         yield Wanted(kind=self, name=document.name, form=form, document=document)
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """The streams with hand-written constraints."""
-        streams = [item["stream"] for item in client.get("/constraints")["items"]]
+        streams = [item["stream"] for item in client.constraints.list()]
         return [stream for stream in streams if self.find(client, stream) is not None]
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """The set of a stream; None if it has no hand-written constraints."""
         at = f"/constraints/{part(name)}"
-        read = client.read(at)
+        read = client.find(at)
         if read is None or not any(read[0]["source"].values()):
             return None
         return Found(form=read[0]["source"], tag=read[1], at=at)
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Upload the set."""
         tag = "" if found is None else found.tag
-        client.change("POST", "/constraints", tag, json={"stream": wanted.name, **wanted.form})
+        client.request("POST", "/constraints", body={"stream": wanted.name, **wanted.form}, headers=condition(tag))
 
-    def remove(self, client: ForestallClient, found: Found) -> None:
+    def remove(self, client: Client, found: Found) -> None:
         """Upload an empty set."""
         stream = found.at.rpartition("/")[2]
-        client.change("POST", "/constraints", found.tag, params={"stream": stream}, json={"constraints": []})
+        client.request(
+            "POST", "/constraints", query={"stream": stream}, body={"constraints": []}, headers=condition(found.tag)
+        )
 
 
-def stream_uses(client: ForestallClient, name: str, found: Found) -> list[tuple[str, str]]:
+def stream_uses(client: Client, name: str, found: Found) -> list[tuple[str, str]]:
     """Kind and name, as projects call them, of each resource that keeps a stream from being deleted."""
-    answer = client.change("DELETE", found.at, found.tag, params={"dry_run": "true"})
+    answer = client.request("DELETE", found.at, query={"dry_run": "true"}, headers=condition(found.tag))
     of_stream = {"constraints": (ConstraintSets.title, name), "workflow": (Following.title, name)}
     uses: list[tuple[str, str]] = []
     for item in answer["items"]:

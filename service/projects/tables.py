@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from service.client import ForestallClient, part
+from service.client import Client, condition, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
 from streams.tables import TableRefused, TableVersion, TableWish, format_of, keep_table, media_type_of
@@ -32,33 +32,32 @@ class ReferenceTables(ResourceKind):
         extra = {"file": file, "version": version}
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """The tables of a service."""
-        return [item["name"] for item in client.get("/tables")["items"]]
+        return [item["name"] for item in client.tables.list()]
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """A table of a service."""
         at = f"/tables/{part(name)}"
-        read = client.read(at)
+        read = client.find(at)
         if read is None:
             return None
         form = {member: read[0][member] for member in ("key", "columns", "digest")}
         return Found(form=form, tag=read[1], at=at, answer=read[0])
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Upload the file."""
         file: Path = wanted.extra["file"]
         columns = [f"{name}:{kind}" for name, kind in wanted.form["columns"].items()]
-        client.change(
+        client.request(
             "PUT",
             f"/tables/{part(wanted.name)}",
-            tag_of(found),
-            params={"key": wanted.form["key"], "column": columns},
-            content=file.read_bytes(),
-            headers={"Content-Type": media_type_of(format_of(file.name))},
+            query={"key": wanted.form["key"], "column": columns},
+            body=file.read_bytes(),
+            headers={"Content-Type": media_type_of(format_of(file.name)), **condition(tag_of(found))},
         )
 
-    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The document of a table; its rows become a file."""
         content = client.content(f"{found.at}/rows")
         form = {member: found.form[member] for member in ("key", "columns")}

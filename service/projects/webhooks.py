@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from service.client import ForestallClient, part
+from service.client import Client, condition, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted
 from service.stores import USUAL_KINDS
@@ -52,11 +52,11 @@ class Webhooks(ResourceKind):
         extra = {"headers": headers, "secret": document.body.get("secret")}
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
-    def names(self, client: ForestallClient) -> list[str]:
+    def names(self, client: Client) -> list[str]:
         """All webhooks."""
         return [item["name"] or item["id"] for item in client.get(self.path)["items"]]
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """A webhook."""
         found = self._found(client, name)
         if found is None:
@@ -65,17 +65,17 @@ class Webhooks(ResourceKind):
         form = {member: answer[member] for member in ("url", *_WEBHOOK)}
         return Found(form={**form, "headers": answer["header_names"]}, tag=tag, at=at, answer=answer)
 
-    def _found(self, client: ForestallClient, name: str) -> tuple[str, Any, str] | None:
+    def _found(self, client: Client, name: str) -> tuple[str, Any, str] | None:
         """Path, answer and tag of a receiver with a name or id."""
         for item in client.get(self.path)["items"]:
             if name in (item["name"], item["id"]):
                 at = f"{self.path}/{part(item['id'])}"
-                read = client.read(at)
+                read = client.find(at)
                 if read is not None:
                     return at, *read
         return None
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Register a webhook, or change the members that differ."""
         form = wanted.form
         if found is None:
@@ -89,9 +89,9 @@ class Webhooks(ResourceKind):
         changes = {name: form[name] for name in ("url", *_WEBHOOK) if form[name] != found.form[name]}
         if form["headers"] != found.form["headers"]:
             changes["headers"] = _headers(wanted)
-        client.change("PATCH", found.at, found.tag, json=changes)
+        client.request("PATCH", found.at, body=changes, headers=condition(found.tag))
 
-    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The members that differ from the defaults; values of headers become variables of the environment."""
         body = {member: value for member, value in found.form.items() if _WEBHOOK.get(member, ...) != value}
         headers = body.pop("headers")
@@ -120,7 +120,7 @@ class Sinks(Webhooks):
         extra = {"secret": document.body.get("secret")}
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
-    def find(self, client: ForestallClient, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> Found | None:
         """A sink."""
         found = self._found(client, name)
         if found is None:
@@ -130,7 +130,7 @@ class Sinks(Webhooks):
         form = {member: answer[member] for member in _WEBHOOK}
         return Found(form={**form, answer["kind"]: own}, tag=tag, at=at, answer=answer)
 
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Register a sink, or change the members that differ."""
         form = wanted.form
         kind = next(kind for kind in _OWN if kind in form)
@@ -145,13 +145,13 @@ class Sinks(Webhooks):
         changes = {name: value for name, value in shared.items() if value != found.form[name]}
         own = {name: value for name, value in form[kind].items() if value != found.form[kind][name]}
         password = _password(wanted) if own else {}  # another server gets no password that is not sent again
-        client.change("PATCH", found.at, found.tag, json={**changes, **own, **password})
+        client.request("PATCH", found.at, body={**changes, **own, **password}, headers=condition(found.tag))
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
         """The kind of a sink cannot be changed."""
         return "" if any(kind in found and kind in wanted for kind in _OWN) else "the kind of a sink cannot be changed"
 
-    def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The members that differ from the defaults; the password becomes a variable of the environment."""
         body = {member: value for member, value in found.form.items() if _WEBHOOK.get(member, ...) != value}
         own = body[found.answer["kind"]]

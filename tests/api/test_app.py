@@ -128,16 +128,17 @@ def test_an_error_without_a_status_is_a_500_that_tells_nothing():
 
 
 LOCAL = {  # of files, projects, backups, feeds, settings, the log, the matcher, the client: none comes from a request
+    "AccessDenied",
     "AggregateSuspended",
     "ApplyStopped",
     "BackupRefused",
-    "CallRefused",
     "ControlRecordError",
     "DataFolderUnusable",
     "EventFileError",
     "EventLate",
     "FeedFolderMissing",
     "FileUnreadable",
+    "InvalidRequest",
     "JoinSuspended",
     "KafkaClientMissing",
     "KeyFinished",
@@ -149,15 +150,18 @@ LOCAL = {  # of files, projects, backups, feeds, settings, the log, the matcher,
     "ProjectRefused",
     "PromiseRefused",
     "ReshardRefused",
+    "ResourceChanged",
+    "ResourceConflict",
+    "ResourceMissing",
     "ResultLimitReached",
     "RetractionLate",
     "RoundsImpossible",
     "RunLimitReached",
     "SettingsInvalid",
     "SourceOptionError",
+    "UnderivableWorkflow",
     "UnknownPattern",
     "WorkLimitReached",
-    "UnderivableWorkflow",
 }
 
 

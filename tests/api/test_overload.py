@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from api import create_app
-from service.client import ForestallClient
-from service.errors import ServiceOverloaded
+from service.client import Client, ServiceOverloaded
+from service.sending import send_events
 from streams import Event, EventBatch
 from tests.builders.api import serving
 from tests.builders.service import settings_for, stats_row
@@ -128,19 +128,19 @@ def test_the_client_comes_back_when_it_is_told_to(small_url, stores, monkeypatch
         pauses.append(seconds)
         drain(stores)
 
-    monkeypatch.setattr("service.client.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+    monkeypatch.setattr("service.client.synchronous.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
     events = [Event(id=f"e{n}", type="A", time_us=n, key=f"k{n}", data={"id": f"k{n}"}) for n in range(60)]
-    with ForestallClient(small_url) as client:
+    with Client(small_url) as client:
         for start in range(0, 60, 10):
-            assert client.send_events("orders", events[start : start + 10], f"{start}")["accepted"] == 10
+            assert send_events(client, "orders", events[start : start + 10], f"{start}")["accepted"] == 10
         others = [replace(event, id=f"again-{event.id}") for event in events]
-        assert client.send_events("orders", others, "all")["accepted"] == 60
+        assert send_events(client, "orders", others, "all")["accepted"] == 60
     assert pauses == [10.0]
     assert stores.backlog.read().appended.events == 120
 
 
 def test_the_client_gives_up_when_nothing_drains(small_url):
-    with ForestallClient(small_url, overload_patience_s=5.0) as client:
+    with Client(small_url, overload_patience_s=5.0) as client:
         client.post("/events", batch("a", LIMIT), stream="orders")
         with pytest.raises(ServiceOverloaded, match="wait to be matched"):
             client.post("/events", batch("b", 1), stream="orders")

@@ -7,7 +7,7 @@ import pytest
 
 import typed_client
 from api import create_app
-from service.client import AsyncClient, Client, InvalidRequest, Patience, ResourceChanged
+from service.client import AsyncClient, Client, InvalidRequest, ResourceChanged
 from service.client.resources import Resources, operation_table
 from tests.api.conftest import KEY
 from tests.builders.service import settings_for
@@ -112,7 +112,7 @@ PATTERN = "PATTERN two\nEVENT SEQ(A a, B b)\nWITHIN 1 h"
 
 
 def test_resources_of_a_real_service(api_url, stores, clock):
-    with Client(api_url, KEY, patience=Patience(unanswered_s=5)) as client:
+    with Client(api_url, KEY, patience_s=5) as client:
         stream = client.streams.create({"name": "orders", "key": "data.id"})
         assert stream["name"] == "orders"
         pattern = client.patterns.create({"stream": "orders", "text": PATTERN})
@@ -142,7 +142,7 @@ def test_live_events_of_a_real_service_in_asyncio(api_url, stores, clock):
     ]
 
     async def followed():
-        async with AsyncClient(api_url, KEY, patience=Patience(unanswered_s=5)) as client:
+        async with AsyncClient(api_url, KEY, patience_s=5) as client:
             await client.streams.create({"name": "orders", "key": "data.id"})
             assert (await client.events.send(events, stream="orders"))["accepted"] == 3
             seen = []

@@ -13,7 +13,7 @@ from pipeline.sources import EventLogOptions
 from service import AlertSink, build_stores
 from service.cli.app import build_app
 from service.cli.operators import operator_commands
-from service.client import ForestallClient
+from service.client import Client
 from service.processes.timekeeper import Timekeeper
 from service.projects import apply_plan, export_project, plan_project, read_project
 from service.registering.operators import OperatorLibrary
@@ -294,7 +294,7 @@ def test_the_command_line_and_projects_have_joins(http, api_url, tmp_path, monke
         operator_commands("join", "joins"), ["add", str(tmp_path / "paid.yaml"), "--url", api_url]
     )
     assert "paid: version 1 on paid.inputs, active" in added.output, added.output
-    with ForestallClient(api_url, KEY) as client:
+    with Client(api_url, KEY) as client:
         export_project(client, tmp_path / "exported")
         documents = read_project(tmp_path / "exported")
         assert not plan_project(client, documents, tmp_path / "exported", is_pruned=True).work
@@ -324,7 +324,7 @@ def test_a_join_that_runs_changes_with_what_it_holds(http, stores, options, api_
         match_log(options, sink)
         Timekeeper(stores).look()
     folder = tmp_path / "project"
-    with ForestallClient(api_url, KEY) as client:
+    with Client(api_url, KEY) as client:
         export_project(client, folder)
         (document,) = [file for file in folder.rglob("*.yaml") if "kind: join" in file.read_text(encoding="utf-8")]
         text = document.read_text(encoding="utf-8")

@@ -10,9 +10,10 @@ import pytest
 
 from api import create_app
 from service.cli import main
-from service.client import ForestallClient, await_ready
-from service.errors import CallRefused, ServiceUnreachable
+from service.client import AccessDenied, Client, ResourceMissing, ServiceUnreachable
 from service.processes.temporary import free_port
+from service.readiness import await_ready, missing_part
+from service.sending import send_events
 from streams import Event
 from tests.builders.api import serving
 from tests.builders.service import answering, settings_for, sink_row
@@ -28,7 +29,7 @@ def api_url(server_url, stores, clock):
 
 @pytest.fixture
 def caller(api_url):
-    with ForestallClient(api_url, KEY, patience_s=5.0) as caller:
+    with Client(api_url, KEY, patience_s=5.0) as caller:
         yield caller
 
 
@@ -43,9 +44,9 @@ def logged(stores):
 
 def test_events_are_sent_once_however_often_the_call_is_made(caller, stores):
     caller.post("/streams", {"name": "orders"})
-    first = caller.send_events("orders", events(9), "batch-1")
+    first = send_events(caller, "orders", events(9), "batch-1")
     entries = logged(stores)
-    again = caller.send_events("orders", events(9), "batch-1")
+    again = send_events(caller, "orders", events(9), "batch-1")
     assert (first["accepted"], again["accepted"]) == (9, 9)
     assert logged(stores) == entries
 
@@ -67,6 +68,7 @@ def forgetful(api_url):
                 return
             self.send_response(answer.status_code)
             self.send_header("content-length", str(len(answer.content)))
+            self.send_header("content-type", answer.headers["content-type"])
             self.end_headers()
             self.wfile.write(answer.content)
 
@@ -94,21 +96,21 @@ def test_what_was_made_though_the_answer_was_lost_is_not_made_again(
 
 
 def test_a_refused_call_says_what_the_service_said(caller):
-    with pytest.raises(CallRefused, match=r"POST /v1/events was refused \(404\): .*'nowhere'"):
-        caller.send_events("nowhere", events(1), "x")
+    with pytest.raises(ResourceMissing, match=r"POST /v1/events was refused \(404\): .*'nowhere'"):
+        send_events(caller, "nowhere", events(1), "x")
 
 
 def test_a_wrong_key_is_refused(api_url, caller):
-    with ForestallClient(api_url, "another-key") as stranger, pytest.raises(CallRefused, match="401"):
+    with Client(api_url, "another-key") as stranger, pytest.raises(AccessDenied, match="401"):
         stranger.get("/streams")
 
 
 def test_nobody_there_is_said_after_the_patience_is_over():
     url = f"http://127.0.0.1:{free_port()}"
-    with ForestallClient(url, patience_s=0.2) as client, pytest.raises(ServiceUnreachable, match="does not answer"):
+    with Client(url, patience_s=0.2) as client, pytest.raises(ServiceUnreachable, match="does not answer"):
         client.get("/streams")
-    with ForestallClient(url) as client:
-        assert client.missing() == "starting the API"
+    with Client(url) as client:
+        assert missing_part(client) == "starting the API"
 
 
 class Starting:
@@ -117,7 +119,7 @@ class Starting:
     def __init__(self, monkeypatch, reasons):
         self.now, self._reasons = 0.0, iter(reasons)
         clock = SimpleNamespace(monotonic=lambda: self.now, sleep=lambda _: None)
-        monkeypatch.setattr("service.client.former.time", clock)
+        monkeypatch.setattr("service.readiness.time", clock)
 
     def missing(self):
         self.now += 10.0
@@ -127,14 +129,14 @@ class Starting:
 def test_patience_begins_anew_with_each_kernel_that_is_compiled(monkeypatch):
     said: list[str] = []
     compiling = [f"waiting for the pipeline: compiling kernels, {done} of 9" for done in range(9)]
-    assert await_ready(Starting(monkeypatch, [*compiling, "starting", None]), said.append, 25.0) is None
+    assert await_ready(Starting(monkeypatch, [*compiling, "starting", None]).missing, said.append, 25.0) is None
     assert said == [*compiling, "starting"]
 
 
 @pytest.mark.parametrize("reason", ["starting Spark", "compiling kernels, 3 of 9"])
 def test_without_progress_patience_ends(monkeypatch, reason):
     service = Starting(monkeypatch, [reason] * 9)
-    assert await_ready(service, lambda _: None, 25.0) == reason
+    assert await_ready(service.missing, lambda _: None, 25.0) == reason
     assert 25.0 < service.now < 50.0
 
 

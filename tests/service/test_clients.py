@@ -14,7 +14,6 @@ from service.client import (
     AsyncClient,
     Client,
     InvalidRequest,
-    Patience,
     ResourceChanged,
     ResourceConflict,
     ResourceMissing,
@@ -28,7 +27,7 @@ from tests.builders.api import serving
 from tests.builders.service import answering, settings_for
 
 KEY = "a-key-for-tests"
-SHORT = Patience(unanswered_s=0.5, overload_s=0.5)
+SHORT = {"patience_s": 0.5, "overload_patience_s": 0.5}
 
 
 @pytest.fixture
@@ -104,7 +103,7 @@ def kind(request):
 
 @pytest.fixture
 def caller(kind, api_url):
-    with kind(api_url, KEY, patience=Patience(unanswered_s=5.0)) as caller:
+    with kind(api_url, KEY, patience_s=5.0) as caller:
         yield caller
 
 
@@ -191,13 +190,12 @@ def test_a_change_is_made_only_to_what_was_read(caller):
 
 def test_no_answer_is_reported_when_the_patience_is_over(kind):
     url = f"http://127.0.0.1:{free_port()}"
-    with kind(url, patience=SHORT) as caller, pytest.raises(ServiceUnreachable, match="does not answer"):
+    with kind(url, **SHORT) as caller, pytest.raises(ServiceUnreachable, match="does not answer"):
         caller.request("GET", "/streams")
 
 
 def test_an_address_without_protocol_is_refused_at_once(kind):
-    patience = Patience(unanswered_s=3_600)
-    with kind("localhost:8000", patience=patience) as caller, pytest.raises(ServiceUnreachable, match="protocol"):
+    with kind("localhost:8000", patience_s=3_600) as caller, pytest.raises(ServiceUnreachable, match="protocol"):
         caller.request("GET", "/streams")
 
 
@@ -231,7 +229,7 @@ BUSY = (409, {"content-type": "application/problem+json"}, b'{"code": "idempoten
 
 def test_a_call_is_repeated_with_the_same_idempotency_key(kind, scripted):
     scripted.answers = [(None, {}, b""), (503, {}, b""), BUSY, (429, {"Retry-After": "1"}, b""), OK]
-    with kind(scripted.url, patience=Patience(unanswered_s=20.0, overload_s=20.0)) as caller:
+    with kind(scripted.url, patience_s=20.0, overload_patience_s=20.0) as caller:
         assert caller.request("POST", "/streams", body={}) == {"done": True}
     assert len({headers["Idempotency-Key"] for headers in scripted.received}) == 1
     assert len(scripted.received) == 5
@@ -240,12 +238,12 @@ def test_a_call_is_repeated_with_the_same_idempotency_key(kind, scripted):
 @pytest.mark.parametrize(("status", "error"), [(429, ServiceOverloaded), (503, ServiceUnavailable)])
 def test_an_overloaded_service_is_reported_when_the_pause_is_longer_than_the_patience(kind, scripted, status, error):
     scripted.answers = [(status, {"Retry-After": "30"}, b"later")]
-    with kind(scripted.url, patience=SHORT) as caller, pytest.raises(error, match="later") as raised:
+    with kind(scripted.url, **SHORT) as caller, pytest.raises(error, match="later") as raised:
         caller.request("POST", "/streams", body={})
     assert raised.value.retry_after_s == 30
 
 
 def test_invalid_json_is_not_an_answer_of_this_api(kind, scripted):
     scripted.answers = [(200, {"content-type": "application/json"}, b"<html>")]
-    with kind(scripted.url, patience=SHORT) as caller, pytest.raises(UnexpectedAnswer, match="invalid JSON"):
+    with kind(scripted.url, **SHORT) as caller, pytest.raises(UnexpectedAnswer, match="invalid JSON"):
         caller.request("POST", "/streams", body={})

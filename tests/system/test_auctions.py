@@ -16,6 +16,7 @@ import pytest
 
 from benchmarks.pipeline_chaos import workers_of
 from service.processes.temporary import TemporaryService, require_ready
+from service.sending import send_events
 from streams import Event, parse_time
 from tests.builders.service import HandReceiver, receiving
 
@@ -59,7 +60,7 @@ class Auctions:
             self.sent += 1
             data = {"price": self.sent}
             events.append(Event(id=f"e{self.sent}", type=kind, time_us=time_us, key=key, data=data))
-        answer = self.service.client.send_events(stream, events, f"{stream}-{self.sent}")
+        answer = send_events(self.service.client, stream, events, f"{stream}-{self.sent}")
         assert answer["rejected"] == []
 
     def pass_time(self, hours: float) -> None:

@@ -13,9 +13,10 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 
-from service.client import ForestallClient
+from service.client import Client
 from service.processes.temporary import TemporaryService
 from service.projects import LocalProject, read_project
+from service.sending import send_events
 from streams import Event, EventBatch, parse_time
 from tests.shards.naive_projects import SECOND_US, Project, Told, projects, told_event
 
@@ -57,7 +58,7 @@ def compare(service: TemporaryService, project: Project, folder: Path) -> None:
     declare(named, client)
     for stream, events in named.events.items():
         for start in range(0, len(events), 5):
-            client.send_events(stream, events[start : start + 5], f"{stream}-{start}")
+            send_events(client, stream, events[start : start + 5], f"{stream}-{start}")
     deadline = time.monotonic() + PATIENCE_S
     while (found := told(client, prefix)) != expected and time.monotonic() < deadline:
         Flag().wait(0.2)
@@ -92,7 +93,7 @@ def by_run(project: Project, folder: Path) -> set[Told]:
     return {_told(one["stream"], one) for one in results["events"]}
 
 
-def declare(project: Project, client: ForestallClient) -> None:
+def declare(project: Project, client: Client) -> None:
     """The streams and patterns, by the API."""
     for one in project.declarations:
         body = {"name": one.name, "derived": one.derived, "lateness": one.lateness}
@@ -101,7 +102,7 @@ def declare(project: Project, client: ForestallClient) -> None:
         client.post("/patterns", {"stream": stream, "text": pattern.text})
 
 
-def told(client: ForestallClient, prefix: str) -> set[Told]:
+def told(client: Client, prefix: str) -> set[Told]:
     """Derived events and alerts of one project, in words."""
     alerts = [("alert", one["id"]) for one in client.pages("/alerts") if one["stream"].startswith(prefix)]
     events = [_told(one["into"], one) for one in client.pages("/derived-events") if one["into"].startswith(prefix)]

@@ -13,6 +13,7 @@ import pytest
 
 from service import build_stores
 from service.processes.temporary import running
+from service.sending import send_events
 from service.settings import Settings
 from service.stores import connect
 from shards import run_inline
@@ -51,7 +52,7 @@ def forestall(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 def send(service, parts, first):
     for number, batch in enumerate(parts, start=first):
-        assert service.client.send_events("orders", batch, f"batch-{number}")["rejected"] == []
+        assert send_events(service.client, "orders", batch, f"batch-{number}")["rejected"] == []
 
 
 def ids(service):

@@ -17,6 +17,7 @@ import orjson
 import pytest
 
 from service.processes.temporary import TemporaryService, require_ready
+from service.sending import send_events
 from streams import Event, parse_time, render_plain
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
@@ -123,7 +124,7 @@ def kill_pipeline(service: TemporaryService) -> None:
 
 
 def send(service: TemporaryService, stream: str, events: Sequence[Event], name: str) -> None:
-    assert service.client.send_events(stream, events, f"{stream}-{name}")["rejected"] == []
+    assert send_events(service.client, stream, events, f"{stream}-{name}")["rejected"] == []
 
 
 def test_killed_pipelines_read_each_event_with_the_versions_of_its_place(

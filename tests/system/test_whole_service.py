@@ -23,6 +23,7 @@ from nfa import parse_pattern
 from service import build_stores
 from service.delivery.receiver import receiver
 from service.processes.temporary import require_ready
+from service.sending import send_events
 from service.settings import Settings
 from service.stores import connect
 from shards import run_inline
@@ -153,10 +154,10 @@ def test_a_join_of_too_many_results_is_suspended_while_alerts_of_another_stream_
     jvm, since = children_of(pipeline), client.get("/pipeline")["running_since"]
     for name in ("left", "right"):
         small = [Event(id=f"{name}{n}", type="T", time_us=n, key="unknown", data={}) for n in range(size)]
-        client.send_events(name, small, f"all-{name}")
-        client.send_events("beside", [Event(id=f"a-{name}", type="A", time_us=1, key="k", data={})], f"a-{name}")
+        send_events(client, name, small, f"all-{name}")
+        send_events(client, "beside", [Event(id=f"a-{name}", type="A", time_us=1, key="k", data={})], f"a-{name}")
     until(lambda: client.get("/joins/product")["state"] == "suspended", "the suspension")
-    client.send_events("beside", [Event(id="a-after", type="A", time_us=2, key="k", data={})], "a-after")
+    send_events(client, "beside", [Event(id="a-after", type="A", time_us=2, key="k", data={})], "a-after")
     until(lambda: len(alerts_of(service, "beside")) == 3, "the alerts of the other stream")
     reason = client.get("/joins/product")["suspension"]["reason"]
     assert "results" in reason
@@ -192,9 +193,9 @@ def test_a_pattern_starts_at_its_place_and_the_log_gives_the_same_alerts_again(s
     service.client.post("/patterns", {"stream": "midway", "text": EP1})
     events = orders(60, seed=5, prefix="midway-")
     half = len(events) // 2
-    service.client.send_events("midway", events[:half], "first-half")
+    send_events(service.client, "midway", events[:half], "first-half")
     service.client.post("/patterns", {"stream": "midway", "text": Q1})
-    service.client.send_events("midway", events[half:], "second-half")
+    send_events(service.client, "midway", events[half:], "second-half")
     late = [match for match in expected_of([Q1], events, ends) if match in expected_of([Q1], events[half:], ends)]
     expected = sorted(expected_of([EP1], events, ends) + late)
     assert 0 < len(late) < len(expected_of([Q1], events, ends))
@@ -221,9 +222,9 @@ def test_a_measured_lateness_follows_the_events_and_the_log_gives_the_same_resul
         Event(id=f"m{number}", type="AU"[number % 2], time_us=number * 1_000_000, key=f"m{number // 4}", data={})
         for _, number in arrivals
     ]
-    service.client.send_events("measured", events[:300], "first-half")
+    send_events(service.client, "measured", events[:300], "first-half")
     until(lambda: service.client.get("/streams/measured")["measured_lateness"]["seconds"] > 20, "the bound")
-    service.client.send_events("measured", events[300:], "second-half")
+    send_events(service.client, "measured", events[300:], "second-half")
     found = ("/alerts", "/dead-letters")
     until(
         lambda: (
@@ -251,7 +252,7 @@ def test_a_workflow_that_is_followed_exactly_loses_no_alert(service) -> None:
     events = orders(60, seed=6, prefix="followed-")
     expected = expected_of(texts, events, ends)
     stray = [replace(event, id="stray", key="stray") for event in events if event.type == "ShipOrder"][:1]
-    service.client.send_events("followed", [*events, *stray], "followed")
+    send_events(service.client, "followed", [*events, *stray], "followed")
     until(lambda: len(alerts_of(service, "followed")) >= len(expected), "the alerts")
     until(lambda: service.client.get("/deviations", stream="followed")["items"], "the deviation")
     assert alerts_of(service, "followed") == expected
@@ -297,7 +298,7 @@ def test_killed_processes_lose_no_event_and_repeat_no_alert(service) -> None:
             service.client.post("/patterns", {"stream": "chaos", "text": text})
         received.secret = service.client.post("/webhooks", {"url": url, "stream": "chaos"})["secret"]
         for number, start in enumerate(range(0, len(events), 200)):
-            answer = service.client.send_events("chaos", events[start : start + 200], f"chaos-{start}")
+            answer = send_events(service.client, "chaos", events[start : start + 200], f"chaos-{start}")
             assert answer["rejected"] == []
             if number in victims:
                 alerts = len(alerts_of(service, "chaos"))

@@ -5,7 +5,7 @@ import pytest
 
 from api import create_app
 from service import AlertSink, build_stores
-from service.client import ForestallClient
+from service.client import Client
 from tests.builders.api import serving
 from tests.builders.service import HandClock, empty_client, private_server, settings_for, sink_row
 
@@ -66,11 +66,11 @@ def test_who_follows_goes_on_when_the_service_comes_back(server_url, write):
     settings = settings_for(server_url)
     with serving(create_app(settings, HandClock())) as url:
         port = int(url.rpartition(":")[2])
-        client = ForestallClient(url, patience_s=30.0)
+        client = Client(url, patience_s=30.0)
         write(row(1))
-        events = client.follow("/alerts/live", "0")
-        assert next(events)["id"] == "a1"
+        events = client.alerts.live(after="0")
+        assert next(events).data["id"] == "a1"
     write(row(2))
     with client, serving(create_app(settings, HandClock()), port=port):
-        assert next(events)["id"] == "a2"
+        assert next(events).data["id"] == "a2"
         del events

@@ -10,8 +10,7 @@ from rich.console import Console
 from api import create_app
 from service.access.keyring import is_token
 from service.cli.serve import tell_first_key
-from service.client import ForestallClient
-from service.errors import CallRefused
+from service.client import AccessDenied, Client
 from tests.builders.api import serving
 from tests.builders.service import settings_for
 
@@ -91,9 +90,9 @@ def test_the_first_key_is_told_once_on_the_terminal(server_url, stores, tmp_path
     tell_first_key(settings, server_url, console)
     assert terminal.getvalue().count("first API key") == 1
     with serving(create_app(settings)) as url:
-        with ForestallClient(url, token) as client:
+        with Client(url, token) as client:
             assert client.get("/keys")["items"][0]["name"] == "bootstrap"
-        with ForestallClient(url) as stranger, pytest.raises(CallRefused, match="401"):
+        with Client(url) as stranger, pytest.raises(AccessDenied, match="401"):
             stranger.get("/keys")
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from api import create_app
-from service.client import ForestallClient
+from service.client import Client
 from service.projects import Change, apply_plan, plan_project, read_project
 from service.projects.errors import ProjectRefused
 from tests.builders.api import serving
@@ -41,7 +41,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def service(api_url, stores):
-    with ForestallClient(api_url, patience_s=5) as found:
+    with Client(api_url, patience_s=5) as found:
         yield found
 
 
@@ -134,5 +134,5 @@ def test_an_empty_folder_is_no_project(call, server_url, stores, tmp_path):
         status, out, _ = call("apply", str(tmp_path / "ab"), "--prune", "--yes", "--url", url)
         assert (status, out.splitlines()[0], len(out.splitlines())) == (0, "- join ab: deleted", 4)
         assert call("apply", str(tmp_path / "ab"), "--prune", "--yes", "--url", url)[:2] == (0, "")
-        with ForestallClient(url, patience_s=5) as client:
+        with Client(url, patience_s=5) as client:
             assert client.get("/streams")["items"] == client.get("/projects")["items"] == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.client import ForestallClient
+from service.client import Client
 from service.projects import Change, apply_plan, export_project, plan_project, read_project
 from service.projects.errors import ProjectRefused
 
@@ -18,7 +18,7 @@ def written(folder, files):
 
 @pytest.fixture
 def service(api_url, stores):
-    with ForestallClient(api_url, patience_s=5) as found:
+    with Client(api_url, patience_s=5) as found:
         yield found
 
 

@@ -10,8 +10,7 @@ import pytest
 from api import create_app
 from house import ROOT
 from service import AlertSink
-from service.client import ForestallClient
-from service.errors import CallRefused
+from service.client import Client, ResourceConflict
 from service.projects import Change, apply_plan, document_schema, export_project, plan_project, read_project
 from service.projects.errors import ApplyStopped, ProjectRefused
 from service.projects.planning import wanted_of
@@ -90,7 +89,7 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def service(api_url, stores):
-    with ForestallClient(api_url, patience_s=5) as found:
+    with Client(api_url, patience_s=5) as found:
         yield found
 
 
@@ -246,14 +245,15 @@ def test_between_reading_and_writing_nobody_is_written_over(service, project, mo
     text = project / "patterns/lost.pattern"
     text.write_text(text.read_text().replace("1 d", "2 d"))
     plan = plan_of(service, project)
-    change = ForestallClient.change
+    request = Client.request
 
-    def overtaken(self, method, path, tag, **options):
-        monkeypatch.undo()
-        service.post("/patterns", {"stream": "orders", "text": "PATTERN lost EVENT CancelOrder"})
-        return change(self, method, path, tag, **options)
+    def overtaken(self, method, path, **options):
+        if "If-Match" in options.get("headers", {}):
+            monkeypatch.undo()
+            service.post("/patterns", {"stream": "orders", "text": "PATTERN lost EVENT CancelOrder"})
+        return request(self, method, path, **options)
 
-    monkeypatch.setattr(ForestallClient, "change", overtaken)
+    monkeypatch.setattr(Client, "request", overtaken)
     with pytest.raises(ApplyStopped, match="EVENT CancelOrder"):
         apply_plan(service, plan, lambda _: None)
     assert service.get("/patterns/lost")["text"] == "PATTERN lost EVENT CancelOrder"
@@ -273,9 +273,9 @@ def test_a_change_that_is_refused_stops_and_says_what_is_made(service, project):
 
 def test_two_webhooks_cannot_have_one_name(service):
     service.post("/webhooks", {"url": "https://8.8.8.8", "name": "desk"})
-    with pytest.raises(CallRefused) as refused:
+    with pytest.raises(ResourceConflict) as refused:
         service.post("/webhooks", {"url": "https://8.8.8.8/other", "name": "desk"})
-    assert "webhook-name-taken" in str(refused.value.details["problem"])
+    assert refused.value.code == "webhook-name-taken"
     (hook,) = service.get("/webhooks")["items"]
     service.delete(f"/webhooks/{hook['id']}")
     assert service.post("/webhooks", {"url": "https://8.8.8.8/other", "name": "desk"})["name"] == "desk"

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from api import create_app
-from service.client import ForestallClient
+from service.client import Client
 from streams import Event
 from tests.builders.api import serving
 from tests.builders.service import HandClock, empty_client, private_server, settings_for
@@ -25,7 +25,7 @@ def service(server_url):
     with (
         empty_client(server_url),
         serving(create_app(settings_for(server_url), HandClock())) as url,
-        ForestallClient(url) as client,
+        Client(url) as client,
     ):
         client.post("/streams", {"name": "s", "key": "subject"})
         yield client

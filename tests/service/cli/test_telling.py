@@ -11,7 +11,7 @@ from service.cli.feed import _Teller
 from service.cli.serve import _Announcer, _tell_death
 from service.cli.telling import telling
 from service.cli.waiting import Waiting
-from service.client import ForestallClient
+from service.client import Client
 from service.intake.feeds import FeedProgress
 from service.processes.supervisor import Death
 from tests.builders.service import answering
@@ -38,7 +38,7 @@ def test_what_happens_to_a_service_is_told(capsys, tmp_path, is_json):
     log_file = tmp_path / "pipeline.log"
     log_file.write_text("the last line\n")
     said_to_wait: list[str] = []
-    with ready_service() as url, ForestallClient(url) as client:
+    with ready_service() as url, Client(url) as client:
         announcer = _Announcer("http://h:1", client, tell, Waiting(said_to_wait.append, 0.0))
         for _ in range(2):
             announcer.look()

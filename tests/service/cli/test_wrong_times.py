@@ -12,7 +12,7 @@ from api import create_app
 from house import ROOT
 from pipeline.sources.log_reader import log_ends
 from service import AlertSink
-from service.client import ForestallClient
+from service.client import Client
 from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
@@ -102,7 +102,7 @@ def test_a_stream_with_a_wrong_time_begins_again(service, call, stores, tmp_path
     settle()
     forestall("replay", *given)
     settle()
-    with ForestallClient(url) as api:
+    with Client(url) as api:
         late = {one["name"]: sum(one["late_events"].values()) for one in api.get("/pipeline")["streams"]}
         assert (late["orders"], data_of(api.pages("/streams/paid/events"))) == (20, [])
 

@@ -1,0 +1,36 @@
+"""Whether a running service is ready, as a client sees it, and the wait for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from service.client import ApiError, Client, ServiceUnreachable
+from streams.compiling import COMPILING
+
+_POLL_S = 0.2
+
+
+def missing_part(client: Client) -> str | None:
+    """The missing parts of a service, in words; None if it is ready. Makes one attempt."""
+    try:
+        client.with_patience(0.0).ready.get()
+    except ApiError as error:
+        return error.detail
+    except ServiceUnreachable as error:
+        return f"waiting for the API: {error.message}" if error.details["is_listening"] else "starting the API"
+    return None
+
+
+def await_ready(missing: Callable[[], str | None], say: Callable[[str], None], patience_s: float) -> str | None:
+    """Wait until nothing is missing; returns what is still missing, None if nothing.
+
+    ``say`` is called a few times a second with what is missing. Each compiled kernel restarts the patience.
+    """
+    before, deadline = "", time.monotonic() + patience_s
+    while (reason := missing()) is not None and time.monotonic() < deadline:
+        if COMPILING in reason and reason != before:
+            before, deadline = reason, time.monotonic() + patience_s
+        say(reason)
+        time.sleep(_POLL_S)
+    return reason

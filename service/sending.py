@@ -1,0 +1,38 @@
+"""Events of this process for the streams of a running service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from service.client import ApiError, Client
+from streams import Event, KeyForm, keyed_cloudevent
+
+REPLAY_SOURCE = "forestall/replay"
+_NOTHING_ACCEPTED = "nothing-accepted"
+
+
+def send_events(
+    client: Client,
+    stream: str,
+    events: Sequence[Event],
+    idempotency_key: str,
+    sources: Sequence[str] = (),
+    key: KeyForm = "subject",
+) -> dict[str, Any]:
+    """Append events to a stream, once, however often the call is repeated; the answer lists the rejected ones.
+
+    ``idempotency_key`` names these events. The source of an event identifies it together with its id; without
+    sources, all have a common one. ``key`` is where the stream has the correlation key.
+    """
+    places = sources or [REPLAY_SOURCE] * len(events)
+    body = [keyed_cloudevent(event, source, key) for event, source in zip(events, places, strict=True)]
+    try:
+        answer = client.events.send(
+            body, stream=stream, idempotency_key=idempotency_key, media_type="application/cloudevents-batch+json"
+        )
+    except ApiError as error:
+        if error.code != _NOTHING_ACCEPTED:
+            raise
+        return dict(error.problem)
+    return cast("dict[str, Any]", answer)
