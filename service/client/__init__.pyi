@@ -1,5 +1,6 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
+from . import wire
 from .asynchronous import AsyncClient
 from .calls import Call, LiveEvent, Tagged, condition, part
 from .errors import (
@@ -15,8 +16,10 @@ from .errors import (
     ServiceUnavailable,
     ServiceUnreachable,
     UnexpectedAnswer,
+    WebhookNotVerified,
 )
 from .synchronous import Client
+from .webhooks import WebhookMessage, verify_webhook
 
 __all__ = [
     "AccessDenied",
@@ -36,6 +39,10 @@ __all__ = [
     "ServiceUnreachable",
     "Tagged",
     "UnexpectedAnswer",
+    "WebhookMessage",
+    "WebhookNotVerified",
     "condition",
     "part",
+    "verify_webhook",
+    "wire",
 ]

@@ -36,6 +36,10 @@ class UnexpectedAnswer(ClientError, code="unexpected-answer", fault="external"):
     """The answer does not have the form of this API, so the address is probably that of another server."""
 
 
+class WebhookNotVerified(ClientError, code="webhook-not-verified", fault="external"):
+    """A request to a webhook has no valid signature; the receiver refuses it."""
+
+
 class ApiError(ClientError, code="api-error", fault="caller"):
     """The service refused a call.
 

@@ -9,8 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any
 
-import orjson
-from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+from service.client import WebhookNotVerified, verify_webhook
 
 _MOST_BYTES = 1_000_000
 
@@ -28,18 +27,17 @@ class Received:
     def take(self, body: bytes, headers: dict[str, str], on_alert: Callable[[dict[str, Any]], None]) -> bool:
         """Count a request; returns whether its signature is valid."""
         try:
-            Webhook(self.secret).verify(body, headers)
-        except (WebhookVerificationError, ValueError):
+            message = verify_webhook(body, headers, self.secret)
+        except WebhookNotVerified:
             with self.lock:
                 self.refused += 1
             return False
-        alert = orjson.loads(body)
         with self.lock:
             self.deliveries += 1
-            is_new = headers["webhook-id"] not in self.alerts
-            self.alerts[headers["webhook-id"]] = alert
+            is_new = message.id not in self.alerts
+            self.alerts[message.id] = message.data
         if is_new:
-            on_alert(alert)
+            on_alert(message.data)
         return True
 
 
@@ -51,7 +49,7 @@ def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Ite
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             length = min(int(self.headers.get("content-length") or 0), _MOST_BYTES)
-            headers = {name.lower(): value for name, value in self.headers.items()}
+            headers = dict(self.headers.items())
             body = self.rfile.read(length)
             if len(body) < length:  # the sender died; it will send again
                 self.close_connection = True
