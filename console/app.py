@@ -21,7 +21,6 @@ from console.guarding import Guard
 from console.page import FormRefused, Page, View, rendered
 from console.sessions import COOKIE, Sessions
 from console.views import ROUTES
-from console.views.live import follow_alerts
 
 _FOREVER = "public, max-age=31536000, immutable"
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -52,7 +51,6 @@ def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
             Route("/static/{digest}/{name}", _static),
             *entering(),
             *(Route(path, _shown(view), methods=[method]) for method, path, view in ROUTES),
-            Route("/live/alerts", _shown(follow_alerts)),
         ]
     )
     return app

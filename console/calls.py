@@ -68,10 +68,16 @@ class Api:
         """The body of the answer to a GET."""
         return (await self._answer("GET", path, parameters)).content
 
-    async def send(self, method: str, path: str, body: Any = None, **parameters: Value) -> Any:
+    async def ask(self, path: str, question: Any) -> Any:
+        """The JSON answer to a question that is sent as a POST, and changes nothing."""
+        return (await self._answer("POST", path, {}, question)).json()
+
+    async def send(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, **parameters: Value
+    ) -> Any:
         """The JSON answer to a change; None if it has no body."""
         self._kept.clear()
-        answer = await self._answer(method, path, parameters, body)
+        answer = await self._answer(method, path, parameters, body, headers)
         return answer.json() if answer.content else None
 
     async def follow(self, path: str, after: str | None, **parameters: Value) -> AsyncIterator[tuple[str, Any]]:
@@ -90,10 +96,16 @@ class Api:
             await answer.aclose()
 
     async def _answer(
-        self, method: str, path: str, parameters: Mapping[str, Value], body: Any = None
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, Value],
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
+        sent = {**self._headers, **(headers or {})}
         request = self._http.build_request(
-            method, path, params=_given(parameters), headers=self._headers, json=body, timeout=_TIMEOUT_S
+            method, path, params=_given(parameters), headers=sent, json=body, timeout=_TIMEOUT_S
         )
         return await self._sent(request)
 

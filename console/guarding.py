@@ -30,7 +30,7 @@ _OWN_SITE: Final = ("same-origin", "none")
 
 
 class Guard:
-    """Middleware that answers only under its own names, which defeats DNS rebinding, and sets the headers of answers."""
+    """Middleware that answers only under its own names, against DNS rebinding, and sets the headers of answers."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self._app = app

@@ -186,13 +186,12 @@ def templates() -> Environment:
 
 
 def static(name: str) -> str:
-    """The address of a file of the console, which changes with its content."""
-    return f"/static/{_digests()[name]}/{name}"
+    """The address of a file of the console, which changes with their content."""
+    return f"/static/{_digest()}/{name}"
 
 
 @cache
-def _digests() -> Mapping[str, str]:
-    folder = files("console") / "static"
-    return {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in folder.iterdir() if file.is_file()
-    }
+def _digest() -> str:
+    """The digest of all files: scripts import each other by names beside their own."""
+    found = sorted((files("console") / "static").iterdir(), key=lambda file: file.name)
+    return hashlib.sha256(b"".join(file.read_bytes() for file in found)).hexdigest()[:12]

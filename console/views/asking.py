@@ -1,0 +1,90 @@
+"""Ask: questions to aggregates, by groups and filters that nobody had to know before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from console.calls import at
+from console.errors import ApiRefused
+from console.page import Page, all_of, allowed
+from console.svg import inline
+
+_SHOWN: Final = 200
+_WIDEST: Final = 240
+
+
+async def show(page: Page) -> Response:
+    """Render the aggregates, and the answer of the chosen one."""
+    listed = (await page.api.recent("/aggregates", stream=page.query("stream"), limit=1000))["items"]
+    aggregates = {one["name"]: one for one in listed if one["state"] != "retired"}
+    name = page.query("aggregate") or next((one for one, found in aggregates.items() if _asked(found)), None)
+    chosen = aggregates.get(name or "")
+    if chosen is None:
+        return page.render("ask.html", title="Ask", aggregates=list(aggregates), chosen=None)
+    question, error = _question(page, chosen)
+    answer = picture = None
+    try:
+        answer, picture = await all_of(
+            page.api.ask(at("aggregates", chosen["name"], "ask"), question),
+            allowed(page.api.content(at("aggregates", chosen["name"], "plot.svg"))),
+        )
+    except ApiRefused as refusal:
+        error = str(refusal)
+    groups = answer["groups"] if answer else []
+    return page.render(
+        "ask.html",
+        title="Ask",
+        aggregates=list(aggregates),
+        chosen=chosen,
+        attributes=_asked(chosen),
+        by=question["by"],
+        where=page.query("where"),
+        window=page.query("window"),
+        sort=page.query("sort"),
+        values=list(chosen["body"]["values"]),
+        answer=answer,
+        groups=_ranked(groups, page.query("sort") or next(iter(chosen["body"]["values"]), None))[:_SHOWN],
+        total=len(groups),
+        widest=_WIDEST,
+        error=error,
+        picture=inline(picture) if picture else None,
+    )
+
+
+def _asked(aggregate: Mapping[str, Any]) -> list[str]:
+    """The attributes by which an aggregate may be asked."""
+    return list((aggregate["body"].get("ask") or {}).get("by") or [])
+
+
+def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The question of the form, and what is wrong with its filter."""
+    known = _asked(aggregate)
+    by = [name for name in page.request.query_params.getlist("by") if name in known]
+    if "by" not in page.request.query_params and known:
+        by = known[:1]
+    where: dict[str, str] = {}
+    error = ""
+    for part in (page.query("where") or "").split(","):
+        name, sign, value = part.partition("=")
+        if sign:
+            where[name.strip()] = value.strip()
+        elif part.strip():
+            error = f"“{part.strip()}” is not a filter; write attribute=value, with commas between several."
+    question: dict[str, Any] = {"by": by, "where": where}
+    if page.query("window"):
+        question["window"] = page.query("window")
+    return question, error
+
+
+def _ranked(groups: Sequence[Mapping[str, Any]], value: str | None) -> list[dict[str, Any]]:
+    """The groups, the largest value first, each with the share of its value in the largest."""
+    numbers = [group.get(value or "") for group in groups]
+    largest = max((abs(one) for one in numbers if isinstance(one, int | float)), default=0) or 1
+    ranked = [
+        {"values": group, "share": abs(one) / largest if isinstance(one, int | float) else 0.0, "rank": one}
+        for group, one in zip(groups, numbers, strict=True)
+    ]
+    return sorted(ranked, key=lambda one: -one["share"])

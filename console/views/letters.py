@@ -1,0 +1,71 @@
+"""Dead letters: events that could not be taken, why, and sending them again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from console.calls import at
+from console.formats import plural
+from console.page import Page
+
+_PAGE = 50
+_AT_ONCE = 100
+
+
+async def show_list(page: Page) -> Response:
+    """Render the newest dead letters."""
+    stream, code = page.query("stream"), page.query("code")
+    _, names = await page.stream(is_derived=True)
+    listed = await page.api.get(
+        "/dead-letters", stream=stream, code=code, after=page.query("after"), limit=_PAGE, order="desc"
+    )
+    return page.render(
+        "letters.html",
+        title="Dead letters",
+        letters=listed["items"],
+        counts=listed["counts"],
+        next=listed["next"],
+        names=names,
+        stream=stream,
+        code=code,
+        codes=sorted({one["code"] for one in listed["counts"]}),
+        at_once=_AT_ONCE,
+    )
+
+
+async def show(page: Page) -> Response:
+    """Render one dead letter with its event."""
+    letter = await page.api.get(at("dead-letters", page.place("id")))
+    return page.render("letter.html", title="Dead letter", letter=letter, event=_pretty(letter["event"]))
+
+
+async def replay(page: Page) -> Response:
+    """Send a dead letter again, or the oldest of a stream and code."""
+    form = await page.form()
+    letter = page.request.path_params.get("id")
+    if letter is not None:
+        path = at("dead-letters", letter)
+        result = await page.api.send("POST", f"{path}/replay")
+        page.session.notify(_said(result), is_error=not result["accepted"])
+        return page.go(path)
+    wanted = {"stream": form.get("stream"), "code": form.get("code")}
+    result = await page.api.send("POST", "/dead-letters/replay", **wanted, limit=_AT_ONCE)
+    taken = sum(one["accepted"] for one in result["items"])
+    refused = len(result["items"]) - taken
+    text = f"{plural(taken, 'event')} were taken, {refused} refused again, {result['left']} are left."
+    return page.go("/dead-letters", text, **wanted)
+
+
+def _said(result: Any) -> str:
+    return "The event was taken." if result["accepted"] else f"Refused again: {result['detail']}"
+
+
+def _pretty(event: str | None) -> str:
+    """The JSON of an event with line breaks; other text as it is."""
+    try:
+        return orjson.dumps(orjson.loads(event or ""), option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONDecodeError:
+        return event or ""

@@ -1,0 +1,124 @@
+"""Patterns: the list, one pattern with its versions and figures, and its life cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import ndiff
+from itertools import pairwise
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from console.calls import at
+from console.errors import ApiRefused
+from console.page import Page, all_of, allowed
+
+_MOVES: Final[Mapping[str, tuple[str, ...]]] = {
+    "draft": ("activate", "retire"),
+    "active": ("pause", "retire"),
+    "paused": ("resume", "retire"),
+    "suspended": ("resume", "retire"),
+    "retired": (),
+}
+_DONE: Final = {"activate": "activated", "pause": "paused", "resume": "resumed", "retire": "retired"}
+_MOST_DRAWN: Final = 500
+
+
+async def show_list(page: Page) -> Response:
+    """Render the patterns of a stream, or of all."""
+    _, names = await page.stream(is_derived=True)
+    stream = page.query("stream")
+    patterns, summary = await all_of(
+        page.api.get("/patterns", stream=stream, after=page.query("after"), limit=200),
+        allowed(page.api.recent("/endings/summary", stream=stream), {"items": []}),
+    )
+    return page.render(
+        "patterns.html",
+        title="Patterns",
+        names=names,
+        stream=stream,
+        patterns=patterns["items"],
+        next=patterns["next"],
+        ended={item["pattern"]: item for item in summary["items"]},
+        moves=_MOVES,
+    )
+
+
+async def show(page: Page) -> Response:
+    """Render one pattern: text, state, what terminates it early, versions and their differences."""
+    name = page.place("name")
+    pattern, statistics, versions, backtests = await all_of(
+        page.api.get(at("patterns", name)),
+        page.api.get(at("patterns", name, "statistics")),
+        page.api.get(at("patterns", name, "versions"), limit=1000),
+        allowed(page.api.get("/backtests", limit=100), {"items": []}),
+    )
+    listed = versions["items"]
+    changes = {new["version"]: _difference(old["text"], new["text"]) for old, new in pairwise(listed)}
+    return page.render(
+        "pattern.html",
+        title=name,
+        pattern=pattern,
+        statistics=statistics,
+        versions=list(reversed(listed)),
+        changes=changes,
+        moves=_MOVES.get(pattern["state"], ()),
+        backtests=[one for one in backtests["items"] if name in [tried["name"] for tried in one["patterns"]]],
+    )
+
+
+def _difference(old: str, new: str) -> list[tuple[str, str]]:
+    """The lines of two versions: in which of them each is, and its text."""
+    kinds = {"+": "added", "-": "lost", " ": "same"}
+    lines = ndiff(old.splitlines()[:_MOST_DRAWN], new.splitlines()[:_MOST_DRAWN])
+    return [(kinds[line[0]], line[2:]) for line in lines if line[0] in kinds]
+
+
+async def move(page: Page) -> Response:
+    """Activate, pause, resume or retire a pattern."""
+    form = await page.form()
+    name, action = page.place("name"), form.get("action", "")
+    path = at("patterns", name)
+    if action not in _DONE:
+        return page.go(path)
+    return await page.change(page.api.send("POST", f"{path}/{action}"), path, f"{name} is {_DONE[action]}.")
+
+
+async def edit(page: Page) -> Response:
+    """Render the editor: of a new pattern, or of the next version of a registered one."""
+    name = page.request.path_params.get("name")
+    stream, names = await page.stream(is_derived=True)
+    draft = {"stream": stream, "text": _example(stream), "severity": "medium", "constraints": "on", "state": "active"}
+    if name is not None:
+        draft |= await page.api.get(at("patterns", name))
+    return _editor(page, name, draft, names)
+
+
+def _example(stream: str | None) -> str:
+    return "" if stream is None else "PATTERN name\nEVENT SEQ(First a, Second b)\n"
+
+
+def _editor(page: Page, name: str | None, draft: Mapping[str, Any], names: Sequence[str], error: str = "") -> Response:
+    title = "New pattern" if name is None else f"Next version of {name}"
+    status = 400 if error else 200
+    return page.render("editor.html", status, title=title, name=name, draft=draft, names=names, error=error)
+
+
+async def save(page: Page) -> Response:
+    """Register what the editor has; where it is refused, show it again with the reason."""
+    form = await page.form()
+    name = page.request.path_params.get("name")
+    body = {member: form.get(member, "") for member in ("stream", "text", "severity", "constraints", "state")}
+    if form.get("start"):
+        body["start"] = form["start"]
+    try:
+        if name is None:
+            made = await page.api.send("POST", "/patterns", body, headers={"If-None-Match": "*"})
+        else:
+            made = await page.api.send("PUT", at("patterns", name), body)
+    except ApiRefused as refusal:
+        _, names = await page.stream(is_derived=True)
+        return _editor(page, name, form, names, str(refusal))
+    for warning in made["warnings"]:
+        page.session.notify(f"Warning: {warning}")
+    return page.go(at("patterns", made["name"]), f"{made['name']} is registered as version {made['version']}.")

@@ -1,0 +1,127 @@
+"""The process: its picture with what happens at each step, and the time between steps."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from console.calls import at
+from console.formats import plural
+from console.page import Page, all_of, allowed
+from console.svg import Badge, inline
+from console.views.places import LARGEST, open_by_type
+
+_NEWEST: Final = 1_000
+_PAGES_OF_EVENTS: Final = 3
+_MOST_STEPS: Final = 25
+_AGE_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Two events that follow each other in transactions, and the time between them, in seconds."""
+
+    first: str
+    second: str
+    count: int
+    median_s: float
+    longest_s: float
+    longest_key: str
+
+    @property
+    def total_s(self) -> float:
+        """By what the step adds to all transactions: steps are ranked by it."""
+        return self.count * self.median_s
+
+
+async def show(page: Page) -> Response:
+    """Render the model that a stream follows with what has happened at its steps."""
+    stream, names = await page.stream()
+    followed = None
+    if stream is not None:
+        followed = await allowed(page.api.recent(at("streams", stream, "workflow"), age_s=_AGE_S))
+    if stream is None or followed is None:
+        return page.render("process.html", title="Process", stream=stream, names=names, workflow=None)
+    cases, deviations, endings, events, picture = await all_of(
+        allowed(page.api.recent("/traces", stream=stream, limit=LARGEST)),
+        page.api.recent("/deviations", stream=stream, limit=20),
+        page.api.recent("/endings", stream=stream, limit=_NEWEST, age_s=_AGE_S),
+        _newest_events(page, stream),
+        page.api.content(at("workflows", followed["workflow"], "picture.svg")),
+    )
+    places = {} if cases is None else await open_by_type(page, stream, cases)
+    broken = Counter({one["event_type"]: one["count"] for one in deviations["counts"]})
+    early = [ending for ending in endings["items"] if ending["form"] != "end"]
+    ended = Counter(ending["event_type"] for ending in early)
+    seen = Counter(event["type"] for event in events)
+    return page.render(
+        "process.html",
+        title="Process",
+        stream=stream,
+        names=names,
+        workflow=followed["workflow"],
+        version=followed["version"],
+        picture=inline(picture, _badges(seen, places, broken, ended)),
+        seen=seen,
+        events=len(events),
+        early=len(early),
+        places=places,
+        broken=broken,
+        ended=ended,
+        types=sorted(set(seen) | set(places) | set(broken) | set(ended)),
+        deviations=deviations["items"],
+        steps=_steps(events),
+    )
+
+
+async def _newest_events(page: Page, stream: str) -> list[dict[str, Any]]:
+    """The newest events of a stream, the newest first."""
+    found: list[dict[str, Any]] = []
+    after = None
+    for _ in range(_PAGES_OF_EVENTS):
+        listed = await page.api.recent(at("streams", stream, "events"), limit=_NEWEST, after=after, age_s=_AGE_S)
+        found += listed["items"]
+        after = listed["next"]
+        if after is None:
+            break
+    return found
+
+
+def _badges(
+    seen: Mapping[str, int], places: Mapping[str, int], broken: Mapping[str, int], ended: Mapping[str, int]
+) -> dict[str, Sequence[Badge]]:
+    """What is written at the steps of the picture."""
+    badges: dict[str, list[Badge]] = defaultdict(list)
+    for counts, kind, noun in (
+        (seen, "seen", "event"),
+        (places, "open", "open transaction"),
+        (broken, "deviating", "deviation"),
+        (ended, "ended", "early termination"),
+    ):
+        for name, count in counts.items():
+            if count:
+                badges[name].append(Badge(count, kind, f"{name}: {plural(count, noun)}"))
+    return dict(badges)
+
+
+def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
+    """The steps between events of one transaction, those that take most time first."""
+    latest: dict[str, tuple[str, float]] = {}
+    gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    timed = sorted((datetime.fromisoformat(one["time"]).timestamp(), one["key"] or "", one["type"]) for one in events)
+    for time, key, kind in timed:
+        if key in latest:
+            before, since = latest[key]
+            gaps[before, kind].append((time - since, key))
+        latest[key] = (kind, time)
+    steps = [
+        Step(first, second, len(times), median(time for time, _ in times), *max(times))
+        for (first, second), times in gaps.items()
+    ]
+    return sorted(steps, key=lambda step: -step.total_s)[:_MOST_STEPS]

@@ -1,0 +1,173 @@
+"""Streams: what feeds what, with rates; one stream or operator with its definition and newest events."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from console.calls import at
+from console.formats import plural, rate
+from console.page import Page, all_of, allowed
+
+_MOST_STREAMS: Final = 60
+_WIDTH: Final = 190
+_HEIGHT: Final = 46
+_COLUMN: Final = 240
+_ROW: Final = 62
+_TAIL: Final = 20
+_OPERATORS: Final = ("patterns", "joins", "aggregates")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A stream or an operator in the drawing."""
+
+    name: str
+    kind: str
+    note: str
+    link: str
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A drawing of streams and operators, and of what flows between them."""
+
+    nodes: Sequence[Node]
+    lines: Sequence[str]
+    width: int
+    height: int
+
+
+async def show(page: Page) -> Response:
+    """Render the graph of streams and operators, what costs most, and the chosen stream."""
+    streams = (await page.streams())[:_MOST_STREAMS]
+    details, operators, pipeline, plan = await all_of(
+        _details(page, streams),
+        _operators(page),
+        allowed(page.api.recent("/pipeline")),
+        allowed(page.api.recent("/pipeline/plan")),
+    )
+    rates = _rates(plan)
+    chosen = page.query("stream")
+    tail = explanation = None
+    detail = next((one for one in details if one["name"] == chosen), None)
+    if detail is not None:
+        makers = [(name, operators[name]["plural"]) for name in detail["producers"] if name in operators]
+        explained = [at(kind, name, "explanation") for name, kind in makers if kind != "patterns"]
+        tail, *explanation = await all_of(
+            page.api.get(at("streams", detail["name"], "events"), limit=_TAIL),
+            *(allowed(page.api.recent(path), {"sentences": []}) for path in explained),
+        )
+    return page.render(
+        "streams.html",
+        title="Streams",
+        graph=_graph(details, operators, rates),
+        rows={row["name"]: row for row in pipeline["streams"]} if pipeline else {},
+        rates=rates,
+        streams=details,
+        engines=sorted(plan["engines"], key=lambda one: -one["cores"]) if plan else [],
+        chosen=detail,
+        tail=tail["items"] if tail else [],
+        sentences=[sentence for one in explanation or () for sentence in one["sentences"]],
+    )
+
+
+async def _details(page: Page, streams: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return await all_of(*(page.api.recent(at("streams", stream["name"]), age_s=5.0) for stream in streams))
+
+
+async def _operators(page: Page) -> dict[str, dict[str, Any]]:
+    """The operators that are not retired, by name."""
+    lists = await all_of(*(allowed(page.api.recent(f"/{kind}", limit=1000), {"items": []}) for kind in _OPERATORS))
+    return {
+        operator["name"]: {**operator, "plural": kind}
+        for kind, listed in zip(_OPERATORS, lists, strict=True)
+        for operator in listed["items"]
+        if operator["state"] != "retired"
+    }
+
+
+def _rates(plan: Mapping[str, Any] | None) -> dict[str, float]:
+    """Events of each stream, and results of each operator, in a second."""
+    rates: dict[str, float] = {}
+    for engine in plan["engines"] if plan else ():
+        rates[engine["stream"]] = max(rates.get(engine["stream"], 0.0), engine["events_per_s"])
+        for operator in engine["operators"]:
+            rates[operator["name"]] = operator["results_per_s"]
+    return rates
+
+
+def _graph(
+    streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]], rates: Mapping[str, float]
+) -> Graph:
+    """Lay streams and operators out from left to right, in the order in which events flow."""
+    edges: set[tuple[str, str]] = set()
+    notes: dict[str, tuple[str, str, str]] = {}
+    for stream in streams:
+        name = f"stream:{stream['name']}"
+        kind = "derived" if stream["derived"] else "stream"
+        notes[name] = (kind, rate(rates.get(stream["name"])), f"/streams?stream={_query(stream['name'])}#chosen")
+        makers = set(stream["producers"]) & operators.keys()
+        edges |= {(f"operator:{maker}", name) for maker in makers}
+        readers = [operators[reader] for reader in stream["consumers"] if reader in operators]
+        plain = [one for one in readers if one["plural"] == "patterns" and not one.get("into")]
+        edges |= {(name, f"operator:{one['name']}") for one in readers if one not in plain}
+        if plain:
+            group = f"patterns:{stream['name']}"
+            edges.add((name, group))
+            found = sum(rates.get(one["name"], 0.0) for one in plain)
+            notes[group] = ("pattern", f"{rate(found)} alerts", f"/patterns?stream={_query(stream['name'])}")
+    for name, operator in operators.items():
+        link = at("patterns", name) if operator["plural"] == "patterns" else f"/streams?stream={_query(name)}#chosen"
+        notes.setdefault(f"operator:{name}", (operator["plural"].removesuffix("s"), rate(rates.get(name)), link))
+    used = {name for edge in edges for name in edge} | {name for name in notes if name.startswith("stream:")}
+    return _drawn({name: notes[name] for name in used if name in notes}, edges, _titles(streams, operators))
+
+
+def _query(name: str) -> str:
+    return at(name)[1:]
+
+
+def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What is written in the box of a group of patterns."""
+    counts: dict[str, int] = defaultdict(int)
+    for stream in streams:
+        for reader in stream["consumers"]:
+            one = operators.get(reader)
+            if one is not None and one["plural"] == "patterns" and not one.get("into"):
+                counts[f"patterns:{stream['name']}"] += 1
+    return {name: plural(count, "pattern") for name, count in counts.items()}
+
+
+def _drawn(notes: Mapping[str, tuple[str, str, str]], edges: set[tuple[str, str]], titles: Mapping[str, str]) -> Graph:
+    depths = dict.fromkeys(notes, 0)
+    for _ in notes:  # as many rounds as the longest path has steps, at most
+        deeper = {to: depths[start] + 1 for start, to in edges if start in depths and depths[start] >= depths[to]}
+        if not deeper:
+            break
+        depths |= deeper
+    rows: dict[int, int] = defaultdict(int)
+    nodes: dict[str, Node] = {}
+    for name in sorted(notes, key=lambda one: (depths[one], one)):
+        kind, note, link = notes[name]
+        title = titles.get(name, name.partition(":")[2])
+        place = (depths[name] * _COLUMN + 4, rows[depths[name]] * _ROW + 4)
+        nodes[name] = Node(title, kind, note, link, *place)
+        rows[depths[name]] += 1
+    lines = [_line(nodes[start], nodes[to]) for start, to in sorted(edges) if start in nodes and to in nodes]
+    width = (max(depths.values(), default=0) + 1) * _COLUMN - (_COLUMN - _WIDTH) + 8
+    return Graph(list(nodes.values()), lines, width, max(rows.values(), default=1) * _ROW)
+
+
+def _line(start: Node, end: Node) -> str:
+    """A curve from the right of one box to the left of another."""
+    x, y = start.x + _WIDTH, start.y + _HEIGHT // 2
+    to_x, to_y = end.x, end.y + _HEIGHT // 2
+    middle = (x + to_x) // 2
+    return f"M{x} {y}C{middle} {y} {middle} {to_y} {to_x} {to_y}"

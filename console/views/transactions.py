@@ -1,0 +1,162 @@
+"""Transactions: which are open and where, and the story of one of them: what happened, and why it raised no alert."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from console.calls import at
+from console.formats import plural
+from console.page import Page, all_of, allowed
+from console.svg import inline
+from console.views.places import LARGEST, open_by_type
+
+_FILTERS: Final = ("older_than", "state", "last_type", "waits_for", "pattern", "key")
+_SHOWN: Final = 50
+_LIVE: Final = ("alive", "waiting")
+
+
+async def show_list(page: Page) -> Response:
+    """Render the open transactions of a stream, the oldest first, and where they are."""
+    stream, names = await page.stream()
+    if stream is None:
+        return page.render("transactions.html", title="Transactions", stream=None, names=names)
+    wanted = {name: page.query(name) for name in _FILTERS}
+    listed, everything, patterns = await all_of(
+        page.api.get("/traces", stream=stream, **wanted, limit=LARGEST),
+        page.api.recent("/traces", stream=stream, limit=LARGEST),
+        page.api.recent("/patterns", stream=stream, limit=1000),
+    )
+    is_all = page.query("all") is not None
+    return page.render(
+        "transactions.html",
+        title="Transactions",
+        stream=stream,
+        names=names,
+        wanted=wanted,
+        listed=listed,
+        cases=[_with_quiet(case, listed["time"]) for case in listed["items"][: LARGEST if is_all else _SHOWN]],
+        places=await open_by_type(page, stream, everything),
+        patterns=[pattern["name"] for pattern in patterns["items"]],
+        has_filters=any(wanted.values()),
+    )
+
+
+def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
+    """A case and the time, in seconds of the stream, since its newest event."""
+    if time is None:
+        return {**case, "quiet_s": None}
+    return {**case, "quiet_s": max(0.0, (_time(time) - _time(case["newest"])).total_seconds())}
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+async def find(page: Page) -> Response:
+    """Show the transaction of a key, in whichever stream it is."""
+    key = page.query("key")
+    if key is None:
+        return page.go("/transactions")
+    _, names = await page.stream()
+    stories = await all_of(*(allowed(page.api.get(at("traces", stream, key))) for stream in names))
+    for stream, story in zip(names, stories, strict=True):
+        if story and story["total_events"]:
+            return page.go(at("transactions", stream, key))
+    reason = f"No event of a transaction {key} is in the log of {plural(len(names), 'stream')} ({', '.join(names)})."
+    return page.render("refused.html", 404, title="Not found", reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a pattern in a transaction: in a word, and why."""
+
+    pattern: str
+    level: str
+    word: str
+    reason: str
+    event: str | None = None
+
+
+async def show(page: Page) -> Response:
+    """Render the story of one transaction."""
+    stream, key, by = page.place("stream"), page.place("key"), page.query("by")
+    story, alerts, followed = await all_of(
+        page.api.get(at("traces", stream, key), by=by),
+        allowed(page.api.get("/alerts", stream=stream, key=key, limit=20), {"items": []}),
+        allowed(page.api.recent(at("streams", stream, "workflow"), age_s=30.0)),
+    )
+    picture = None
+    if followed and by is None and story["total_events"]:
+        drawing = page.api.content(at("workflows", followed["workflow"], "picture.svg"), trace=key, stream=stream)
+        picture = await allowed(drawing)
+    verdicts = [_verdict(pattern, is_open=story["open"]) for pattern in story["patterns"]]
+    return page.render(
+        "transaction.html",
+        title=f"{key} in {stream}",
+        stream=stream,
+        key=key,
+        story=story,
+        events=_annotated(story, verdicts),
+        verdicts=sorted(verdicts, key=lambda one: (one.level != "ok", one.pattern)),
+        alerts=alerts["items"],
+        workflow=followed["workflow"] if followed else None,
+        picture=inline(picture) if picture else None,
+        following=[one for one in story["following"] if one["possible"]],
+    )
+
+
+def _verdict(pattern: Mapping[str, Any], *, is_open: bool) -> Verdict:
+    """What became of a pattern, in words."""
+    name, state = pattern["name"], pattern["state"]
+    if pattern["matched"]:
+        return Verdict(name, "ok", "matched", f"It matched {plural(pattern['matched'], 'time')}.")
+    ended, broken = pattern["ended"], pattern["broken"]
+    if ended:
+        return Verdict(name, "no", "impossible", ended["reason"], ended["event"])
+    if state == "alive":
+        count = pattern["partial_matches"]
+        return Verdict(name, "open", "under way", f"It has bound {plural(count, 'event')} and waits for the rest.")
+    if broken:
+        bound = ", ".join(f"{alias} = {', '.join(ids)}" for alias, ids in broken["bound"].items())
+        text = f"It came as far as {bound}; then: {broken['reason']}"
+        return Verdict(name, "no", "given up", text, broken["event"])
+    if state == "waiting" and is_open:
+        return Verdict(name, "open", "may still match", "Nothing of it has come yet.")
+    return Verdict(name, "no", _WORDS.get(state, "no match"), _REASONS.get(state, "").format(_keys(pattern)))
+
+
+_WORDS: Final = {"paused": "paused", "suspended": "suspended", "other-key": "another key"}
+_REASONS: Final = {
+    "closed": "The transaction is over, and the events of the pattern have not all come.",
+    "waiting": "Nothing of it has come.",
+    "paused": "The pattern is paused and sees no event.",
+    "suspended": "The pattern is suspended, as it cost too much, and sees no event.",
+    "other-key": "The pattern is matched by another key of the stream{}.",
+}
+
+
+def _keys(pattern: Mapping[str, Any]) -> str:
+    keys = ", ".join(pattern.get("keys") or ())
+    return f" ({pattern['by']}: {keys})" if keys else ""
+
+
+def _annotated(story: Mapping[str, Any], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """The events, each with what it did: patterns that it ended or that bound it, and the rule that it broke."""
+    notes: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for pattern in story["patterns"]:
+        for match in pattern["matches"]:
+            for alias, ids in match.items():
+                for event in ids:
+                    notes[event].append(("bound", f"{alias} of {pattern['name']}"))
+    for verdict in verdicts:
+        if verdict.event:
+            notes[verdict.event].append(("ended", f"{verdict.pattern} cannot match any more: {verdict.reason}"))
+    if breach := story["deviation"]:
+        notes[breach["event"]].append(("broke", f"leaves the process: {breach['reason']}"))
+    return [{**event, "notes": notes[event["id"]]} for event in story["events"]]

@@ -1,0 +1,89 @@
+"""Trying patterns: the check while somebody types, dry runs over the newest events, backtests over the log."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import JSONResponse, Response
+
+from console.calls import at
+from console.charts import histogram
+from console.errors import ApiGone, ApiRefused
+from console.page import Page, all_of, rendered
+
+_KEPT_ALERTS: Final = 1_000
+_SHOWN: Final = 100
+_MOST_EVENTS: Final = 100_000
+
+
+async def check(page: Page) -> Response:
+    """What is wrong with the text of the editor, with line and column, as JSON."""
+    form = await page.form()
+    try:
+        found = await _dry_run(page, form, 1)
+    except ApiRefused as refusal:
+        problem = refusal.problem
+        where = {"line": problem.get("line"), "column": problem.get("column")}
+        return JSONResponse({"error": _without_place(str(refusal)), **where})
+    except ApiGone as error:
+        return JSONResponse({"error": str(error), "line": None, "column": None})
+    return JSONResponse({"error": None, "warnings": found["warnings"]})
+
+
+def _without_place(text: str) -> str:
+    """A message without the line and column that it begins with."""
+    place, _, rest = text.partition(": ")
+    return rest if place.startswith("line ") and rest else text
+
+
+async def _dry_run(page: Page, form: dict[str, str], events: int) -> Any:
+    body = {"stream": form.get("stream", ""), "text": form.get("text", ""), "events": events}
+    return await page.api.ask("/patterns/dry-run", {**body, "constraints": form.get("constraints") or "on"})
+
+
+async def dry_run(page: Page) -> Response:
+    """What the pattern in the editor would have found in the newest events, as a part of the page."""
+    form = await page.form()
+    try:
+        events = min(_MOST_EVENTS, max(1, int(form.get("events") or 10_000)))
+    except ValueError:
+        events = 10_000
+    try:
+        found = await _dry_run(page, form, events)
+    except ApiRefused as refusal:
+        return rendered(page.request, "dry_run.html", error=str(refusal), found=None)
+    chart = histogram((match["end"] for match in found["matches"]), "matches")
+    return rendered(page.request, "dry_run.html", found=found, found_chart=chart, error="")
+
+
+async def begin_backtest(page: Page) -> Response:
+    """Run the pattern in the editor over the retained log, beside its registered version."""
+    form = await page.form()
+    body: dict[str, Any] = {"stream": form.get("stream", ""), "pattern": form.get("text", ""), "source": {"log": True}}
+    if form.get("against"):
+        body["against"] = {"name": form["against"]}
+    try:
+        begun = await page.api.send("POST", "/backtests", body)
+    except ApiRefused as refusal:
+        page.session.notify(str(refusal), is_error=True)
+        name = form.get("against")
+        return page.go(f"{at('patterns', name)}/edit" if name else "/patterns/new", stream=form.get("stream"))
+    return page.go(at("backtests", begun["id"]))
+
+
+async def show_backtest(page: Page) -> Response:
+    """Render a backtest: how far it is, then what the pattern adds and loses."""
+    backtest = await page.api.get(at("backtests", page.place("id")))
+    alerts: list[Any] = []
+    if backtest["status"] == "done":
+        (listed,) = await all_of(page.api.get(at("backtests", backtest["id"], "alerts"), limit=_KEPT_ALERTS))
+        alerts = listed["items"]
+    return page.render(
+        "backtest.html",
+        title="Backtest",
+        backtest=backtest,
+        alerts=alerts[:_SHOWN],
+        kept=len(alerts),
+        found_chart=histogram((alert["detected_at"] for alert in alerts if alert["change"] != "lost"), "matches"),
+        is_over=backtest["status"] not in ("queued", "running"),
+    )
