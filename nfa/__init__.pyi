@@ -62,6 +62,8 @@ from .results.open_cases import (
     OpenCase,
     OpenCases,
 )
+from .sql.errors import QueryFailed
+from .sql.query import run_query
 from .syntax import (
     ANY_TYPE,
     After,
@@ -172,6 +174,7 @@ __all__ = [
     "Position",
     "Prune",
     "Query",
+    "QueryFailed",
     "Repeat",
     "RunningPattern",
     "Seen",
@@ -212,6 +215,7 @@ __all__ = [
     "play",
     "require_key",
     "require_own_key",
+    "run_query",
     "unknown_types",
     "warnings_of",
     "without_alias",

@@ -1,0 +1,60 @@
+"""Aggregates over the rows of matches, one after the other, as measures show them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.row_patterns.tables import AVERAGE, MINIMUM, SUM, Int
+from streams.kernels.compiling import kernel
+
+
+@kernel
+def fold_integers(
+    function: Int,
+    firsts: NDArray[np.int64],
+    chosen: NDArray[np.bool_],
+    values: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Replace each line's value by the aggregate of its match's chosen lines up to it; ``counts`` are their numbers.
+
+    ``firsts`` is the first line of each line's match. Sums wrap beyond 64 bits.
+    """
+    for line in range(values.shape[0]):
+        is_first = line == firsts[line]
+        before = np.int64(0) if is_first else values[line - 1]
+        count = np.int64(0) if is_first else counts[line - 1]
+        value = values[line]
+        if not chosen[line]:
+            value = before
+        elif count > 0:
+            if function in (SUM, AVERAGE):
+                value += before
+            elif (before < value) == (function == MINIMUM):
+                value = before
+        values[line], counts[line] = value, count + np.int64(chosen[line])
+
+
+@kernel
+def fold_floats(
+    function: Int,
+    firsts: NDArray[np.int64],
+    chosen: NDArray[np.bool_],
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Fold floats as ``fold_integers`` does whole numbers, from left to right."""
+    for line in range(values.shape[0]):
+        is_first = line == firsts[line]
+        before = 0.0 if is_first else values[line - 1]
+        count = np.int64(0) if is_first else counts[line - 1]
+        value = values[line]
+        if not chosen[line]:
+            value = before
+        elif count > 0:
+            if function in (SUM, AVERAGE):
+                value += before
+            elif (before < value) == (function == MINIMUM):
+                value = before
+        values[line], counts[line] = value, count + np.int64(chosen[line])

@@ -1,0 +1,439 @@
+"""Compilation of DEFINE: conditions on rows at fixed distances become columns, the others programs of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nfa.errors import PatternRefused
+from nfa.kernels.row_patterns import tables
+from nfa.sql.columns import column_of
+from nfa.sql.syntax import (
+    Aggregate,
+    At,
+    Clause,
+    Column,
+    Constant,
+    Expression,
+    LabelOfRow,
+    MatchNumber,
+    Operation,
+    Place,
+    Value,
+    walk,
+)
+from nfa.sql.table import SortedTable, integers_of
+from nfa.syntax import NOWHERE, Position
+
+_Code: TypeAlias = list[tuple[int, int]]
+_FUNCTIONS: Mapping[str, int] = {
+    "count": tables.COUNT,
+    "sum": tables.SUM,
+    "avg": tables.AVERAGE,
+    "min": tables.MINIMUM,
+    "max": tables.MAXIMUM,
+    "arbitrary": tables.ANY_VALUE,
+}
+_ARITHMETIC: Mapping[str, int] = {
+    "+": tables.ADD,
+    "-": tables.SUBTRACT,
+    "*": tables.MULTIPLY,
+    "/": tables.DIVIDE,
+    "%": tables.REMAINDER,
+    "mod": tables.REMAINDER,
+    "least": tables.LEAST,
+    "greatest": tables.GREATEST,
+}
+_COMPARISONS: Mapping[str, int] = {
+    "=": tables.EQUAL,
+    "<>": tables.DIFFERENT,
+    "<": tables.LESS,
+    "<=": tables.LESS_OR_EQUAL,
+    ">": tables.MORE,
+    ">=": tables.MORE_OR_EQUAL,
+    "is_distinct": tables.DISTINCT,
+}
+_UNARY: Mapping[str, int] = {"not": tables.NOT, "negative": tables.NEGATE, "abs": tables.ABSOLUTE}
+_NUMBERS = ("integer", "float")
+_SUMS: Mapping[tuple[str, str, str], str] = {
+    ("time", "+", "interval"): "time",
+    ("interval", "+", "time"): "time",
+    ("interval", "+", "interval"): "interval",
+    ("time", "-", "interval"): "time",
+    ("time", "-", "time"): "interval",
+    ("interval", "-", "interval"): "interval",
+    ("interval", "*", "integer"): "interval",
+    ("integer", "*", "interval"): "interval",
+}
+
+
+@dataclass
+class Conditions:
+    """The compiled conditions of a clause, and the columns that they read."""
+
+    kinds: NDArray[np.int32]
+    places: NDArray[np.int32]
+    code: _Code = field(default_factory=list)
+    truth: list[NDArray[np.uint8]] = field(default_factory=list)
+    leaves: list[list[int]] = field(default_factory=list)
+    aggregates: list[list[int]] = field(default_factory=list)
+    sets: list[frozenset[int]] = field(default_factory=list)
+    constants: list[tuple[str, Value]] = field(default_factory=list)
+    integer_columns: list[tuple[str, Any]] = field(default_factory=list)
+    float_columns: list[Any] = field(default_factory=list)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether a condition reads the rows of the match."""
+        return bool((self.kinds == tables.CODE).any())
+
+    @property
+    def depth(self) -> int:
+        """The number of values on the stack at most."""
+        return len(self.code) + 2
+
+
+def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
+    """Compile the conditions of a clause over a table.
+
+    Raises:
+        PatternRefused: A condition is not a truth value, or does something that is supported in MEASURES only.
+    """
+    labels = len(clause.variables)
+    compiled = Conditions(np.zeros(labels, np.int32), np.zeros((labels, 2), np.int32))
+    for label, condition in clause.definitions:
+        compiler = _Compiler(clause, table, compiled)
+        own = _with_own_label(condition, clause.variables[label])
+        if compiler.is_static(own):
+            compiled.kinds[label], compiled.places[label] = tables.COLUMN, (len(compiled.truth), 0)
+            compiled.truth.append(_truth(compiler.column(own), condition))
+            continue
+        code, kind = compiler.compile(own)
+        if kind not in ("boolean", "null"):
+            raise _refusal_of_kind(kind, condition)
+        start = len(compiled.code)
+        compiled.code.extend(code)
+        compiled.kinds[label], compiled.places[label] = tables.CODE, (start, len(compiled.code))
+    return compiled
+
+
+def position_of(expression: Expression) -> Position:
+    """The position of the first part of an expression that has one."""
+    found = (getattr(one, "position", NOWHERE) for one in walk(expression))
+    return next((one for one in found if one != NOWHERE), NOWHERE)
+
+
+def _truth(column: Any, condition: Expression) -> NDArray[np.uint8]:
+    if not (pa.types.is_boolean(column.type) or pa.types.is_null(column.type)):
+        raise _refusal_of_kind(str(column.type), condition)
+    return np.asarray(integers_of(column), np.uint8)
+
+
+def _refusal_of_kind(kind: str, condition: Expression) -> PatternRefused:
+    return PatternRefused("type", f"a condition is true or false, this one is {kind}", position_of(condition))
+
+
+def _with_own_label(expression: Expression, name: str) -> Expression:
+    """The condition of a label, in which the label of the current row is a constant."""
+    match expression:
+        case At(place=place) if place.is_here and place.physical == 0:
+            return At(_replaced_label(expression.content, name), place)
+        case Operation():
+            return replace(expression, operands=tuple(_with_own_label(one, name) for one in expression.operands))
+        case _:
+            return expression
+
+
+def _replaced_label(expression: Expression, name: str | None) -> Expression:
+    match expression:
+        case LabelOfRow():
+            return Constant(name)
+        case Operation():
+            return replace(expression, operands=tuple(_replaced_label(one, name) for one in expression.operands))
+        case _:
+            return expression
+
+
+def kind_of(kind: Any) -> str:
+    """The kind of values of an Arrow type."""
+    tests = (
+        (pa.types.is_boolean, "boolean"),
+        (pa.types.is_integer, "integer"),
+        (pa.types.is_floating, "float"),
+        (pa.types.is_decimal, "float"),
+        (pa.types.is_null, "null"),
+        (pa.types.is_date, "time"),
+        (pa.types.is_timestamp, "time"),
+        (pa.types.is_duration, "interval"),
+    )
+    for test, name in tests:
+        if test(kind):
+            return name
+    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
+
+
+@dataclass(frozen=True)
+class _Compiler:
+    """Compiles one condition."""
+
+    clause: Clause
+    table: SortedTable
+    into: Conditions
+
+    def is_static(self, expression: Expression) -> bool:
+        """Whether an expression depends on the current row and rows at fixed distances only."""
+        match expression:
+            case Constant():
+                return True
+            case At():
+                return expression.place.is_here and LabelOfRow() not in walk(expression.content)
+            case Operation():
+                return all(map(self.is_static, expression.operands))
+            case _:
+                return False
+
+    def column(self, expression: Expression) -> Any:
+        """The values of a static expression on every row."""
+
+        def read(one: Expression) -> Any:
+            assert isinstance(one, At)
+            if one.place.physical == 0:
+                return self.table.values(one.content)
+            starts, ends = self.table.partition_ends()
+            rows = np.arange(self.table.size) + one.place.physical
+            return self.table.values(one.content, np.where((rows >= starts) & (rows < ends), rows, -1))
+
+        return column_of(expression, read, self.table.size)
+
+    def compile(self, expression: Expression) -> tuple[_Code, str]:
+        """The code of an expression, and the kind of its values."""
+        match expression:
+            case Constant():
+                return self._constant(expression.value)
+            case MatchNumber():
+                return [(tables.NUMBER, 0)], "integer"
+            case Aggregate():
+                return self._aggregate(expression)
+            case _ if self.is_static(expression):
+                return self._leaf(Place(), [self._with_missing_row(self.column(expression))])
+            case At():
+                return self._at(expression)
+            case Operation():
+                return self._operation(expression)
+        raise AssertionError(expression)
+
+    def _constant(self, value: Value) -> tuple[_Code, str]:
+        if value is None:
+            return [(tables.NOTHING, 0)], "null"
+        kind = kind_of(pa.scalar(value).type)
+        self.into.constants.append((kind, value))
+        return [(tables.CONSTANT, len(self.into.constants) - 1)], kind
+
+    def _with_missing_row(self, column: Any) -> Any:
+        return pa.concat_arrays([column, pa.nulls(1, column.type)])
+
+    def _contents(self, expression: Expression) -> list[Any]:
+        """The columns of an expression over one row: one, or one for each label and one for rows without label."""
+        if LabelOfRow() not in walk(expression):
+            return [self._content(expression)]
+        names = (*self.clause.variables, None)
+        columns = [self._content(_replaced_label(expression, name)) for name in names]
+        kind = columns[0].type
+        return [column.cast(kind) if column.type != kind else column for column in columns]
+
+    def _content(self, expression: Expression) -> Any:
+        """The values of an expression over one row, on every row and on the row that is not there."""
+        size = self.table.size + 1
+
+        def read(one: Expression) -> Any:
+            if not isinstance(one, Column):
+                raise PatternRefused(
+                    "define",
+                    "MATCH_NUMBER() inside an aggregate is supported in MEASURES only",
+                    position_of(expression),
+                )
+            return self._with_missing_row(self.table.column(one.name))
+
+        return column_of(expression, read, size)
+
+    def _at(self, expression: At) -> tuple[_Code, str]:
+        return self._leaf(expression.place, self._contents(expression.content))
+
+    def _leaf(self, place: Place, columns: list[Any]) -> tuple[_Code, str]:
+        column, lane, kind = self._add_columns(columns)
+        labels = len(columns) if len(columns) > 1 else 0
+        of = -1 if place.labels is None else self._set(place.labels)
+        self.into.leaves.append([of, int(place.is_first), place.offset, place.physical, column, labels, lane])
+        return [(tables.LEAF, len(self.into.leaves) - 1)], kind
+
+    def _add_columns(self, columns: list[Any]) -> tuple[int, int, str]:
+        """Add columns of one kind; the number of the first one in its lane, the lane, the kind."""
+        kind = kind_of(columns[0].type)
+        if kind == "float":
+            self.into.float_columns.extend(columns)
+            return len(self.into.float_columns) - len(columns), tables.FLOATS, kind
+        if kind not in ("boolean", "integer", "text", "time", "interval", "null"):
+            raise PatternRefused("type", f"conditions between rows do not read {kind}", NOWHERE)
+        self.into.integer_columns.extend((kind, column) for column in columns)
+        return len(self.into.integer_columns) - len(columns), tables.INTEGERS, kind
+
+    def _set(self, labels: frozenset[int]) -> int:
+        if labels not in self.into.sets:
+            self.into.sets.append(labels)
+        return self.into.sets.index(labels)
+
+    def _aggregate(self, aggregate: Aggregate) -> tuple[_Code, str]:
+        function = _FUNCTIONS.get(aggregate.name)
+        if function is None or aggregate.is_distinct:
+            name = f"{aggregate.name}(DISTINCT ...)" if aggregate.is_distinct else aggregate.name
+            raise PatternRefused("define", f"{name} is supported in MEASURES only, not in DEFINE", aggregate.position)
+        labels = range(len(self.clause.variables)) if aggregate.labels is None else aggregate.labels
+        of, column, by_label, lane, kind = self._set(frozenset(labels)), -1, 0, tables.INTEGERS, "integer"
+        if aggregate.operands:
+            columns = self._contents(aggregate.operands[0])
+            column, lane, kind = self._add_columns(columns)
+            by_label = int(len(columns) > 1)
+        self._check_kind(aggregate, kind)
+        self.into.aggregates.append([function, of, column, by_label, lane])
+        result = {"count": "integer", "avg": "float"}.get(aggregate.name, kind)
+        return [(tables.AGGREGATE, len(self.into.aggregates) - 1)], result
+
+    def _check_kind(self, aggregate: Aggregate, kind: str) -> None:
+        if aggregate.name in ("sum", "avg") and kind not in (*_NUMBERS, "interval", "null"):
+            raise PatternRefused("type", f"{aggregate.name} adds numbers, not {kind}", aggregate.position)
+
+    def _operation(self, operation: Operation) -> tuple[_Code, str]:
+        name, operands = operation.name, operation.operands
+        if name in ("and", "or"):
+            return self._joined(operation)
+        if name in _UNARY:
+            code, kind = self.compile(operands[0])
+            return [*code, (_UNARY[name], 0)], kind
+        if name == "is_null":
+            return [*self.compile(operands[0])[0], (tables.IS_NULL, 0)], "boolean"
+        if name == "in":
+            equal = tuple(Operation("=", (operands[0], one), operation.position) for one in operands[1:])
+            return self.compile(equal[0] if len(equal) == 1 else Operation("or", equal, operation.position))
+        if name in ("case", "if"):
+            return self._case(operation)
+        if name in ("coalesce", "least", "greatest"):
+            return self._folded(operation)
+        if name in _ARITHMETIC or name in _COMPARISONS:
+            return self._binary(operation, *operands)
+        raise PatternRefused(
+            "define",
+            f"{name.removeprefix('cast_')} of values from several rows of a match is supported in MEASURES only",
+            operation.position,
+        )
+
+    def _joined(self, operation: Operation) -> tuple[_Code, str]:
+        sign = tables.AND if operation.name == "and" else tables.OR
+        code: _Code = []
+        for place, operand in enumerate(operation.operands):
+            part, kind = self.compile(operand)
+            if kind not in ("boolean", "null"):
+                raise PatternRefused(
+                    "type", f"{operation.name.upper()} joins conditions, not {kind}", operation.position
+                )
+            code = [*code, *part, *([(sign, 0)] if place else [])]
+        return code, "boolean"
+
+    def _case(self, operation: Operation) -> tuple[_Code, str]:
+        condition, value, *others = operation.operands
+        otherwise: Expression = Constant(None)
+        if others:
+            otherwise = others[0] if len(others) == 1 else replace(operation, operands=tuple(others))
+        left, right, kind = self._alike(operation, value, otherwise)
+        return [*self.compile(condition)[0], *left, *right, (tables.CHOOSE, 0)], kind
+
+    def _folded(self, operation: Operation) -> tuple[_Code, str]:
+        """An operation of any number of operands, one after the other."""
+        if len(operation.operands) == 1:
+            return self.compile(operation.operands[0])
+        *before, last = operation.operands
+        first = before[0] if len(before) == 1 else replace(operation, operands=tuple(before))
+        left, right, kind = self._alike(operation, first, last)
+        if operation.name == "coalesce":
+            return [*left, *right, (tables.KNOWN_ONE, 0)], kind
+        lane = tables.FLOATS if kind == "float" else tables.INTEGERS
+        return [*left, *right, (_ARITHMETIC[operation.name], lane)], kind
+
+    def _binary(self, operation: Operation, first: Expression, second: Expression) -> tuple[_Code, str]:
+        name, compiled = operation.name, (self.compile(first), self.compile(second))
+        (left, kind), (right, other) = compiled
+        if result := _SUMS.get((kind, name, other)):
+            return [*left, *right, (_ARITHMETIC[name], tables.INTEGERS)], result
+        left, right, kind = _aligned(operation, *compiled)
+        lane = tables.FLOATS if kind == "float" else tables.INTEGERS
+        if name in _COMPARISONS:
+            return [*left, *right, (_COMPARISONS[name], lane)], "boolean"
+        if kind not in (*_NUMBERS, "null"):
+            raise PatternRefused("type", f"{name} does not take {kind}", operation.position)
+        return [*left, *right, (_ARITHMETIC[name], lane)], kind
+
+    def _alike(self, operation: Operation, first: Expression, second: Expression) -> tuple[_Code, _Code, str]:
+        """The code of two operands whose kinds are made equal."""
+        return _aligned(operation, self.compile(first), self.compile(second))
+
+
+def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code, str]) -> tuple[_Code, _Code, str]:
+    (left, kind), (right, other) = first, second
+    if kind in _NUMBERS and other in _NUMBERS and kind != other:
+        converted = [(tables.TO_FLOAT, 0)]
+        return [*left, *(converted * (kind == "integer"))], [*right, *(converted * (other == "integer"))], "float"
+    if kind != other and "null" not in (kind, other):
+        raise PatternRefused("type", f"{operation.name} does not take {kind} and {other}", operation.position)
+    return left, right, kind if other == "null" else other
+
+
+def constant_of(value: Value, ranks: Mapping[str, int]) -> tuple[int, float]:
+    """A constant in the lanes of integers and floats; texts by their rank."""
+    match value:
+        case str():
+            return ranks[value], 0.0
+        case bool() | int():
+            return int(value), float(value)
+        case float():
+            return 0, value
+        case datetime() | date() | timedelta():
+            return int(integers_of(pa.array([_in_utc(value)]))[0]), 0.0
+    return 0, 0.0
+
+
+def _in_utc(value: Any) -> Any:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
+    return value
+
+
+def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], dict[str, int]]:
+    """The columns of the lane of integers, where they are known, and the ranks of all texts."""
+    texts = [column for kind, column in conditions.integer_columns if kind == "text"]
+    known = [value for kind, value in conditions.constants if kind == "text"]
+    ordered = pc.unique(pa.concat_arrays([*(one.cast(pa.string()) for one in texts), pa.array(known, pa.string())]))
+    ordered = ordered.drop_null().sort()
+    values = np.zeros((len(conditions.integer_columns), size), np.int64)
+    is_known = np.zeros(values.shape, np.uint8)
+    for place, (kind, column) in enumerate(conditions.integer_columns):
+        is_known[place] = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+        found = pc.index_in(column.cast(pa.string()), value_set=ordered) if kind == "text" else column
+        values[place] = integers_of(found)
+    ranks = {str(text): rank for rank, text in enumerate(ordered.to_pylist())} if known else {}
+    return values, is_known, ranks
+
+
+def lane_of_floats(conditions: Conditions, size: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """The columns of the lane of floats, and where they are known."""
+    values = np.zeros((len(conditions.float_columns), size), np.float64)
+    is_known = np.zeros(values.shape, np.uint8)
+    for place, column in enumerate(conditions.float_columns):
+        is_known[place] = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+        values[place] = column.cast(pa.float64()).fill_null(0.0).to_numpy()
+    return values, is_known

@@ -1,0 +1,202 @@
+"""The search for the matches of a clause: compiles it for a table, and calls the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.errors import PatternRefused
+from nfa.kernels.row_patterns import tables
+from nfa.kernels.row_patterns.matching import find_matches
+from nfa.kernels.row_patterns.tables import Found, Plan, Rows, Search
+from nfa.sql.conditions import Conditions, compile_conditions, constant_of, kind_of, lane_of_floats, lane_of_integers
+from nfa.sql.errors import QueryFailed
+from nfa.sql.program import Program, build_program
+from nfa.sql.syntax import Clause, Constant, SkipRule
+from nfa.sql.table import SortedTable, integers_of
+from nfa.syntax import NOWHERE
+
+MOST_STEPS = 1_000_000_000
+"""Steps of the search in one partition, unless the caller says otherwise."""
+
+_RULES: Mapping[SkipRule, int] = {
+    "past_last_row": tables.PAST_LAST_ROW,
+    "to_next_row": tables.TO_NEXT_ROW,
+    "to_first": tables.TO_FIRST,
+    "to_last": tables.TO_LAST,
+}
+_MOST_MEMORY = 2**28  # cells of branches and rows
+_MOST_STACK = 2**26
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What was found, in the order of the output.
+
+    Attributes:
+        is_match: Whether it is a match, and not an unmatched row.
+        starts: Its first row.
+        lengths: The number of rows of a match.
+        numbers: The number of a match in its partition.
+        labels: The label of each row of each match, match after match.
+        is_excluded: Whether that row is left out of the output.
+    """
+
+    is_match: NDArray[np.bool_]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    is_excluded: NDArray[np.bool_]
+
+
+def search(clause: Clause, table: SortedTable, most_steps: int = MOST_STEPS) -> Matches:
+    """The matches of a clause in a table.
+
+    Raises:
+        PatternRefused: A condition cannot be evaluated over the table's columns.
+        QueryFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
+    """
+    program, conditions = build_program(clause.pattern), compile_conditions(clause, table)
+    longest = int(np.diff(table.bounds).max(initial=0))
+    has_memory = not conditions.has_history and program.branches * (longest + 1) <= _MOST_MEMORY
+    rows, ranks = _rows(clause, table, conditions)
+    plan = _plan(clause, program, conditions, ranks, (int(has_memory), _within(clause, table), most_steps))
+    scratch = _scratch(program, conditions, longest, has_memory=has_memory)
+    found = Found(np.zeros((max(16, table.size // 8), 4), np.int64), np.zeros(max(64, table.size), np.int32))
+    while (status := find_matches(plan, rows, scratch, found)) != tables.DONE:
+        if status == tables.FOUND_FULL:
+            found = _enlarged(found)
+        elif status == tables.STACK_FULL and len(scratch.stack) < _MOST_STACK:
+            scratch = scratch._replace(stack=np.zeros((4 * len(scratch.stack), 2), np.int64))
+        else:
+            raise _failure(int(status), clause, most_steps)
+    return _matches(found, scratch.state)
+
+
+def _plan(
+    clause: Clause,
+    program: Program,
+    conditions: Conditions,
+    ranks: Mapping[str, int],
+    rest: tuple[int, int, int],
+) -> Plan:
+    labels = range(len(clause.variables))
+    constants = [constant_of(value, ranks) for _, value in conditions.constants]
+    shows_empty = clause.rows != "omit_empty"
+    settings = (_RULES[clause.skip.rule], shows_empty, clause.rows == "unmatched", conditions.has_history, *rest)
+    members = [[label in one for label in labels] for one in conditions.sets]
+    return Plan(
+        program=program.instructions,
+        splits=program.splits,
+        kinds=conditions.kinds,
+        places=conditions.places,
+        code=np.array(conditions.code, np.int32).reshape(-1, 2),
+        integers=np.array([whole for whole, _ in constants], np.int64),
+        floats=np.array([number for _, number in constants], np.float64),
+        leaves=np.array(conditions.leaves, np.int64).reshape(-1, 7),
+        aggregates=np.array(conditions.aggregates, np.int64).reshape(-1, 5),
+        members=np.array(members, np.uint8).reshape(len(members), len(labels)),
+        skip=np.array([label in clause.skip.labels for label in labels], np.uint8),
+        settings=np.array(settings, np.int64),
+    )
+
+
+def _rows(clause: Clause, table: SortedTable, conditions: Conditions) -> tuple[Rows, Mapping[str, int]]:
+    truth = np.array(conditions.truth, np.uint8).reshape(len(conditions.truth), table.size)
+    integers, integers_known, ranks = lane_of_integers(conditions, table.size + 1)
+    floats, floats_known = lane_of_floats(conditions, table.size + 1)
+    times = np.zeros(0, np.int64)
+    if clause.within is not None:
+        column = table.column(clause.order[0].column)
+        if column.null_count:
+            raise PatternRefused(
+                "within", f"WITHIN needs a value of {clause.order[0].column} on every row", clause.order[0].position
+            )
+        times = integers_of(column)
+    return Rows(table.bounds, truth, times, integers, integers_known, floats, floats_known), ranks
+
+
+def _within(clause: Clause, table: SortedTable) -> int:
+    """The length of WITHIN in the unit of the column of ORDER BY."""
+    if clause.within is None:
+        return int(tables.LONGEST)
+    kind = kind_of(table.column(clause.order[0].column).type) if clause.order else "nothing"
+    match clause.within:
+        case Constant(value=timedelta() as length) if kind == "time":
+            size = length // timedelta(microseconds=1)
+        case Constant(value=bool()):
+            size = 0
+        case Constant(value=int() as size) if kind == "integer":
+            pass
+        case _:
+            size = 0
+    if size <= 0:
+        raise PatternRefused(
+            "within",
+            "WITHIN takes a positive INTERVAL beside ORDER BY a time, or a positive whole number beside ORDER BY a "
+            f"whole number; here ORDER BY has {kind}",
+            clause.order[0].position if clause.order else NOWHERE,
+        )
+    return size
+
+
+def _scratch(program: Program, conditions: Conditions, longest: int, *, has_memory: bool) -> Search:
+    state = np.zeros(tables.PLACES, np.int64)
+    state[tables.NEXT_NUMBER], state[tables.LAST_MATCHED], state[tables.STAMP] = 1, tables.NIL, 1
+    sets, aggregates = len(conditions.sets), len(conditions.aggregates)
+    return Search(
+        state=state,
+        labels=np.zeros(longest + 1, np.int32),
+        first=np.zeros((sets, longest), np.int32),
+        last=np.zeros((sets, longest), np.int32),
+        counts=np.zeros((aggregates, longest), np.int64),
+        sums=np.zeros((aggregates, longest), np.int64),
+        totals=np.zeros((aggregates, longest), np.float64),
+        stack=np.zeros((4_096, 2), np.int64),
+        registers=np.zeros(program.registers, np.int64),
+        visited=np.zeros((program.branches if has_memory else 0, longest + 1), np.int32),
+        known=np.zeros(conditions.depth, np.uint8),
+        integers=np.zeros(conditions.depth, np.int64),
+        floats=np.zeros(conditions.depth, np.float64),
+    )
+
+
+def _enlarged(found: Found) -> Found:
+    records = np.zeros((2 * len(found.records), 4), np.int64)
+    records[: len(found.records)] = found.records
+    labels = np.zeros(2 * len(found.labels), np.int32)
+    labels[: len(found.labels)] = found.labels
+    return Found(records, labels)
+
+
+def _failure(status: int, clause: Clause, most_steps: int) -> QueryFailed:
+    if status == tables.SKIPS_TO_START:
+        what = "AFTER MATCH SKIP would go to the first row of the match, and find the same match for ever"
+    elif status == tables.SKIPS_NOWHERE:
+        names = " or ".join(clause.variables[label] for label in sorted(clause.skip.labels))
+        what = f"AFTER MATCH SKIP would go to a row with label {names}, and a match has none"
+    elif status == tables.STACK_FULL:
+        return QueryFailed(f"a match tries more than {_MOST_STACK} branches; make the pattern more specific")
+    else:
+        return QueryFailed(
+            f"the search of one partition takes more than {most_steps} steps; make the pattern or its conditions more "
+            "specific, or allow more steps (max_steps)"
+        )
+    return QueryFailed(f"line {clause.skip.position.line}, column {clause.skip.position.column}: {what}")
+
+
+def _matches(found: Found, state: NDArray[np.int64]) -> Matches:
+    records, labels = found.records[: state[tables.RECORDS]], found.labels[: state[tables.LINES]]
+    return Matches(
+        is_match=records[:, tables.WHAT] == tables.MATCH,
+        starts=records[:, tables.FIRST_ROW],
+        lengths=records[:, tables.LENGTH],
+        numbers=records[:, tables.ORDINAL],
+        labels=labels >> 1,
+        is_excluded=(labels & 1).astype(np.bool_),
+    )

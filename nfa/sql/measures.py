@@ -1,0 +1,269 @@
+"""The output of a clause: its rows, and the measures on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nfa.errors import PatternRefused
+from nfa.kernels.row_patterns import tables
+from nfa.kernels.row_patterns.measures import fold_floats, fold_integers
+from nfa.sql.columns import column_of
+from nfa.sql.conditions import kind_of
+from nfa.sql.matching import Matches
+from nfa.sql.syntax import Aggregate, At, Clause, Column, Expression, LabelOfRow, MatchNumber, Place
+from nfa.sql.table import SortedTable, integers_of
+
+_Lines = NDArray[np.int64]
+_FOLDED: Mapping[str, int] = {
+    "count": tables.COUNT,
+    "sum": tables.SUM,
+    "avg": tables.AVERAGE,
+    "min": tables.MINIMUM,
+    "max": tables.MAXIMUM,
+}
+
+
+@dataclass(frozen=True)
+class Output:
+    """The rows of the output. A *line* is a row of a match; all lines of all matches are numbered.
+
+    Attributes:
+        rows: The row of the table that each output row shows.
+        records: The match, or unmatched row, of each.
+        ends: The number of lines up to the current row, inclusive: a match's first line if there is no current row.
+    """
+
+    clause: Clause
+    table: SortedTable
+    matches: Matches
+    rows: NDArray[np.int64]
+    records: NDArray[np.int64]
+    ends: _Lines
+
+    @cached_property
+    def firsts(self) -> _Lines:
+        """The first line of each record."""
+        return np.cumsum(self.matches.lengths) - self.matches.lengths
+
+    @cached_property
+    def lines(self) -> NDArray[np.int64]:
+        """The row of each line."""
+        return lines_of(self.matches)
+
+    @cached_property
+    def records_of_lines(self) -> NDArray[np.int64]:
+        """The record of each line."""
+        return np.repeat(np.arange(len(self.matches.starts)), self.matches.lengths)
+
+    def measure(self, expression: Expression) -> Any:
+        """The values of a measure on every output row; null on unmatched rows."""
+        found = column_of(expression, self._read, len(self.rows))
+        is_match = self.matches.is_match[self.records]
+        return found if is_match.all() else pc.if_else(pa.array(is_match), found, pa.scalar(None, found.type))
+
+    def _read(self, expression: Expression) -> Any:
+        match expression:
+            case MatchNumber():
+                return pa.array(self.matches.numbers[self.records])
+            case At():
+                return self._at(expression)
+            case Aggregate():
+                return self._aggregate(expression)
+        raise AssertionError(expression)
+
+    def _ends(self, *, is_final: bool) -> _Lines:
+        return (self.firsts + self.matches.lengths)[self.records] if is_final else self.ends
+
+    def _at(self, expression: At) -> Any:
+        targets = self._targets(expression.place)
+        return self._values(expression.content, targets)
+
+    def _targets(self, place: Place) -> NDArray[np.int64]:
+        """The row of a place, for each output row; -1: none."""
+        firsts, ends = self.firsts[self.records], self._ends(is_final=place.is_final)
+        if place.labels is None:
+            lines = firsts + place.offset if place.is_first else ends - 1 - place.offset
+            is_there = (lines >= firsts) & (lines < ends)
+        else:
+            chosen = np.isin(self.matches.labels, sorted(place.labels))
+            counts, places = np.append(0, np.cumsum(chosen)), np.flatnonzero(chosen)
+            ranks = counts[firsts] + place.offset if place.is_first else counts[ends] - 1 - place.offset
+            is_there = (ranks >= counts[firsts]) & (ranks < counts[ends])
+            lines = np.full(len(ranks), -1)
+            lines[is_there] = places[ranks[is_there]]
+        rows = np.full(len(lines), -1)
+        rows[is_there] = self.lines[lines[is_there]]
+        return self._moved(rows, place.physical) if place.physical else rows
+
+    def _moved(self, rows: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
+        """Rows at a distance in the same partition; -1 beyond it."""
+        starts, ends = self.table.partition_ends()
+        is_there = rows >= 0
+        known, moved = rows[is_there], np.full(len(rows), -1)
+        target = known + distance
+        moved[is_there] = np.where((target >= starts[known]) & (target < ends[known]), target, -1)
+        return moved
+
+    def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
+        """The values of an expression over one row of each output row's match."""
+        chosen = pa.array(rows, mask=rows < 0)
+
+        def read(one: Expression) -> Any:
+            if isinstance(one, LabelOfRow):
+                return self._labels(rows)
+            assert isinstance(one, Column)
+            return self.table.column(one.name).take(chosen)
+
+        return column_of(expression, read, len(rows))
+
+    def _labels(self, rows: NDArray[np.int64]) -> Any:
+        """The labels of rows in the match of each output row; null outside it."""
+        places = rows - self.matches.starts[self.records]
+        is_there = (rows >= 0) & (places >= 0) & (places < self.matches.lengths[self.records])
+        lines = np.where(is_there, self.firsts[self.records] + places, 0)
+        labels = self.matches.labels[lines] if len(self.matches.labels) else np.zeros(len(rows), np.int32)
+        return pa.array(self.clause.variables).take(pa.array(labels, mask=~is_there))
+
+    def _aggregate(self, aggregate: Aggregate) -> Any:
+        labels = aggregate.labels
+        chosen = np.ones(len(self.lines), np.bool_) if labels is None else np.isin(self.matches.labels, sorted(labels))
+        operands = [self._of_lines(one) for one in aggregate.operands]
+        if operands:
+            is_known = np.asarray(operands[0].is_valid().to_numpy(zero_copy_only=False))
+            chosen &= is_known | (aggregate.name == "array_agg")
+        ends = self._ends(is_final=aggregate.is_final)
+        kind = kind_of(operands[0].type) if operands else "integer"
+        is_number = kind in ("integer", "float", "null") or (kind in ("time", "interval") and aggregate.name != "avg")
+        if aggregate.name in _FOLDED and not aggregate.is_distinct and (is_number or aggregate.name == "count"):
+            return self._folded(aggregate, operands[0] if operands else None, chosen, ends)
+        return self._listed(aggregate, operands, chosen, ends)
+
+    def _of_lines(self, expression: Expression) -> Any:
+        """The values of an expression over one row, on every line."""
+        rows = pa.array(self.lines)
+
+        def read(one: Expression) -> Any:
+            match one:
+                case LabelOfRow():
+                    return pa.array(self.clause.variables).take(pa.array(self.matches.labels))
+                case MatchNumber():
+                    return pa.array(self.matches.numbers[self.records_of_lines])
+            assert isinstance(one, Column)
+            return self.table.column(one.name).take(rows)
+
+        return column_of(expression, read, len(self.lines))
+
+    def _folded(self, aggregate: Aggregate, operand: Any, chosen: NDArray[np.bool_], ends: _Lines) -> Any:
+        """An aggregate of numbers, by a kernel over the lines."""
+        if aggregate.name == "count":
+            counts = np.append(0, np.cumsum(chosen))
+            return pa.array(counts[ends] - counts[self.firsts[self.records]])
+        kind = kind_of(operand.type)
+        if kind == "time" and aggregate.name == "sum":
+            raise PatternRefused("type", "sum adds numbers, not times", aggregate.position)
+        count = np.zeros(len(chosen), np.int64)
+        firsts, function = self.firsts[self.records_of_lines], _FOLDED[aggregate.name]
+        values: NDArray[Any]
+        if kind == "float":
+            values = np.ascontiguousarray(operand.cast(pa.float64()).fill_null(0.0).to_numpy())
+            values = values.copy()
+            fold_floats(function, firsts, chosen, values, count)
+        else:
+            values = integers_of(operand).copy()
+            fold_integers(function, firsts, chosen, values, count)
+        is_there = ends > self.firsts[self.records]
+        last = np.where(is_there, ends - 1, 0)
+        if not len(values):
+            return pa.nulls(len(ends), operand.type)
+        is_there &= count[last] > 0
+        if aggregate.name == "avg":
+            return pa.array(values[last] / np.maximum(count[last], 1), mask=~is_there)
+        return _typed(values[last], ~is_there, operand.type)
+
+    def _listed(self, aggregate: Aggregate, operands: Sequence[Any], chosen: NDArray[np.bool_], ends: _Lines) -> Any:
+        """An aggregate of a list of values, one output row after the other."""
+        function = _LISTED.get(("distinct " if aggregate.is_distinct else "") + aggregate.name)
+        if function is None:
+            what = "DISTINCT of it" if aggregate.is_distinct else kind_of(operands[0].type)
+            raise PatternRefused("aggregate", f"{aggregate.name} does not take {what}", aggregate.position)
+        lists = [operand.to_pylist() for operand in operands]
+        places, counts = np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))
+        results = []
+        for first, end in zip(self.firsts[self.records].tolist(), ends.tolist(), strict=True):
+            lines = places[counts[first] : counts[end]].tolist()
+            results.append(function(*([one[line] for line in lines] for one in lists)) if lines else None)
+        if aggregate.name == "count":
+            return pa.array([one or 0 for one in results], pa.int64())
+        kind = operands[0].type
+        return pa.array(results, pa.list_(kind) if aggregate.name == "array_agg" else kind)
+
+
+def _extreme(choose: Callable[..., Any]) -> Callable[[list[Any], list[Any]], Any]:
+    """The value of the first operand where the second one is extreme."""
+
+    def chosen(values: list[Any], keys: list[Any]) -> Any:
+        known = [place for place, key in enumerate(keys) if key is not None]
+        return values[choose(known, key=lambda place: keys[place])] if known else None
+
+    return chosen
+
+
+_LISTED: Mapping[str, Callable[..., Any]] = {
+    "array_agg": lambda values: values,
+    "distinct array_agg": lambda values: list(dict.fromkeys(values)),
+    "min": min,
+    "max": max,
+    "distinct min": min,
+    "distinct max": max,
+    "arbitrary": lambda values: values[0],
+    "distinct arbitrary": lambda values: values[0],
+    "distinct count": lambda values: len(set(values)),
+    "distinct sum": lambda values: sum(dict.fromkeys(values)),
+    "max_by": _extreme(max),
+    "min_by": _extreme(min),
+}
+
+
+def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
+    """Numbers of a kernel in the type of their column; whole numbers are int64, other numbers float64."""
+    found = pa.array(values, mask=is_null)
+    if pa.types.is_date(kind):
+        return found.view(pa.timestamp("us")).cast(kind)
+    if pa.types.is_timestamp(kind):
+        return found.view(pa.timestamp("us", kind.tz))
+    return found.view(pa.duration("us")) if pa.types.is_duration(kind) else found
+
+
+def lines_of(matches: Matches) -> NDArray[np.int64]:
+    """The row of each line of all matches."""
+    firsts = np.cumsum(matches.lengths) - matches.lengths
+    rows: NDArray[np.int64] = np.arange(int(matches.lengths.sum())) + np.repeat(
+        matches.starts - firsts, matches.lengths
+    )
+    return rows
+
+
+def output_of(clause: Clause, table: SortedTable, matches: Matches) -> Output:
+    """The output rows of a clause."""
+    records = np.arange(len(matches.starts))
+    firsts = np.cumsum(matches.lengths) - matches.lengths
+    ends = firsts + matches.lengths
+    if clause.rows == "one":
+        return Output(clause, table, matches, matches.starts, records, ends)
+    # of each record its lines that are shown; of one without lines, one row
+    is_shown = ~matches.is_excluded
+    of_lines = np.repeat(records, matches.lengths)
+    alone = np.flatnonzero(matches.lengths == 0)
+    all_records = np.concatenate([of_lines[is_shown], alone])
+    rows = np.concatenate([lines_of(matches)[is_shown], matches.starts[alone]])
+    all_ends = np.concatenate([np.flatnonzero(is_shown) + 1, firsts[alone]])
+    order = np.argsort(all_records, kind="stable")
+    return Output(clause, table, matches, rows[order], all_records[order], all_ends[order])

@@ -1,0 +1,260 @@
+"""Operators and scalar functions of queries, as columns of Arrow.
+
+Each takes and returns Arrow arrays, or scalars where all operands are constants, and is null where it is in SQL.
+Division by zero gives null. One table has them all; ``nfa.sql.columns`` applies it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function: its evaluation over columns, and how many operands it takes (``most`` None: any number)."""
+
+    column: Callable[..., Any]
+    least: int
+    most: int | None
+
+    @property
+    def arity(self) -> str:
+        """The number of operands in words."""
+        if self.most is None:
+            return f"at least {self.least}"
+        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+
+
+def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: compare(*_alike(left, right))
+
+
+def _alike(left: Any, right: Any) -> tuple[Any, Any]:
+    """Two operands; beside times with a zone, those without are in UTC, and dates are midnights."""
+    if pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
+        if pa.types.is_date(left.type) != pa.types.is_date(right.type):
+            left, right = _as_timestamp(left), _as_timestamp(right)
+        zones = [getattr(one.type, "tz", None) for one in (left, right)]
+        if zones[0] and not zones[1] and pa.types.is_timestamp(right.type):
+            right = right.cast(pa.timestamp("us", zones[0]))
+        elif zones[1] and not zones[0] and pa.types.is_timestamp(left.type):
+            left = left.cast(pa.timestamp("us", zones[1]))
+    return left, right
+
+
+def _as_timestamp(operand: Any) -> Any:
+    return operand.cast(pa.timestamp("us")) if pa.types.is_date(operand.type) else operand
+
+
+def _add(left: Any, right: Any) -> Any:
+    return pc.add_checked(_beside(left, right), _beside(right, left))
+
+
+def _subtract(left: Any, right: Any) -> Any:
+    return pc.subtract_checked(*_alike(_beside(left, right), right))
+
+
+def _beside(operand: Any, other: Any) -> Any:
+    """A date beside an interval is its midnight."""
+    return _as_timestamp(operand) if pa.types.is_duration(other.type) else operand
+
+
+def _divide(left: Any, right: Any) -> Any:
+    if pa.types.is_duration(left.type):
+        left = left.cast(pa.duration("us"))
+    return pc.divide(left, _nonzero(right))
+
+
+def _nonzero(operand: Any) -> Any:
+    if pa.types.is_null(operand.type):
+        return operand
+    return pc.if_else(pc.equal(operand, pa.scalar(0, operand.type)), pa.scalar(None, operand.type), operand)
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    quotient = pc.divide(left, _nonzero(right))
+    if pa.types.is_floating(quotient.type):
+        quotient = pc.trunc(quotient)
+    return pc.subtract(left, pc.multiply(quotient, right))
+
+
+def _joined(*operands: Any) -> Any:
+    return pc.binary_join_element_wise(*(_as_text(one) for one in operands), "", null_handling="emit_null")
+
+
+def _joined_known(*operands: Any) -> Any:
+    return pc.binary_join_element_wise(*(_as_text(one) for one in operands), "", null_handling="skip")
+
+
+def _as_text(operand: Any) -> Any:
+    return operand if pa.types.is_string(operand.type) else operand.cast(pa.string())
+
+
+def _is_distinct(left: Any, right: Any) -> Any:
+    left, right = _alike(left, right)
+    both = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.if_else(both, False, pc.coalesce(pc.not_equal(left, right), True))
+
+
+def _in(value: Any, *others: Any) -> Any:
+    return reduce(pc.or_kleene, (_compared(pc.equal)(value, other) for other in others))
+
+
+def _case(*operands: Any) -> Any:
+    """CASE: condition, value, condition, value, …, and the value otherwise if their number is odd."""
+    result = operands[-1] if len(operands) % 2 else pa.scalar(None)
+    for place in range(len(operands) // 2 * 2 - 2, -1, -2):
+        result = pc.if_else(pc.coalesce(operands[place], False), operands[place + 1], result)
+    return result
+
+
+def _like(text: Any, pattern: Any, escape: Any = None) -> Any:
+    return pc.match_substring_regex(text, regex_of(pattern.as_py(), escape.as_py() if escape is not None else None))
+
+
+def regex_of(pattern: str, escape: str | None) -> str:
+    """The regular expression of a LIKE pattern."""
+    found, is_escaped = [], False
+    for sign in pattern:
+        if is_escaped or sign not in ("%", "_", escape):
+            found.append(re.escape(sign))
+            is_escaped = False
+        elif sign == escape:
+            is_escaped = True
+        else:
+            found.append(".*" if sign == "%" else ".")
+    return f"(?s)^(?:{''.join(found)})\\z"
+
+
+def _nullif(left: Any, right: Any) -> Any:
+    equal = pc.coalesce(_compared(pc.equal)(left, right), False)
+    return pc.if_else(equal, pa.scalar(None, left.type), left)
+
+
+def _substr(text: Any, start: Any, length: Any = None) -> Any:
+    first = start.as_py()
+    begin = first - 1 if first > 0 else first
+    if first == 0 or (length is not None and length.as_py() <= 0):
+        return pc.if_else(pc.is_null(text), text, "")
+    end = None if length is None else begin + length.as_py()
+    return pc.utf8_slice_codeunits(text, begin, end if first > 0 or (end is not None and end < 0) else None)
+
+
+def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *operands: function(*operands, skip_nulls=False)
+
+
+def _whole(operand: Any) -> Any:
+    if pa.types.is_floating(operand.type):
+        operand = pc.round(operand, round_mode="half_towards_infinity")
+    if pa.types.is_boolean(operand.type):
+        return operand.cast(pa.int64())
+    return operand.cast(pa.int64(), safe=False) if pa.types.is_floating(operand.type) else operand.cast(pa.int64())
+
+
+def _cut(operand: Any, length: Any = None) -> Any:
+    text = operand if pa.types.is_string(operand.type) else operand.cast(pa.string())
+    return text if length is None else pc.utf8_slice_codeunits(text, 0, length.as_py())
+
+
+def _rounded(operand: Any, digits: Any = None) -> Any:
+    return pc.round(operand, 0 if digits is None else digits.as_py(), round_mode="half_towards_infinity")
+
+
+def _duration_in(unit_us: int) -> Callable[[Any], Any]:
+    return lambda operand: pc.divide(operand.cast(pa.duration("us")).cast(pa.int64()), unit_us)
+
+
+def _fixed(column: Callable[..., Any], number: int) -> Function:
+    return Function(column, number, number)
+
+
+_COMPARISONS = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+OPERATIONS: Mapping[str, Function] = {
+    **{name: _fixed(_compared(compare), 2) for name, compare in _COMPARISONS.items()},
+    "and": Function(lambda *all_of: reduce(pc.and_kleene, all_of), 2, None),
+    "or": Function(lambda *any_of: reduce(pc.or_kleene, any_of), 2, None),
+    "not": _fixed(pc.invert, 1),
+    "is_null": _fixed(pc.is_null, 1),
+    "is_distinct": _fixed(_is_distinct, 2),
+    "+": _fixed(_add, 2),
+    "-": _fixed(_subtract, 2),
+    "*": _fixed(pc.multiply_checked, 2),
+    "/": _fixed(_divide, 2),
+    "%": _fixed(_remainder, 2),
+    "negative": _fixed(pc.negate_checked, 1),
+    "||": _fixed(_joined, 2),
+    "in": Function(_in, 2, None),
+    "like": Function(_like, 2, 3),
+    "case": Function(_case, 2, None),
+    "cast_bigint": _fixed(_whole, 1),
+    "cast_double": _fixed(lambda operand: operand.cast(pa.float64()), 1),
+    "cast_varchar": Function(_cut, 1, 2),
+    "cast_boolean": _fixed(lambda operand: operand.cast(pa.bool_()), 1),
+    "cast_timestamp": _fixed(lambda operand: operand.cast(pa.timestamp("us")), 1),
+    "cast_date": _fixed(lambda operand: operand.cast(pa.date32()), 1),
+}
+"""What the grammar makes of operators; their names cannot be written as calls."""
+
+FUNCTIONS: Mapping[str, Function] = {
+    "abs": _fixed(pc.abs_checked, 1),
+    "sign": _fixed(pc.sign, 1),
+    "ceil": _fixed(pc.ceil, 1),
+    "floor": _fixed(pc.floor, 1),
+    "round": Function(_rounded, 1, 2),
+    "sqrt": _fixed(pc.sqrt, 1),
+    "ln": _fixed(pc.ln, 1),
+    "exp": _fixed(pc.exp, 1),
+    "power": _fixed(lambda base, exponent: pc.power(base.cast(pa.float64()), exponent.cast(pa.float64())), 2),
+    "mod": _fixed(_remainder, 2),
+    "greatest": Function(_extreme(pc.max_element_wise), 1, None),
+    "least": Function(_extreme(pc.min_element_wise), 1, None),
+    "coalesce": Function(pc.coalesce, 1, None),
+    "nullif": _fixed(_nullif, 2),
+    "if": Function(_case, 2, 3),
+    "lower": _fixed(pc.utf8_lower, 1),
+    "upper": _fixed(pc.utf8_upper, 1),
+    "length": _fixed(pc.utf8_length, 1),
+    "trim": _fixed(pc.utf8_trim_whitespace, 1),
+    "substr": Function(_substr, 2, 3),
+    "concat": Function(_joined_known, 1, None),
+    "starts_with": _fixed(lambda text, part: pc.starts_with(text, part.as_py()), 2),
+    "year": _fixed(pc.year, 1),
+    "month": _fixed(pc.month, 1),
+    "day": _fixed(pc.day, 1),
+    "hour": _fixed(pc.hour, 1),
+    "minute": _fixed(pc.minute, 1),
+    "second": _fixed(pc.second, 1),
+    "to_seconds": _fixed(_duration_in(1_000_000), 1),
+    "to_milliseconds": _fixed(_duration_in(1_000), 1),
+}
+"""Functions by the names with which queries call them."""
+
+OTHER_NAMES: Mapping[str, str] = {
+    "substring": "substr",
+    "pow": "power",
+    "ceiling": "ceil",
+    "char_length": "length",
+    "iff": "if",
+    "nvl": "coalesce",
+    "ifnull": "coalesce",
+}
+"""Names of functions in other dialects."""
+
+NEEDS_CONSTANTS: Mapping[str, int] = {"like": 1, "substr": 1, "starts_with": 1, "round": 1, "cast_varchar": 1}
+"""Functions whose operands from a place onward must be constants."""

@@ -1,0 +1,312 @@
+"""Resolution of names: which column, which row of the match, and what each call means.
+
+An operation on values that are all read at one place is read there as a whole, so ``lower(LAST(A.x))`` is
+``LAST(lower(A.x))``. That keeps the meaning, as a place without a row reads nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nfa.errors import PatternRefused
+from nfa.sql.operations import FUNCTIONS, NEEDS_CONSTANTS, OTHER_NAMES
+from nfa.sql.syntax import (
+    Aggregate,
+    At,
+    Call,
+    Clause,
+    Column,
+    Constant,
+    Expression,
+    LabelOfRow,
+    MatchNumber,
+    Name,
+    Operation,
+    Place,
+    Sort,
+    walk,
+)
+from nfa.syntax import Position
+
+AGGREGATES = frozenset("count sum avg min max array_agg max_by min_by arbitrary".split())
+_MOST_OPERANDS = {"max_by": 2, "min_by": 2}
+_OTHER_AGGREGATES = {"any_value": "arbitrary", "mean": "avg"}
+_LOGICAL = ("first", "last")
+_PHYSICAL = ("prev", "next")
+_MAX_OFFSET = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table by name; queries may write names in another case, unless that is ambiguous."""
+
+    names: Sequence[str]
+
+    def find(self, name: str, position: Position) -> str:
+        """The name of a column as the table writes it."""
+        if name in self.names:
+            return name
+        alike = [one for one in self.names if one.lower() == name.lower()]
+        if len(alike) == 1:
+            return alike[0]
+        if alike:
+            raise PatternRefused("column", f"{name} may be {' or '.join(alike)}; write the exact name", position)
+        raise PatternRefused("column", f"there is no column {name}; the columns are {', '.join(self.names)}", position)
+
+
+def resolve_clause(clause: Clause, names: Sequence[str]) -> Clause:
+    """The clause with resolved expressions, for a table with these columns."""
+    columns = Columns(names)
+    unions = {name: frozenset([label]) for label, name in enumerate(clause.variables)} | dict(clause.subsets)
+    scope = _Scope(columns, unions, is_measure=True)
+    definitions = tuple(
+        (label, _Scope(columns, unions, is_measure=False, own=label).resolve(condition))
+        for label, condition in clause.definitions
+    )
+    return replace(
+        clause,
+        partition=tuple(_sort(one, columns) for one in clause.partition),
+        order=tuple(_sort(one, columns) for one in clause.order),
+        measures=tuple(replace(one, expression=scope.resolve(one.expression)) for one in clause.measures),
+        definitions=definitions,
+    )
+
+
+def resolve_output(expression: Expression, columns: Columns, alias: str | None) -> Expression:
+    """An expression of the query around the clause, over the columns of its result."""
+
+    def of_name(name: Name) -> Expression:
+        if name.variable is not None and (alias is None or name.variable != alias.upper()):
+            raise PatternRefused(
+                "alias", f"{name.variable.lower()} is not the alias of the MATCH_RECOGNIZE clause", name.position
+            )
+        return Column(columns.find(name.column, name.position))
+
+    match expression:
+        case Name():
+            return of_name(expression)
+        case Call() if expression.name in AGGREGATES or expression.of_rows:
+            raise PatternRefused(
+                "aggregate",
+                f"{expression.name} outside MEASURES is not supported; aggregate the result",
+                expression.position,
+            )
+        case Call() | Operation():
+            operands = tuple(resolve_output(one, columns, alias) for one in expression.operands)
+            return _function(expression, operands) if isinstance(expression, Call) else _operation(expression, operands)
+        case _:
+            return expression
+
+
+def _sort(sort: Sort, columns: Columns) -> Sort:
+    return replace(sort, column=columns.find(sort.column, sort.position))
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """The names that an expression of MEASURES, or the condition of the label ``own``, may use."""
+
+    columns: Columns
+    unions: Mapping[str, frozenset[int]]
+    is_measure: bool
+    own: int | None = None
+
+    def resolve(self, expression: Expression) -> Expression:
+        match expression:
+            case Name():
+                labels = self._labels(expression.variable, expression.position)
+                return At(Column(self.columns.find(expression.column, expression.position)), self._place(labels))
+            case Operation():
+                operands = tuple(map(self.resolve, expression.operands))
+                return _at_one_place(_operation(expression, operands))
+            case Call():
+                return self._call(expression)
+            case _:
+                return expression
+
+    def _call(self, call: Call) -> Expression:
+        name = _OTHER_AGGREGATES.get(call.name, call.name)
+        if call.of_rows and name != "count":
+            raise PatternRefused("aggregate", f"{name}(*) has no meaning; only count(*) has", call.position)
+        if call.semantics and name not in (*_LOGICAL, *AGGREGATES, "classifier"):
+            raise PatternRefused(
+                "semantics",
+                f"{call.semantics.upper()} belongs to FIRST, LAST and aggregates, not to {name}",
+                call.position,
+            )
+        if call.semantics == "final" and not self.is_measure:
+            raise PatternRefused("semantics", "FINAL has a meaning in MEASURES only", call.position)
+        if name in _LOGICAL or name in _PHYSICAL:
+            return self._navigation(call)
+        if name == "match_number":
+            _require_operands(call, 0, 0)
+            return MatchNumber()
+        if name == "classifier":
+            return self._classifier(call)
+        if name in AGGREGATES:
+            return self._aggregate(call, name)
+        return _at_one_place(_function(call, tuple(map(self.resolve, call.operands))))
+
+    def _classifier(self, call: Call) -> At:
+        labels = self._classified(call)
+        return At(LabelOfRow(), self._place(labels, is_final=call.semantics == "final"))
+
+    def _classified(self, call: Call) -> frozenset[int] | None:
+        """The labels that CLASSIFIER(variable) counts."""
+        _require_operands(call, 0, 1)
+        if not call.operands:
+            return None
+        (operand,) = call.operands
+        if not isinstance(operand, Name) or operand.variable is not None:
+            raise PatternRefused("classifier", "CLASSIFIER takes a variable or nothing", call.position)
+        return self._labels(
+            operand.column.upper() if operand.column.upper() in self.unions else operand.column, call.position
+        )
+
+    def _navigation(self, call: Call) -> At:
+        _require_operands(call, 1, 2)
+        offset = _offset(call)
+        if call.name in _PHYSICAL:
+            (inner, *_), physical = call.operands, -offset if call.name == "prev" else offset
+            if isinstance(inner, Call) and inner.name in _LOGICAL:
+                found = self._logical(inner)
+            else:
+                found = self._content(inner, call)
+            return At(found.content, replace(found.place, physical=physical))
+        return self._logical(call)
+
+    def _logical(self, call: Call) -> At:
+        _require_operands(call, 1, 2)
+        found = self._content(call.operands[0], call)
+        place = replace(
+            found.place, is_first=call.name == "first", offset=_offset(call), is_final=call.semantics == "final"
+        )
+        return At(found.content, self._simplified(place))
+
+    def _content(self, expression: Expression, call: Call) -> At:
+        """The expression inside a navigation, at the last row of its labels."""
+        for one in walk(expression):
+            if isinstance(one, Call) and (one.name in (*_LOGICAL, *_PHYSICAL, *AGGREGATES, "match_number")):
+                raise PatternRefused(
+                    "nesting",
+                    f"{one.name} cannot be inside {call.name} here; only PREV and NEXT take a FIRST or LAST",
+                    one.position,
+                )
+        labels, content = self._of_one_variable(expression, call)
+        return At(content, self._place(labels))
+
+    def _of_one_variable(self, expression: Expression, call: Call) -> tuple[frozenset[int] | None, Expression]:
+        """The labels that an expression over one row names, which must agree, and the expression itself."""
+        found: list[frozenset[int] | None] = []
+
+        def plain(one: Expression) -> Expression:
+            match one:
+                case Name():
+                    found.append(self._labels(one.variable, one.position))
+                    return Column(self.columns.find(one.column, one.position))
+                case Call() if one.name == "classifier":
+                    found.append(self._classified(one))
+                    return LabelOfRow()
+                case Call() if one.name == "match_number":
+                    return MatchNumber()
+                case Call():
+                    return _function(one, tuple(map(plain, one.operands)))
+                case Operation():
+                    return _operation(one, tuple(map(plain, one.operands)))
+                case _:
+                    return one
+
+        content = plain(expression)
+        if len(set(found)) > 1:
+            raise PatternRefused("variables", f"all columns inside {call.name} belong to one variable", call.position)
+        if not found and call.name not in AGGREGATES:
+            raise PatternRefused("no-column", f"{call.name} reads a column or CLASSIFIER", call.position)
+        return (found[0] if found else None), content
+
+    def _aggregate(self, call: Call, name: str) -> Aggregate:
+        if not call.of_rows and not (name == "count" and not call.operands):
+            number = _MOST_OPERANDS.get(name, 1)
+            _require_operands(call, number, number)
+        for one in (inner for operand in call.operands for inner in walk(operand)):
+            if isinstance(one, Call) and one.name in (*_LOGICAL, *_PHYSICAL, *AGGREGATES):
+                raise PatternRefused("nesting", f"{one.name} cannot be inside {name}", one.position)
+        labels = self._labels(call.rows_of, call.position)
+        operands: tuple[Expression, ...] = ()
+        if call.operands:
+            # one tuple, so that the variables of all operands must agree
+            labels, whole = self._of_one_variable(Operation("operands", call.operands, call.position), call)
+            assert isinstance(whole, Operation)
+            operands = whole.operands
+        return Aggregate(name, operands, labels, call.semantics == "final", call.is_distinct, call.position)
+
+    def _labels(self, variable: str | None, position: Position) -> frozenset[int] | None:
+        if variable is None:
+            return None
+        if variable not in self.unions:
+            raise PatternRefused(
+                "unknown-variable", f"there is no variable {variable}; there are {', '.join(self.unions)}", position
+            )
+        return self.unions[variable]
+
+    def _place(self, labels: frozenset[int] | None, *, is_final: bool = False) -> Place:
+        return self._simplified(Place(labels, is_final=is_final))
+
+    def _simplified(self, place: Place) -> Place:
+        """The place; in the condition of a label, the last row of that label is the current row."""
+        is_own = self.own is not None and place.labels is not None and self.own in place.labels
+        if is_own and not place.is_first and place.offset == 0:
+            return replace(place, labels=None)
+        return place
+
+
+def _offset(call: Call) -> int:
+    if len(call.operands) < 2:
+        return 1 if call.name in _PHYSICAL else 0
+    found = call.operands[1]
+    if not isinstance(found, Constant) or type(found.value) is not int or not 0 <= found.value <= _MAX_OFFSET:
+        raise PatternRefused("offset", f"the offset of {call.name} is a whole number from 0 on", call.position)
+    return found.value
+
+
+def _require_operands(call: Call, least: int, most: int) -> None:
+    if not least <= len(call.operands) <= most:
+        number = str(least) if least == most else f"{least} to {most}"
+        raise PatternRefused(
+            "function", f"{call.name} takes {number} operands, not {len(call.operands)}", call.position
+        )
+
+
+def _function(call: Call, operands: tuple[Expression, ...]) -> Operation:
+    name = OTHER_NAMES.get(call.name, call.name)
+    function = FUNCTIONS.get(name)
+    if function is None:
+        known = ", ".join(sorted(FUNCTIONS))
+        raise PatternRefused("unknown-function", f"there is no function {call.name}; there are {known}", call.position)
+    if call.is_distinct:
+        raise PatternRefused("function", f"DISTINCT belongs to aggregates, not to {name}", call.position)
+    if len(operands) < function.least or (function.most is not None and len(operands) > function.most):
+        raise PatternRefused("function", f"{name} takes {function.arity} operands, not {len(operands)}", call.position)
+    return _operation(Operation(name, operands, call.position), operands)
+
+
+def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operation:
+    first = NEEDS_CONSTANTS.get(operation.name)
+    if first is not None and not all(isinstance(one, Constant) for one in operands[first:]):
+        raise PatternRefused(
+            "constant", f"{operation.name} takes constants from operand {first + 1} on", operation.position
+        )
+    return replace(operation, operands=operands)
+
+
+def _at_one_place(operation: Operation) -> Expression:
+    """The operation; read as a whole at the place where all its operands are read, if there is one."""
+    read = [one for one in operation.operands if not isinstance(one, Constant)]
+    places = {one.place if isinstance(one, At) else None for one in read}
+    are_labels = {LabelOfRow() in walk(one) for one in read}
+    if len(places) != 1 or None in places or len(are_labels) != 1:
+        return operation
+    (place,) = places
+    assert place is not None
+    inner = tuple(one.content if isinstance(one, At) else one for one in operation.operands)
+    return At(replace(operation, operands=inner), place)

@@ -1,0 +1,270 @@
+"""The syntax tree of a query with ``MATCH_RECOGNIZE``: frozen values, equal if the queries are.
+
+Expressions have two forms. As written, they contain ``Name`` and ``Call``; ``nfa.sql.resolving`` replaces both, so that
+each value says at which row of the match it is read (``At``). Labels are the pattern's variables, by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from nfa.syntax import NOWHERE, Position
+
+Value: TypeAlias = bool | int | float | str | datetime | date | timedelta | None
+Rows: TypeAlias = OneOf["one", "show_empty", "omit_empty", "unmatched"]
+SkipRule: TypeAlias = OneOf["past_last_row", "to_next_row", "to_first", "to_last"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A column as written, with the pattern variable before it, if there is one."""
+
+    column: str
+    variable: str | None = None
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as written.
+
+    ``semantics`` is ``running`` or ``final`` where the text has that word. ``count(*)`` and ``count(A.*)`` are ``of_rows``, with
+    the variable as ``rows_of``.
+    """
+
+    name: str
+    operands: tuple[Expression, ...]
+    semantics: str = ""
+    of_rows: bool = False
+    rows_of: str | None = None
+    is_distinct: bool = False
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator or scalar function, by its name in ``nfa.sql.operations``."""
+
+    name: str
+    operands: tuple[Expression, ...]
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the row that is read."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOfRow:
+    """The label of the row that is read, as text; null outside the match."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchNumber:
+    """The number of the match in its partition, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A row of a match, relative to the current one.
+
+    Attributes:
+        labels: The labels that count; None: all.
+        is_first: Whether rows are counted from the first one onward; else from the last one backward.
+        offset: Number of rows with these labels to pass over.
+        is_final: Whether the last row is that of the whole match, not the current one.
+        physical: Number of rows of the partition to go on from there; negative: back.
+    """
+
+    labels: frozenset[int] | None = None
+    is_first: bool = False
+    offset: int = 0
+    is_final: bool = False
+    physical: int = 0
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is at a fixed distance from the current row."""
+        return self.labels is None and not self.is_first and self.offset == 0 and not self.is_final
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """An expression over one row, evaluated at a place; without a row, all its columns are null."""
+
+    content: Expression
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate over the rows of a match that have one of the labels; ``labels`` None: all of them."""
+
+    name: str
+    operands: tuple[Expression, ...]
+    labels: frozenset[int] | None
+    is_final: bool
+    is_distinct: bool
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+Expression: TypeAlias = Constant | Name | Call | Operation | Column | LabelOfRow | MatchNumber | At | Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A row with a label."""
+
+    label: int
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The start or the end of the partition."""
+
+    is_start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenation:
+    """Parts one after the other; without parts, the empty pattern."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternation:
+    """Alternatives, the preferred one first."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """A part ``least`` to ``most`` times; ``most`` None: without a limit."""
+
+    part: Node
+    least: int
+    most: int | None
+    is_greedy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """A part whose rows are not in the output of ``ALL ROWS PER MATCH``."""
+
+    part: Node
+
+
+Node: TypeAlias = Labelled | Anchor | Concatenation | Alternation | Repetition | Exclusion
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A column to sort by."""
+
+    column: str
+    is_descending: bool = False
+    are_nulls_first: bool = False
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An expression with a name: a measure, or a column of the result."""
+
+    name: str
+    expression: Expression
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Where the search continues after a match; ``labels`` of ``to_first`` and ``to_last``."""
+
+    rule: SkipRule = "past_last_row"
+    labels: frozenset[int] = frozenset()
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A ``MATCH_RECOGNIZE`` clause.
+
+    Attributes:
+        variables: The pattern's variables, by label.
+        subsets: The labels of the unions of ``SUBSET``, by name.
+        definitions: The conditions of labels that have one.
+        within: The length that a match stays below, in the unit of the first column of ``ORDER BY``.
+    """
+
+    partition: tuple[Sort, ...]
+    order: tuple[Sort, ...]
+    measures: tuple[Named, ...]
+    rows: Rows
+    skip: Skip
+    pattern: Node
+    within: Expression | None
+    variables: tuple[str, ...]
+    subsets: tuple[tuple[str, frozenset[int]], ...]
+    definitions: tuple[tuple[int, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """An expression to sort the result by."""
+
+    expression: Expression
+    is_descending: bool = False
+    are_nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SqlQuery:
+    """A query; ``outputs`` None: all columns."""
+
+    table: str
+    alias: str | None
+    clause: Clause
+    outputs: tuple[Named, ...] | None
+    where: Expression | None
+    ordering: tuple[Ordering, ...]
+    limit: int | None
+    table_position: Position = field(default=NOWHERE, compare=False)
+
+
+def parts_of(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly inside an expression."""
+    match expression:
+        case Operation() | Call() | Aggregate():
+            return expression.operands
+        case At():
+            return (expression.content,)
+        case _:
+            return ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """An expression and all expressions inside it."""
+    yield expression
+    for part in parts_of(expression):
+        yield from walk(part)
+
+
+def with_operands(expression: Operation, operands: tuple[Expression, ...]) -> Operation:
+    """An operation on other operands."""
+    return replace(expression, operands=operands)

@@ -1,0 +1,163 @@
+"""The input of a clause: the columns of a table, partition by partition, sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nfa.errors import PatternRefused
+from nfa.sql.columns import column_of
+from nfa.sql.syntax import Column, Expression, Sort
+
+_WHOLE = (pa.types.is_temporal, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
+
+
+@dataclass
+class SortedTable:
+    """Rows in the order of the search: partition by partition, each sorted; rows that are equal keep their order.
+
+    ``order`` has the row's number in the input; None: the input is in that order.
+    """
+
+    table: pa.Table
+    order: NDArray[np.int64] | None
+    bounds: NDArray[np.int64]
+    _columns: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
+    def column(self, name: str) -> Any:
+        """A column in the order of the search."""
+        if name not in self._columns:
+            column = whole(self.table.column(name))
+            self._columns[name] = column if self.order is None else column.take(pa.array(self.order))
+        return self._columns[name]
+
+    def partition_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of each row, the first row of its partition and of the next one."""
+        sizes = np.diff(self.bounds)
+        return np.repeat(self.bounds[:-1], sizes), np.repeat(self.bounds[1:], sizes)
+
+    def values(self, expression: Expression, rows: NDArray[np.int64] | None = None) -> Any:
+        """The values of an expression over columns of single rows: of all, or of some (-1: no row, all are null)."""
+        size = self.size if rows is None else len(rows)
+        chosen = None if rows is None else pa.array(rows, mask=rows < 0)
+
+        def read(one: Expression) -> Any:
+            assert isinstance(one, Column)
+            column = self.column(one.name)
+            return column if chosen is None else column.take(chosen)
+
+        return column_of(expression, read, size)
+
+
+def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sort]) -> SortedTable:
+    """Sort a table. Partitions are in the order of their first rows in the input."""
+    codes = _codes(table, partition)
+    keys = [key for sort in reversed(order) for key in _keys(table.column(sort.column), sort)]
+    if codes is not None:
+        keys.append(codes)
+    size = table.num_rows
+    places = None if _is_sorted(keys) else np.lexsort(keys) if keys else None
+    if codes is None:
+        bounds = np.array([0, size] if size else [0], np.int64)
+    else:
+        in_order = codes if places is None else codes[places]
+        starts = np.flatnonzero(np.diff(in_order, prepend=-1))
+        bounds = np.append(starts, size).astype(np.int64)
+    return SortedTable(table, places, bounds)
+
+
+def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int64] | None:
+    """A number per row, equal in rows of one partition, rising by first rows; None without PARTITION BY."""
+    codes: NDArray[np.int64] | None = None
+    for sort in partition if table.num_rows else ():
+        column = _sortable(whole(table.column(sort.column)), sort)
+        indices = _numbers(pc.dictionary_encode(column, null_encoding="encode").indices)
+        if codes is None:
+            codes = indices
+        else:
+            pairs = pa.array(codes * (int(indices.max(initial=0)) + 1) + indices)
+            codes = _numbers(pairs.dictionary_encode().indices)
+    return codes
+
+
+def _numbers(column: Any) -> NDArray[np.int64]:
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _sortable(column: Any, sort: Sort) -> Any:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column.cast(kind.value_type)
+    if pa.types.is_nested(kind):
+        raise PatternRefused("type", f"{sort.column} has lists or objects, which have no order", sort.position)
+    return column
+
+
+def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
+    """Keys of a column for lexsort, the most significant last."""
+    found = _sortable(whole(column), sort)
+    if any(test(found.type) for test in _WHOLE):
+        values = integers_of(found)
+        values = -1 - values if sort.is_descending else values
+    elif pa.types.is_floating(found.type):
+        values = found.fill_null(0.0).to_numpy()
+        values = -values if sort.is_descending else values
+    else:
+        values = _numbers(pc.rank(found, tiebreaker="dense"))
+        values = -values if sort.is_descending else values
+    if found.null_count == 0:
+        return [values]
+    nulls = np.asarray(pc.is_null(found).to_numpy(zero_copy_only=False), np.int8)
+    return [np.where(nulls, 0, values), -nulls if sort.are_nulls_first else nulls]
+
+
+def whole(column: Any) -> Any:
+    """A column of a table as one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 0:
+        return pa.nulls(0, column.type)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.unify_dictionaries().chunks)
+
+
+def integers_of(column: Any) -> NDArray[np.int64]:
+    """An array of whole numbers, booleans, times or durations (in microseconds) as int64; null is 0."""
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.zeros(len(column), np.int64)
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+    elif pa.types.is_duration(kind):
+        column = column.cast(pa.duration("us"), safe=False)
+    elif pa.types.is_time(kind):
+        column = column.cast(pa.time64("us"), safe=False)
+    elif pa.types.is_boolean(kind):
+        column = column.cast(pa.int64())
+    if pa.types.is_temporal(column.type):
+        column = column.view(pa.int64())
+    column = column.cast(pa.int64())
+    return np.asarray((column.fill_null(0) if column.null_count else column).to_numpy(), np.int64)
+
+
+def _is_sorted(keys: Sequence[NDArray[Any]]) -> bool:
+    """Whether rows are in the order of keys, the last one most significant."""
+    if not keys or len(keys[0]) < 2:
+        return True
+    is_settled = np.zeros(len(keys[0]) - 1, np.bool_)
+    for key in reversed(keys):
+        before, after = key[:-1], key[1:]
+        if (before > after)[~is_settled].any():
+            return False
+        is_settled |= before < after
+    return True

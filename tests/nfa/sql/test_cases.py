@@ -1,0 +1,59 @@
+"""Cases of public test suites: facts about queries, input rows and expected rows, in ``cases``."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from nfa import PatternRefused
+from nfa.sql.errors import QueryFailed
+from nfa.sql.query import run_query
+
+FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+
+
+def cases():
+    for file in FILES:
+        for group in yaml.safe_load(file.read_text(encoding="utf-8")):
+            for case in group["cases"]:
+                yield pytest.param(group | case, id=f"{file.stem}: {group['name']}: {case['name']}")
+
+
+def table_of(case):
+    rows = case["rows"]
+    return pa.table({name: [row[place] for row in rows] for place, name in enumerate(case["columns"])})
+
+
+def query_of(case):
+    query = case["query"]
+    for place in ("x", "y", "z"):
+        query = query.replace(f"{{{place}}}", case.get(place, ""))
+    return query
+
+
+def plain(rows):
+    return sorted(tuple(map(repr, row)) for row in rows)
+
+
+def rows_of(table):
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@pytest.mark.parametrize("case", list(cases()))
+def test_case(case):
+    query, table = query_of(case), table_of(case)
+    if "refused" in case:
+        with pytest.raises(PatternRefused, match=case["refused"]):
+            run_query(query, {"t": table})
+    elif "fails" in case:
+        with pytest.raises(QueryFailed, match=case["fails"]):
+            run_query(query, {"t": table})
+    else:
+        found = rows_of(run_query(query, {"t": table}))
+        assert (plain(found) == plain(case["expected"])) == ("differs" not in case), found
+
+
+def test_there_are_as_many_cases_as_the_documentation_says():
+    found = [param.values[0] for param in cases()]
+    assert len(found) >= 40
