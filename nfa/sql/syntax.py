@@ -39,8 +39,8 @@ class Name:
 class Call:
     """A call as written.
 
-    ``semantics`` is ``running`` or ``final`` where the text has that word. ``count(*)`` and ``count(A.*)`` are ``of_rows``, with
-    the variable as ``rows_of``.
+    ``semantics`` is ``running`` or ``final`` where the text has that word. ``count(*)`` and ``count(A.*)`` are
+    ``of_rows``, with the variable as ``rows_of``.
     """
 
     name: str
