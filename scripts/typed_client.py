@@ -11,6 +11,7 @@ import json
 import keyword
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -421,7 +422,7 @@ def _option(name: str, kind: str, is_required: bool) -> str:
 
 def formatted(text: str, name: str) -> str:
     """A module in the format of this repository."""
-    command = ["ruff", "format", "--quiet", "--stdin-filename", str(FOLDER / name), "-"]
+    command = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", str(FOLDER / name), "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, status
@@ -20,25 +21,33 @@ router = APIRouter(prefix="/alerts", tags=["alerts"], route_class=IdempotentRout
 _ANONYMOUS = NewAcknowledgement()
 
 
+def wanted_times(
+    since: Annotated[Moment | None, Query(description="Only alerts with `detected_at` at this time or later.")] = None,
+    until: Annotated[Moment | None, Query(description="Only alerts with `detected_at` before this time.")] = None,
+    created_since: Annotated[
+        Moment | None, Query(description="Only alerts with `created_at` at this time or later.")
+    ] = None,
+    created_until: Annotated[
+        Moment | None, Query(description="Only alerts with `created_at` before this time.")
+    ] = None,
+) -> dict[str, int | None]:
+    """The ranges of event time and of the time of discovery by which alerts are chosen."""
+    times = {"since": since, "until": until, "created_since": created_since, "created_until": created_until}
+    return {f"{name}_us": None if time is None else parse_time(time) for name, time in times.items()}
+
+
 def wanted_alerts(
     stream: StreamFilter,
     pattern: PatternFilter,
+    times: Annotated[dict[str, int | None], Depends(wanted_times)],
     key: Annotated[str | None, Query(description="Only alerts of this transaction.")] = None,
-    since: Annotated[Moment | None, Query(description="Only alerts with `detected_at` at this time or later.")] = None,
-    until: Annotated[Moment | None, Query(description="Only alerts with `detected_at` before this time.")] = None,
     acknowledged: Annotated[
         bool | None, Query(description="Only acknowledged alerts, or only unacknowledged ones.")
     ] = None,
 ) -> AlertFilter:
     """The filter of a list of alerts."""
-    return AlertFilter(
-        stream=stream,
-        pattern=pattern,
-        key=key,
-        since_us=None if since is None else parse_time(since),
-        until_us=None if until is None else parse_time(until),
-        is_acknowledged=acknowledged,
-    )
+    found = AlertFilter(stream=stream, pattern=pattern, key=key, is_acknowledged=acknowledged)
+    return replace(found, **times)
 
 
 @router.get("", summary="List alerts", response_model_exclude_unset=True)

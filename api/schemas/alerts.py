@@ -98,13 +98,16 @@ class SuppressedAlertList(ResultList[SuppressedAlertModel, SuppressedAlertCount]
 class ListedAlert(AlertModel):
     """An alert as lists have it."""
 
+    created_at: Time | None = Field(
+        None, description="When it was found, by the clock of the service; null in alerts of earlier releases."
+    )
     acknowledged: AcknowledgementModel | None = Field(None, description="Present only if it was acknowledged.")
 
     @classmethod
     def of(cls, alert: Mapping[str, Any]) -> Self:
         """The wire form of an alert as the log lists it."""
         mark = alert.get("acknowledged")
-        known = {name: alert[name] for name in AlertModel.model_fields if name in alert}
+        known = {name: alert[name] for name in (*AlertModel.model_fields, "created_at") if name in alert}
         if mark is not None:
             known["acknowledged"] = AcknowledgementModel.copying(Acknowledgement(**mark))
         return cls.model_validate(known)
@@ -118,7 +121,7 @@ class AlertDetail(ListedAlert):
     @classmethod
     def with_marks(cls, alert: Mapping[str, Any], mark: Acknowledgement | None, notes: Sequence[Note]) -> Self:
         """The wire form of a stored alert and its marks."""
-        known = {name: alert[name] for name in AlertModel.model_fields if name in alert}
+        known = {name: alert[name] for name in (*AlertModel.model_fields, "created_at") if name in alert}
         if mark is not None:
             known["acknowledged"] = AcknowledgementModel.copying(mark)
         if notes:

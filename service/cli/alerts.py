@@ -31,6 +31,9 @@ def list_alerts(
         str | None, typer.Option(metavar="TIME", help="Only alerts detected at this time or later, RFC 3339.")
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Only alerts detected before this time.")] = None,
+    created_since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only alerts found at this time or later, RFC 3339.")
+    ] = None,
     acknowledged: Annotated[
         bool | None,
         typer.Option("--acknowledged/--unacknowledged", help="Only alerts that were acknowledged, or were not."),
@@ -52,6 +55,7 @@ def list_alerts(
             key=key,
             since=since,
             until=until,
+            created_since=created_since,
             acknowledged=acknowledged,
             after=after,
             order="asc" if oldest_first and after is None else None,

@@ -49,6 +49,7 @@ class AlertDetail(TypedDict):
     deviating: NotRequired[bool]
     would_be_lost: NotRequired[bool]
     incident: NotRequired[str | None]
+    created_at: NotRequired[str | None]
     acknowledged: NotRequired[AcknowledgementModel | None]
     notes: NotRequired[list[NoteModel]]
 
@@ -1127,6 +1128,7 @@ class ListedAlert(TypedDict):
     deviating: NotRequired[bool]
     would_be_lost: NotRequired[bool]
     incident: NotRequired[str | None]
+    created_at: NotRequired[str | None]
     acknowledged: NotRequired[AcknowledgementModel | None]
 
 

@@ -73,7 +73,8 @@ def test_an_alert_arrives_signed(stores, clock, register, receiver):
     write_alerts(stores, 1)
     assert run_rounds(stores, clock, 2) == [1, 0]
     ((headers, body),) = receiver.received
-    assert Webhook(webhook.secret).verify(body, headers) == {"id": "a0", "stream": "s", "pattern": "p", "why": "ü"}
+    assert Webhook(webhook.secret).verify(body, headers) == orjson.loads(body)
+    assert {"id": "a0", "stream": "s", "pattern": "p", "why": "ü"}.items() <= orjson.loads(body).items()
     assert body == stores.alerts.body("a0")
     assert headers["webhook-id"] == "a0"
     assert stores.webhooks.stats(webhook.id).delivered == 1

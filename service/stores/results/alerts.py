@@ -61,8 +61,9 @@ _Chunks: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFilter:
-    """Selects alerts by stream, pattern, transaction and acknowledgement, and by a detection time from ``since_us`` up
-    to but excluding ``until_us``; None: any.
+    """Selects alerts by stream, pattern, transaction and acknowledgement; None: any.
+
+    Also by a detection time from ``since_us`` up to but excluding ``until_us``, and likewise by the time of discovery.
     """
 
     stream: str | None = None
@@ -70,17 +71,17 @@ class AlertFilter:
     key: str | None = None
     since_us: int | None = None
     until_us: int | None = None
+    created_since_us: int | None = None
+    created_until_us: int | None = None
     is_acknowledged: bool | None = None
 
     def wants(self, alert: Mapping[str, Any]) -> bool:
-        """Whether an alert has the wanted key and a detection time in the wanted range."""
+        """Whether an alert has the wanted key, and times in the wanted ranges."""
         if self.key is not None and alert.get("key") != self.key:
             return False
-        if self.since_us is None and self.until_us is None:
-            return True
-        detected_us = parse_time(alert["detected_at"])
-        is_late_enough = self.since_us is None or detected_us >= self.since_us
-        return is_late_enough and (self.until_us is None or detected_us < self.until_us)
+        return _is_within(alert.get("detected_at"), self.since_us, self.until_us) and _is_within(
+            alert.get("created_at"), self.created_since_us, self.created_until_us
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,12 @@ class AlertStore:
         ``traceparents`` has the spans of alerts by id; the deliveries carry them. ``severities``: as in ``Writing``.
         """
         writing = Writing(
-            epoch=epoch, now_us=now_us, webhooks=webhooks, severities=severities, traceparents=traceparents
+            epoch=epoch,
+            now_us=now_us,
+            webhooks=webhooks,
+            severities=severities,
+            traceparents=traceparents,
+            created_us=now_us,
         )
         new = list({row.id: row for row in rows}.values())
         chunks = in_parts(new, [len(row.body) for row in new], self._most)
@@ -354,6 +360,16 @@ def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], wr
             "deliveries": writing.deliveries(ALERT, rows),
         }
     )
+
+
+def _is_within(time: str | None, since_us: int | None, until_us: int | None) -> bool:
+    """Whether a time is in a range, whose end is excluded; an unknown time is in the range of all times only."""
+    if since_us is None and until_us is None:
+        return True
+    if time is None:
+        return False
+    time_us = parse_time(time)
+    return (since_us is None or time_us >= since_us) and (until_us is None or time_us < until_us)
 
 
 def _is_lost(body: bytes) -> bool:

@@ -9,6 +9,7 @@ from service.stores.deliveries.delivery import Deliverable, deliveries_of
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.severities import USUAL_SEVERITY
 from shards import ALERT, OutputRow, ResultKind
+from streams import format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class Writing:
         severities: The severities of operators by name, which bodies get as their last member; None: results of the
             kind have none.
         traceparents: The spans of results by id.
+        created_us: When the results are found, which bodies get as a member; None: results of the kind have none.
     """
 
     epoch: int
@@ -29,14 +31,19 @@ class Writing:
     webhooks: Sequence[RegisteredWebhook] = ()
     severities: Mapping[str, str] | None = None
     traceparents: Mapping[str, str] = field(default_factory=dict)
+    created_us: int | None = None
 
     def bodies(self, rows: Sequence[OutputRow]) -> list[bytes]:
         """The stored form of rows, JSON objects."""
-        if self.severities is None:
+        if self.severities is None and self.created_us is None:
             return [row.body for row in rows]
-        names = {row.subject for row in rows}
-        ends = {name: b',"severity":"%b"}' % self._severity(name).encode() for name in names}
+        created = b"" if self.created_us is None else b',"created_at":"%b"' % format_time(self.created_us).encode()
+        ends = {name: created + self._graded(name) + b"}" for name in {row.subject for row in rows}}
         return [row.body[:-1] + ends[row.subject] for row in rows]
+
+    def _graded(self, name: str) -> bytes:
+        """The member with the severity of an operator, if results of the kind have one."""
+        return b"" if self.severities is None else b',"severity":"%b"' % self._severity(name).encode()
 
     def deliveries(self, kind: ResultKind, rows: Sequence[OutputRow]) -> list[dict[str, str]]:
         """Id and record of the deliveries of rows."""

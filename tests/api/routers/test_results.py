@@ -8,7 +8,7 @@ from service import AlertSink, Intake, Limits
 from service.intake.posting import FeedPart, Unreadable
 from service.stores import FeedMark, FeedStep
 from shards import RESULT_KINDS, ShardState
-from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn, SystemClock
+from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn, SystemClock, format_time
 from tests.builders.service import sink_row
 from tests.builders.shards import Step, event, log_of
 
@@ -145,6 +145,14 @@ def test_alerts_are_chosen_by_key_and_time(found, check_problem):
     assert before
     assert since
     check_problem(found.get("/v1/alerts?since=yesterday"), 422, "wrong-shape")
+
+
+def test_alerts_are_chosen_by_the_time_at_which_they_were_found(found, clock):
+    everything = found.get("/v1/alerts").json()["items"]
+    (created,) = {one["created_at"] for one in everything}
+    assert created == format_time(clock.now_us())
+    assert found.get("/v1/alerts", params={"created_since": created}).json()["items"] == everything
+    assert found.get("/v1/alerts", params={"created_until": created}).json()["items"] == []
 
 
 def test_an_alert_is_acknowledged_and_has_notes(found, clock, check_problem):

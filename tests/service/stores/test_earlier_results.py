@@ -1,5 +1,6 @@
 """Results of the first store format are read as before, once the store was brought up to date."""
 
+import re
 from pathlib import Path
 
 import orjson
@@ -88,6 +89,9 @@ def answers(stores):
     return found
 
 
+CREATED = re.compile(rb',\\?"created_at\\?":\\?"[^"\\]*\\?"')
+
+
 def without_cursors(found):
     lists = {name: [[records for records, _ in found[name][0]], *found[name][1:]] for name in ("ending", "correction")}
     return {**found, **lists}
@@ -119,7 +123,8 @@ def test_an_earlier_store_gives_the_same_answers(earlier, client, golden):
 def test_a_store_of_today_gives_the_answers_of_the_earlier_one(client, server_url, golden):
     stores = build_stores(client, server_url, settings(server_url))
     fill(stores)
-    assert without_cursors(answers(stores)) == without_cursors(golden["answers"])
+    found = orjson.loads(CREATED.sub(b"", orjson.dumps(answers(stores))))  # which the earlier one did not store
+    assert without_cursors(found) == without_cursors(golden["answers"])
 
 
 def test_a_move_that_is_killed_begins_again(earlier, client, golden, monkeypatch):
