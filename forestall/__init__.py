@@ -4,3 +4,7 @@ Purpose: matching over tables in memory and over DataFrames, SQL row patterns, a
 under one name. Promises: names load on demand, so ``import forestall`` stays quick; exported names follow semantic
 versions; results equal those of the command ``forestall`` on the same events.
 """
+
+from lazy_loader import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -88,6 +88,7 @@ from .syntax import (
     Negative,
     Node,
     Not,
+    Path,
     Pattern,
     Position,
     Repeat,
@@ -96,6 +97,7 @@ from .syntax import (
     operands_of,
 )
 from .traces.idle_traces import EndedTraces, IdleTraces
+from .value_kinds import ValueKind, kind_of_value
 from .waiting import TraceEnds
 from .work_bounds import warnings_of
 
@@ -166,6 +168,7 @@ __all__ = [
     "OpenCase",
     "OpenCases",
     "Overflow",
+    "Path",
     "Pattern",
     "PatternError",
     "PatternRefused",
@@ -185,6 +188,7 @@ __all__ = [
     "Timeout",
     "TraceEnds",
     "UnknownPattern",
+    "ValueKind",
     "all_types_of",
     "atoms_of",
     "attributes_by_types",
@@ -200,6 +204,7 @@ __all__ = [
     "has_key",
     "incomparable",
     "is_coarse",
+    "kind_of_value",
     "lookups_in",
     "match_order",
     "matcher_features",

@@ -7,6 +7,7 @@ from .opening import encoding_of
 from .options import Columns, Progress, ReaderOptions, key_in_files, reading_of
 from .raw_rows import FILE_KINDS, RowLayout, kind_of, raw_rows
 from .spans import line_spans
+from .table_columns import batch_of_table
 
 __all__ = [
     "FILE_KINDS",
@@ -15,6 +16,7 @@ __all__ = [
     "RawRow",
     "ReaderOptions",
     "RowLayout",
+    "batch_of_table",
     "encoding_of",
     "iterate_batches",
     "iterate_events",

@@ -16,13 +16,14 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import orjson
 import pyarrow as pa
 
+from streams.columns.json_columns import json_value
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.forms.cloudevents import render_cloudevent
@@ -198,22 +199,9 @@ def _columns_row(row: Mapping[str, Any], number: int, of: tuple[Path, RowLayout]
     path, layout = of
     try:
         event = _arranged(row, f"{path.name}:{number}", layout) if layout.mapping is None else row
-        return RawRow(place=number, body=orjson.dumps(event, default=_plain_value, option=_PARQUET_OPTION))
+        return RawRow(place=number, body=json_value(event))
     except TypeError as error:
         return RawRow(place=number, body=repr(row).encode()[:_SHOWN_BYTES], fault=f"no JSON can say this row: {error}")
-
-
-_PARQUET_OPTION = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
-
-
-def _plain_value(value: object) -> object:
-    """A JSON form of Parquet values that JSON lacks: exact decimals, bytes, times of nanoseconds."""
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return datetime.fromtimestamp(moment.timestamp(), UTC)
-    return str(value)
 
 
 def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:

@@ -1,0 +1,153 @@
+"""Matches as one table: a row for each, bound events as lists of ids, the values of RETURN as typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nfa import DECIDED_BY, LaneOutput, MatchColumns, Path, Pattern, ValueKind, atoms_of, kind_of_value
+from service.runs.match_text import chosen_matches, joined_matches, order_of_matches
+from streams import column_of, time_column
+
+_TIME = pa.timestamp("us", tz="UTC")
+FIXED = pa.schema(
+    [
+        ("pattern", pa.string()),
+        ("key", pa.string()),
+        ("start", _TIME),
+        ("end", _TIME),
+        ("detected_at", _TIME),
+        ("decided_by", pa.string()),
+        ("deviating", pa.bool_()),
+        ("would_be_lost", pa.bool_()),
+    ]
+)
+"""The columns that all matches have."""
+
+_TYPES: Mapping[ValueKind, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "text": pa.string(),
+    "null": pa.string(),
+    "any": pa.string(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MatchForm:
+    """The columns of the matches of some patterns: fixed ones, those of RETURN, and one for each alias.
+
+    A column of RETURN, or an alias, whose name is taken gets an underscore behind it.
+
+    Attributes:
+        returns: The columns of RETURN, in the order of the schema.
+        aliases: The aliases, in the order of the schema.
+        event: The type of the ids of events.
+    """
+
+    schema: pa.Schema
+    returns: Sequence[str]
+    aliases: Sequence[str]
+    event: pa.DataType
+
+    @classmethod
+    def of(cls, patterns: Sequence[Pattern], kind_of: Callable[[Path], ValueKind], event: pa.DataType) -> MatchForm:
+        """The form of the matches of some patterns.
+
+        Args:
+            patterns: The patterns.
+            kind_of: The kind of the attribute at a path.
+            event: The type of the ids of events.
+        """
+        fields, returns = list(FIXED), _return_kinds(patterns, kind_of)
+        aliases = dict.fromkeys(atom.alias for pattern in patterns for atom in atoms_of(pattern.event))
+        for name, kind in returns.items():
+            fields.append(pa.field(free_name(name, [field.name for field in fields]), _TYPES[kind]))
+        for alias in aliases:
+            fields.append(pa.field(free_name(alias, [field.name for field in fields]), pa.list_(event)))
+        return cls(pa.schema(fields), tuple(returns), tuple(aliases), event)
+
+    def table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
+        """The matches in the order in which ``forestall match`` lists them.
+
+        Args:
+            lanes: The results that contain the matches, in the order of the log.
+        """
+        filled = [lane for lane in lanes if len(lane.matches)]
+        if not filled:
+            return self.schema.empty_table()
+        joined = joined_matches([lane.columns_of_matches() for lane in filled])
+        rows = order_of_matches(joined)
+        matches = chosen_matches(joined, rows)
+        columns = [*_fixed(matches), *self._returned(filled, rows), *self._bound(matches)]
+        return pa.table(columns, schema=self.schema)
+
+    def _returned(self, lanes: Sequence[LaneOutput], rows: NDArray[np.intp]) -> Iterator[pa.Array]:
+        """The columns of RETURN, in the order of the matches."""
+        if not self.returns:
+            return
+        values: list[Mapping[str, Any]] = []
+        for lane in lanes:
+            values += list(lane.values_of_returns()) or [{}] * len(lane.matches)
+        order = column_of(rows)
+        for place, name in enumerate(self.returns, len(FIXED)):
+            yield typed_column([one.get(name) for one in values], self.schema.field(place).type).take(order)
+
+    def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
+        """For each alias the ids of its events by match; null where the match binds none."""
+        places = {alias: place for place, alias in enumerate(self.aliases)}
+        widest = max(len(one.automaton.aliases) for one in matches.patterns)
+        table = np.full((len(matches.patterns), widest), -1, np.int32)
+        for row, one in zip(table, matches.patterns, strict=True):
+            row[: len(one.automaton.aliases)] = [places[alias] for alias in one.automaton.aliases]
+        owners = np.repeat(np.arange(len(matches)), np.diff(matches.ends, prepend=0))
+        alias_of = table[matches.pattern[owners], matches.aliases]
+        ids = matches.names.cast(self.event)
+        for place in range(len(self.aliases)):
+            is_own = alias_of == place
+            counts = np.bincount(owners[is_own], minlength=len(matches))
+            offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32)
+            values = ids.take(column_of(matches.events[is_own]))
+            mask = None if counts.all() else column_of(counts == 0)
+            yield pa.ListArray.from_arrays(column_of(offsets), values, mask=mask)
+
+
+def _fixed(matches: MatchColumns) -> Iterator[pa.Array]:
+    names = pa.array([one.name for one in matches.patterns])
+    yield names.take(column_of(matches.pattern))
+    yield matches.key
+    yield from map(time_column, (matches.start_us, matches.end_us, matches.detected_us))
+    reasons = [DECIDED_BY[code] for code in range(len(DECIDED_BY))]
+    yield pa.array(reasons, pa.string()).take(column_of(matches.how))
+    yield column_of(matches.is_deviating)
+    yield column_of(matches.is_lost)
+
+
+def typed_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Plain values as a column; in a column of texts, other values are JSON."""
+    if pa.types.is_string(kind):
+        values = [one if one is None or isinstance(one, str) else orjson.dumps(one).decode() for one in values]
+    elif pa.types.is_float64(kind):
+        values = [None if one is None else float(one) for one in values]
+    return pa.array(values, kind)
+
+
+def _return_kinds(patterns: Sequence[Pattern], kind_of: Callable[[Path], ValueKind]) -> dict[str, ValueKind]:
+    found: dict[str, ValueKind] = {}
+    for pattern in patterns:
+        for column in pattern.returns:
+            kind = kind_of_value(column.expression, kind_of)
+            found[column.name] = kind if found.get(column.name, kind) == kind else "any"
+    return found
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """The name, with underscores behind it as long as another column has it."""
+    return free_name(f"{name}_", taken) if name in taken else name

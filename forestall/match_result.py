@@ -1,0 +1,105 @@
+"""The result of ``forestall.match``: frames of the kind that the events came in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+import orjson
+import pyarrow as pa
+
+from forestall.errors import ResultsNotKept
+from forestall.frames import Back
+from forestall.match_columns import MatchForm
+from forestall.row_columns import table_of_rows
+from service.runs.stream_report import StreamReport
+
+FrameT = TypeVar("FrameT")
+
+OUTPUTS: Mapping[str, str] = MappingProxyType(
+    {
+        "matches": "matches",
+        "terminations": "endings",
+        "deviations": "deviations",
+        "timeouts": "timeouts",
+        "corrections": "corrections",
+    }
+)
+"""The lists of results of ``forestall.match``, each with its name in ``forestall match``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchResult(Generic[FrameT]):
+    """The results of patterns over a table of events, as frames of the same kind.
+
+    Attributes:
+        outputs: The lists that were kept.
+        notices: Probable mistakes in patterns, constraints and events, in words.
+    """
+
+    report: StreamReport = field(repr=False)
+    form: MatchForm = field(repr=False)
+    back: Back = field(repr=False)
+    outputs: tuple[str, ...]
+    notices: tuple[str, ...]
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """The counts of ``forestall match``: events, matches, early terminations and more."""
+        return asdict(self.report.stats)
+
+    @cached_property
+    def matches(self) -> FrameT:
+        """A row for each match: pattern, key, times, columns of RETURN, and a column of ids for each alias."""
+        return self._frame("matches")
+
+    @cached_property
+    def terminations(self) -> FrameT:
+        """A row for each early termination: pattern, key, the deciding event and the reason."""
+        return self._frame("terminations")
+
+    @cached_property
+    def deviations(self) -> FrameT:
+        """A row for each transaction that breaks a constraint: key, event, the constraints and the reason."""
+        return self._frame("deviations")
+
+    @cached_property
+    def timeouts(self) -> FrameT:
+        """A row for each partial match that WITHIN ended."""
+        return self._frame("timeouts")
+
+    @cached_property
+    def corrections(self) -> FrameT:
+        """A row for each retracted match, which had been emitted early."""
+        return self._frame("corrections")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of ``forestall match --output json``."""
+        found: dict[str, Any] = orjson.loads(self.report.to_json())
+        return found
+
+    def table(self, output: str) -> pa.Table:
+        """A list of results as a table of Arrow.
+
+        Raises:
+            ResultsNotKept: The list is not among the outputs.
+        """
+        if output not in self.outputs:
+            raise ResultsNotKept(f"{output} were not kept; add {output!r} to the outputs of the call", output=output)
+        if output == "matches":
+            return self.form.table(self.report.lanes)
+        return table_of_rows(self.report.bodies(OUTPUTS[output]), OUTPUTS[output], self.form)
+
+    def _frame(self, output: str) -> FrameT:
+        found: FrameT = self.back(self.table(output))
+        return found
+
+    def __repr__(self) -> str:
+        stats = self.report.stats
+        return (
+            f"<{stats.events} events, {stats.matches} matches, {stats.endings} terminated early, "
+            f"{stats.deviations} deviating transactions>"
+        )

@@ -1,0 +1,78 @@
+"""The kind of an expression's values, from the kinds of the attributes that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from nfa.functions.table import FUNCTIONS
+from nfa.syntax import (
+    AGGREGATES,
+    OF_EVENT,
+    Arithmetic,
+    Attribute,
+    Call,
+    Expression,
+    Literal,
+    Negative,
+    Path,
+)
+
+ValueKind: TypeAlias = OneOf["boolean", "integer", "number", "text", "null", "any"]
+"""The kind of a column of values; ``any``: values of several kinds, or of a kind that is not known."""
+
+_OF_RESULT: dict[str, ValueKind] = {"text": "text", "number": "number", "boolean": "boolean", "time": "number"}
+_OF_AGGREGATE: dict[str, ValueKind] = {"count": "integer", "sum": "number", "avg": "number"}
+
+
+def kind_of_value(expression: Expression, kind_of: Callable[[Path], ValueKind]) -> ValueKind:
+    """The kind of the values of an expression that is not null everywhere.
+
+    Args:
+        expression: The expression.
+        kind_of: The kind of the attribute at a path.
+    """
+    match expression:
+        case Literal():
+            return _of_literal(expression.value)
+        case Attribute():
+            return kind_of(expression.path) if expression.path else "boolean"
+        case Arithmetic() | Negative():
+            return "number"
+        case Call():
+            return _of_call(expression, kind_of)
+        case _:
+            return "boolean"
+
+
+def _of_literal(value: object) -> ValueKind:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    return "integer" if isinstance(value, int) else "number" if isinstance(value, float) else "text"
+
+
+def _of_call(call: Call, kind_of: Callable[[Path], ValueKind]) -> ValueKind:
+    if call.name in OF_EVENT:
+        return "integer" if call.name == "time" else "text"
+    if call.name in _OF_AGGREGATE:
+        return _OF_AGGREGATE[call.name]
+    if call.name in AGGREGATES or call.name == "coalesce":
+        return _joined([kind_of_value(one, kind_of) for one in call.arguments])
+    return _OF_RESULT.get(FUNCTIONS[call.name].result, "any")
+
+
+def _joined(kinds: Sequence[ValueKind]) -> ValueKind:
+    """The kind of values of several kinds; all numbers are one."""
+
+    def both(one: ValueKind, other: ValueKind) -> ValueKind:
+        if other in (one, "null"):
+            return one
+        if one == "null":
+            return other
+        return "number" if {one, other} == {"integer", "number"} else "any"
+
+    return reduce(both, kinds, "null")

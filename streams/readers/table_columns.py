@@ -1,0 +1,313 @@
+"""Reads a table of Arrow columns as events, a column at a time: data frames, Parquet and Arrow files.
+
+Names of columns follow the rules of CSV: ``type``, ``time`` and ``key``, or those that the options name instead, are
+required, and every other column is an attribute. Members of a column ``data`` of structs are attributes themselves, as
+in JSON lines. Times without a zone are in the zone of the options, or UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.batch import EventBatch
+from streams.columns.arrow_columns import column_of, numbers_of
+from streams.columns.json_columns import floored, json_objects, typed_values
+from streams.errors import EventRejected
+from streams.hashing import key_hash
+from streams.keys import Path, places_of, require_place
+from streams.nearest import did_you_mean, listed
+from streams.readers.options import ReaderOptions
+from streams.time_forms import TimeForm, microseconds_of
+from streams.timestamps import EARLIEST_US, LATEST_US
+
+_DATA = "data"
+_SCALES = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def batch_of_table(table: pa.Table, options: ReaderOptions, read: Collection[str] | None = None) -> EventBatch:
+    """The events of a table by time, ties in the order of the rows.
+
+    An event without an id gets the number of its row, from 0, as its id.
+
+    Args:
+        table: The columns.
+        options: How they are read; ``key``, ``times``, ``columns``, ``clock`` and ``duplicates`` apply.
+        read: Names of the attributes that are needed; None: all.
+
+    Raises:
+        EventRejected: A column is missing or has another type of values, or a row lacks its type, time or key; the
+            message names the column and the row, from 0.
+    """
+    if not table.num_columns:  # a list without rows has no columns either
+        return EventBatch.from_events([])
+    return _TableReader(table, options, read).batch()
+
+
+@dataclass(frozen=True)
+class _TableReader:
+    """Reads the events of one table."""
+
+    table: pa.Table
+    options: ReaderOptions
+    attributes: Collection[str] | None
+
+    def batch(self) -> EventBatch:
+        """The events in their final order."""
+        types, keys = self._types, self._keys()
+        hashes = np.array([key_hash(key) for key in keys.dictionary.to_pylist()], np.uint64)
+        members, typed = self._attributes()
+        batch = EventBatch.of_hashed(
+            self._ids(),
+            types,
+            self._times_us(),
+            (keys.dictionary_decode(), hashes[numbers_of(keys.indices)]),
+            json_objects(members, len(self.table)),
+        )
+        return self._ordered(self._distinct(replace(batch, attributes=typed)))
+
+    def _ordered(self, batch: EventBatch) -> EventBatch:
+        times_us = batch.time_us
+        if not self.options.is_by_time or np.all(times_us[1:] >= times_us[:-1]):
+            return batch
+        return batch.take(np.argsort(times_us, kind="stable"))
+
+    def _distinct(self, batch: EventBatch) -> EventBatch:
+        """The events without repetitions of an id."""
+        if self.options.duplicates == "keep" or not self._id_names:
+            return batch
+        ids = batch.columns.column("id").dictionary_encode()
+        if len(ids.dictionary) == len(batch):
+            return batch
+        _, rows = np.unique(numbers_of(ids.indices), return_index=True)
+        if self.options.on_dropped is not None:
+            self.options.on_dropped(len(batch) - len(rows))
+        return batch.take(np.sort(rows))
+
+    @cached_property
+    def _inner(self) -> Mapping[str, pa.Array]:
+        """The members of a column ``data`` of structs."""
+        if _DATA not in self.table.schema.names or not pa.types.is_struct(self.table.schema.field(_DATA).type):
+            return {}
+        column = _whole(self.table.column(_DATA))
+        return {field.name: pc.struct_field(column, [field.name]) for field in column.type}
+
+    @cached_property
+    def _id_names(self) -> tuple[str, ...]:
+        return self.options.columns.ids or (("id",) if "id" in self.table.schema.names else ())
+
+    @property
+    def _type_name(self) -> str:
+        return self.options.columns.type or "type"
+
+    @property
+    def _time_name(self) -> str:
+        return self.options.columns.time or "time"
+
+    def _column(self, name: str, what: str) -> pa.Array:
+        """The column of a name, or the members of structs at a path; ``what`` is the option that names it."""
+        names = self.table.schema.names
+        if name in names:
+            return _whole(self.table.column(name))
+        path = name.removeprefix(f"{_DATA}.").split(".")
+        column = self._inner.get(path[0])
+        if column is None and path[0] in names:
+            column = _whole(self.table.column(path[0]))
+        for part in path[1:]:
+            is_there = column is not None and pa.types.is_struct(column.type) and column.type.get_field_index(part) >= 0
+            column = pc.struct_field(column, [part]) if is_there else None
+        if column is None:
+            raise EventRejected(
+                f"no column {name!r}{did_you_mean(name, names)} among {listed(names)}; name the column of the {what}",
+                field=what,
+            )
+        return column
+
+    @cached_property
+    def _types(self) -> pa.DictionaryArray:
+        texts = _texts(self._column(self._type_name, "type"), self._type_name, "type")
+        return _encoded(_filled(texts, self._type_name, "type"))
+
+    def _keys(self) -> pa.DictionaryArray:
+        """The correlation keys."""
+        key = self.options.key or "key"
+        if not isinstance(key, Mapping):
+            return _encoded(_filled(_texts(self._column(key, "key"), key, "key"), key, "key"))
+        own = [require_place(key, name) for name in self._types.dictionary.to_pylist()]
+        codes = numbers_of(self._types.indices)
+        found = pa.nulls(len(self.table), pa.string())
+        for path in places_of(key):
+            is_own = np.array([place == path for place in own], np.bool_)[codes]
+            if is_own.any():
+                texts = _decoded(_texts(self._column(path, "key"), path, "key"))
+                found = pc.if_else(column_of(is_own), texts, found)
+        return _encoded(_filled(found, " or ".join(places_of(key)), "key"))
+
+    def _ids(self) -> pa.Array:
+        if not self._id_names:
+            return column_of(np.arange(len(self.table))).cast(pa.string())
+        parts = [_decoded(_filled(_texts(self._column(name, "id"), name, "id"), name, "id")) for name in self._id_names]
+        return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ":")
+
+    def _times_us(self) -> NDArray[np.int64]:
+        if self.options.times == "line":
+            return np.arange(len(self.table), dtype=np.int64)
+        name = self._time_name
+        column = self._column(name, "time")
+        if column.null_count:
+            raise _faulty(column.is_null(), name, "time")
+        found = _times(column, name, self.options.clock)
+        outside = np.flatnonzero((found < EARLIEST_US) | (found > LATEST_US))
+        if len(outside):
+            raise EventRejected(f"column {name!r}, row {outside[0]}: outside the years 1 to 9999", field="time")
+        return found
+
+    def _attributes(self) -> tuple[list[tuple[str, pa.Array]], dict[Path, pa.Array]]:
+        """The attributes as members of JSON objects, and those that conditions read as columns, by path."""
+        members, typed = [], dict[Path, pa.Array]()
+        for name, column in self._chosen():
+            values = typed_values(column)
+            members.append((name, column if values is None else values))
+            typed.update(_leaves((name,), column) if values is None else [((name,), values)])
+        return members, typed
+
+    def _chosen(self) -> Iterator[tuple[str, pa.Array]]:
+        """The columns that are attributes and needed."""
+        ids = self._id_names if len(self._id_names) == 1 else ()
+        own = {*ids, self._type_name, self._time_name} | ({"key"} & set(places_of(self.options.key or "key")))
+        chosen = self.options.columns.attributes
+        top = [name for name in self.table.schema.names if name not in own and name not in self._inner]
+        if self._inner:
+            top.remove(_DATA)
+        for name in (*top, *self._inner):
+            is_chosen = chosen is None or name in chosen
+            if is_chosen and (self.attributes is None or name in self.attributes):
+                yield name, self._inner.get(name) if name in self._inner else _whole(self.table.column(name))
+
+
+def _leaves(path: Path, column: pa.Array) -> Iterator[tuple[Path, pa.Array]]:
+    """The typed columns within a column of structs, by path."""
+    if not pa.types.is_struct(column.type):
+        return
+    for field in column.type:
+        inner, own = pc.struct_field(column, [field.name]), (*path, field.name)
+        values = typed_values(inner)
+        yield from _leaves(own, inner) if values is None else [(own, values)]
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    found = column.combine_chunks() if column.num_chunks else pa.nulls(0, column.type)
+    if isinstance(found, pa.ChunkedArray):
+        raise EventRejected("a column has more than 2 GiB of text; match the table in parts")
+    return found
+
+
+def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
+    """Texts or whole numbers as texts; columns of categories stay as they are."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        values = _texts(column.dictionary, name, what)
+        return pa.DictionaryArray.from_arrays(column.indices, _decoded(values))
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_integer(kind):
+        return column.cast(pa.string())
+    if pa.types.is_null(kind):
+        return column.cast(pa.string())
+    raise EventRejected(
+        f"column {name!r} has values of the type {kind}; the {what} of an event is a text or a whole number", field=what
+    )
+
+
+def _filled(texts: pa.Array, name: str, what: str) -> pa.Array:
+    """Check that no text is null or empty."""
+    decoded = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
+    if texts.null_count or decoded.null_count or pc.any(pc.equal(pc.binary_length(decoded), 0)).as_py():
+        is_bad = pc.equal(pc.binary_length(_decoded(texts)), 0).fill_null(value=True)
+        if pc.any(is_bad).as_py():
+            raise _faulty(is_bad, name, what)
+    return texts
+
+
+def _faulty(is_bad: pa.Array, name: str, what: str) -> EventRejected:
+    """The error about rows that lack a value."""
+    rows = np.flatnonzero(is_bad.to_numpy(zero_copy_only=False))
+    more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+    return EventRejected(
+        f"column {name!r}: row {rows[0]}{more}: null or empty; every event has a {what}, so fill the column or leave "
+        "these rows out",
+        field=what,
+    )
+
+
+def _encoded(texts: pa.Array) -> pa.DictionaryArray:
+    """Texts as a dictionary in which each occurs once; it may have texts that no row has."""
+    if not pa.types.is_dictionary(texts.type):
+        return texts.dictionary_encode()
+    names = texts.dictionary.to_pylist()
+    if texts.null_count or len(set(names)) < len(names) or not all(names):
+        return texts.dictionary_decode().dictionary_encode()
+    return pa.DictionaryArray.from_arrays(texts.indices.cast(pa.int32()), texts.dictionary)
+
+
+def _decoded(texts: pa.Array) -> pa.Array:
+    return texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
+
+
+def _times(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64]:
+    """Microseconds since 1970 of a column without nulls."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _times(column.dictionary_decode(), name, clock)
+    if pa.types.is_date(kind):
+        return _times(column.cast(pa.timestamp("us" if pa.types.is_date32(kind) else "ms")), name, clock)
+    if pa.types.is_timestamp(kind):
+        return _moments(column, clock)
+    if pa.types.is_integer(kind) and clock.unit != "ns" and kind != pa.uint64():
+        numbers = cast("NDArray[np.int64]", numbers_of(column.cast(pa.int64())))
+        return microseconds_of(numbers) if clock.unit == "auto" else numbers * _SCALES[clock.unit]
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or _is_text(kind):
+        return _each_time(column, name, clock)
+    raise EventRejected(
+        f"column {name!r} has values of the type {kind}; a time is a timestamp, a date, a text or a number",
+        field="time",
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _moments(column: pa.Array, clock: TimeForm) -> NDArray[np.int64]:
+    """The moments of timestamps; local ones that clocks show twice, or skip, are read one by one."""
+    times = floored(column)
+    if times.type.tz is None and clock.zone is not None:
+        try:
+            times = pc.assume_timezone(times, clock.zone)
+        except pa.ArrowInvalid:  # ambiguous or nonexistent, or an offset in place of a zone
+            return _each_time(times.cast(pa.string()), "time", clock)
+    return cast("NDArray[np.int64]", numbers_of(times.cast(pa.int64())))
+
+
+def _each_time(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64]:
+    """Times read one by one, each distinct value once."""
+    form = clock if clock.zone is not None else replace(clock, zone="UTC")
+    distinct = column.dictionary_encode()
+    found = []
+    for place, value in enumerate(distinct.dictionary.to_pylist()):
+        try:
+            found.append(form.read(value))
+        except EventRejected as error:
+            row = pc.index(distinct.indices, place).as_py()
+            raise EventRejected(f"column {name!r}, row {row}: {error.message}", field="time") from error
+    return np.array(found, np.int64)[numbers_of(distinct.indices)]
