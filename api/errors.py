@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from api.faults import Fault, form_faults
 from api.methods import allowed_methods
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
-from nfa import KeyMismatch, PatternRefused
+from nfa import KeyMismatch, PatternRefused, TooManyRows
 from service import (
     ANYBODY,
     AnswersLate,
@@ -175,6 +175,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     # core
     PatternRefused: HTTPStatus.BAD_REQUEST,
     KeyMismatch: HTTPStatus.BAD_REQUEST,
+    TooManyRows: HTTPStatus.UNPROCESSABLE_ENTITY,
     OperatorRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidConstraints: HTTPStatus.BAD_REQUEST,
     ContradictoryConstraints: HTTPStatus.BAD_REQUEST,

@@ -7,7 +7,7 @@ from .automata.query_building import build_query
 from .combinations import CombinedExpression, parse_combined
 from .comparability import KindsRead, incomparable
 from .conditions.residuals import conjuncts_of, without_alias
-from .errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
+from .errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, TooManyRows, UnknownPattern
 from .event_expressions import EventExpression, columns_of_events, parse_event_expression
 from .exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
 from .functions.table import FUNCTIONS
@@ -62,6 +62,7 @@ from .results.open_cases import (
     OpenCase,
     OpenCases,
 )
+from .row_bounds import MOST_ROWS, MOST_ROWS_AT_ONCE, require_rows
 from .sql.errors import QueryFailed
 from .sql.query import run_query
 from .syntax import (
@@ -109,6 +110,8 @@ __all__ = [
     "MATCHER_FEATURES",
     "MATCH_LIMIT",
     "MAX_REASONED",
+    "MOST_ROWS",
+    "MOST_ROWS_AT_ONCE",
     "OTHER",
     "Absence",
     "After",
@@ -186,6 +189,7 @@ __all__ = [
     "Symbol",
     "Term",
     "Timeout",
+    "TooManyRows",
     "TraceEnds",
     "UnknownPattern",
     "ValueKind",
@@ -220,6 +224,7 @@ __all__ = [
     "play",
     "require_key",
     "require_own_key",
+    "require_rows",
     "run_query",
     "unknown_types",
     "warnings_of",

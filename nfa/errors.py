@@ -31,6 +31,10 @@ class KeyMismatch(PatternError, code="pattern-key"):
     """``WHERE [..]`` lacks the correlation key of the events."""
 
 
+class TooManyRows(PatternError, code="too-many-rows"):
+    """The table of FOR EACH ROW has more rows than a pattern may have, or too many with equal values."""
+
+
 class UnknownPattern(PatternError, code="pattern-not-running"):
     """No pattern of that name is registered."""
 

@@ -55,6 +55,9 @@ class AlertModel(ResultModel):
     route: str | None = Field(
         None, description="Name of the further key whose value `key` is; null: `key` is the correlation key."
     )
+    row: dict[str, str | int] | None = Field(
+        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
+    )
     start: Time
     end: Time
     detected_at: Time = Field(

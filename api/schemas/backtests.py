@@ -187,6 +187,9 @@ class BacktestAlert(ResultModel):
     start: Time
     end: Time
     detected_at: Time
+    row: dict[str, str | int] | None = Field(
+        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
+    )
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
     returns: dict[str, bool | int | float | str | None] = Field({}, description="Values of the columns of RETURN.")
     why: str

@@ -39,6 +39,9 @@ class DryMatch(WireModel):
     """A match that would have been an alert."""
 
     key: str
+    row: dict[str, str | int] | None = Field(
+        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
+    )
     start: Time
     end: Time
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")

@@ -62,6 +62,9 @@ class CorrectionModel(ResultModel):
     pattern: str
     version: int
     key: str = Field(description="The transaction.")
+    row: dict[str, str | int] | None = Field(
+        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
+    )
     alert: str = Field(description="Id of the alert that does not hold.")
     bindings: dict[str, list[str]] = Field(description="Event ids by alias, as in the alert.")
     event: str = Field(description="Id of the event that the match must not have.")
@@ -216,6 +219,9 @@ class TimeoutModel(ResultModel):
     key: str = Field(description="The transaction.")
     route: str | None = Field(
         None, description="Name of the further key whose value `key` is; null: `key` is the correlation key."
+    )
+    row: dict[str, str | int] | None = Field(
+        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
     )
     start: Time
     due: Time = Field(description="When the window had passed.")

@@ -104,6 +104,12 @@ class TableRows:
         hashes = np.array([key_hash(name) for name in names], np.uint64)
         return cls(pa.array(names, pa.string()), hashes, columns)
 
+    @classmethod
+    def none(cls, read: Sequence[str]) -> Self:
+        """A table without rows."""
+        nothing = pa.array([], pa.string())
+        return cls(nothing, np.zeros(0, np.uint64), dict.fromkeys(read, nothing))
+
     def __len__(self) -> int:
         return len(self.hashes)
 
@@ -183,12 +189,14 @@ class RowIndex:
         met = [int(np.diff(one.ends, prepend=0).max(initial=0)) for one in self._joins]
         return max([*met, len(self._rows) if self._every else 0])
 
-    def concerned(self, batch: EventBatch, open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]]) -> Concerned:
-        """The rows that each event concerns, by event and row.
+    def concerned(
+        self, batch: EventBatch, reader: BatchColumns, open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]]
+    ) -> Concerned:
+        """The rows that each event concerns, by event and row; ``reader`` reads the same batch.
 
         ``open_pairs`` are the hashed correlation keys and the rows of open traces.
         """
-        found = [*self._met(batch), *self._each(batch)]
+        found = [*self._met(batch, reader), *self._each(batch)]
         if len(wanted := self._following(batch)):
             found.append(_at_home(batch.key_hashes, wanted, open_pairs, found))
         if not found:
@@ -198,13 +206,13 @@ class RowIndex:
         pairs = np.unique(np.concatenate([one.events * len(self._rows) + one.rows for one in found]))
         return Concerned(*np.divmod(pairs, max(1, len(self._rows))))
 
-    def _met(self, batch: EventBatch) -> Iterator[Concerned]:
+    def _met(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
         """The rows that events meet by their values."""
         lookup = np.array([self._codes.get(name, -1) for name in [*batch.type_names, ""]], np.int32)
         types = lookup[batch.type_codes]
         if not self._joins or not (types >= 0).any():
             return
-        cells = self._index.place(batch, types, BatchColumns(batch))
+        cells = self._index.place(batch, types, reader)
         for join in self._joins:
             events = np.flatnonzero(types == join.code)
             own = cells[list(join.slots)][:, events].astype(np.int64)

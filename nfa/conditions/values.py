@@ -158,6 +158,19 @@ class Values:
             for kind, integer, number, text in zip(*(one.tolist() for one in columns), strict=True)
         ]
 
+    def to_arrow(self) -> pa.Array | None:
+        """The column in Arrow, which ``of_arrow`` reads; None if its values are of several kinds, or not in Unicode."""
+        if self.arrow is not None:
+            return self.arrow
+        kinds = {int(kind) for kind in np.unique(self.kinds)} - {NULL}
+        if len(kinds) > 1:
+            return None
+        values = {BOOLEAN: self.integers != 0, INTEGER: self.integers, FLOAT: self.floats}
+        try:
+            return pa.array(values.get(next(iter(kinds), NULL), self.texts), mask=self.is_null)
+        except UnicodeEncodeError:  # half of a surrogate pair
+            return None
+
     @property
     def is_number(self) -> NDArray[np.bool_]:
         is_number: NDArray[np.bool_] = (self.kinds == INTEGER) | (self.kinds == FLOAT)

@@ -6,26 +6,26 @@ So one automaton serves all rows, and a partial match has its row by its trace.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nfa.conditions.predicates import BatchColumns, sources_of
 from nfa.conditions.table_rows import ROW, Concerned, RowIndex, RowsRead, TableRows
 from nfa.lanes.lane import Lane
 from nfa.lanes.state import LaneOptions
 from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput
-from nfa.runs.program import listened_types
+from nfa.runs.program import atoms_to_test, listened_types
 from nfa.syntax import Path
 from streams import EventBatch, column_of
 from streams.tables import Tables
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the hash of a trace and the key give the row
 _PAIRS_AT_ONCE = 1 << 20
-_NO_ROWS = TableRows(pa.array([], pa.string()), np.zeros(0, np.uint64), {})
 
 
 class RowLane(Lane):
@@ -34,7 +34,7 @@ class RowLane(Lane):
     def __init__(self, options: LaneOptions, read: RowsRead) -> None:
         self._read = read
         self._versions: Sequence[object] = ()
-        self._rows = _NO_ROWS
+        self._rows = TableRows.none(read.columns)
         self._index: RowIndex | None = None
         super().__init__(options, is_finer=True, has_rows=True)
 
@@ -42,6 +42,10 @@ class RowLane(Lane):
         """Build tables for these patterns; see ``Lane.configure``."""
         super().configure(patterns)
         self._index = None
+        steps = [atom.condition for one in patterns for atom in atoms_to_test(one.automaton)]
+        conditions = [*steps, *(one.automaton.pattern.where for one in patterns)]
+        read = (source for one in conditions if one is not None for source in sources_of(one))
+        self._paths = list(dict.fromkeys(path for path in read if isinstance(path, tuple) and path))
 
     def read_tables(self, tables: Tables) -> None:
         """Match the rows of the table from here on; partial matches of rows that it does not have are dropped.
@@ -51,7 +55,7 @@ class RowLane(Lane):
         versions = tables.versions.get(self._read.table, ())
         if versions is self._versions:
             return
-        self._versions, self._index, self._rows = versions, None, _NO_ROWS
+        self._versions, self._index, self._rows = versions, None, TableRows.none(self._read.columns)
         if versions:
             opened = versions[-1]
             self._rows = TableRows.of(opened.rows(), opened.version.form.key, self._read.columns)
@@ -73,21 +77,34 @@ class RowLane(Lane):
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
         """Each event once for each row that it concerns, with the columns of the row."""
-        concerned = self._concerned(batch)
+        reader = BatchColumns(batch)
+        concerned = self._concerned(batch, reader)
         homes = batch.key_hashes[concerned.events]
         taken, rows = batch.columns.take(column_of(concerned.events)), column_of(concerned.rows)
         place = taken.schema.get_field_index("key_hash")
         hashes = column_of(homes * _FACTOR ^ self._rows.hashes[concerned.rows])
         attributes = {path: column.take(column_of(concerned.events)) for path, column in batch.attributes.items()}
+        attributes |= self._parsed(reader, concerned.events, attributes)
         attributes |= {(self._read.alias, name): column.take(rows) for name, column in self._rows.columns.items()}
         attributes[ROW] = self._rows.names.take(rows)
         columns = taken.set_column(place, taken.schema.field(place), hashes)
         return EventBatch(columns, attributes, tables=batch.tables), homes, concerned.events
 
-    def _concerned(self, batch: EventBatch) -> Concerned:
+    def _parsed(
+        self, reader: BatchColumns, events: NDArray[np.int64], known: Collection[Path]
+    ) -> Iterator[tuple[Path, pa.Array]]:
+        """The attributes that conditions read, so that the JSON of an event is parsed once for all rows."""
+        rows, places = np.unique(events, return_inverse=True)
+        paths = [path for path in self._paths if path not in known and path[:1] != (self._read.alias,)]
+        for path, values in reader.read(rows, paths).items() if len(rows) else ():
+            column = values.to_arrow()
+            if column is not None and isinstance(path, tuple):
+                yield path, column.take(column_of(places))
+
+    def _concerned(self, batch: EventBatch, reader: BatchColumns) -> Concerned:
         pairs = self._state.finer.pairs
         rows = self._rows.numbers(_rows_of(pairs))
-        return self._built().concerned(batch, (pairs[rows >= 0, 0], rows[rows >= 0]))
+        return self._built().concerned(batch, reader, (pairs[rows >= 0, 0], rows[rows >= 0]))
 
     def _built(self) -> RowIndex:
         if self._index is None:

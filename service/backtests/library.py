@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import Prune, lookups_in, parse_pattern
+from nfa import Prune, lookups_in, parse_pattern, require_rows
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.sources import allowed_path
 from service.errors import BacktestRefused, PatternOnOtherStream, PatternTooLong, UnknownConstraints
@@ -103,7 +103,10 @@ class BacktestLibrary:
             ends_in(question, tried).check(parsed)
             lookups |= lookups_in(parsed)
         require_lookups(self._stores, lookups)
-        question = replace(question, tables=tuple(past_tables(self._stores, lookups).to_json()))
+        tables = past_tables(self._stores, lookups)
+        for tried in (*question.patterns, *question.against):
+            require_rows(parse_pattern(tried.text), tables)
+        question = replace(question, tables=tuple(tables.to_json()))
         backtest = Backtest(
             id=f"bt_{uuid.uuid4().hex}",
             stream=draft.stream,

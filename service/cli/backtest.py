@@ -54,7 +54,7 @@ from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.projects import LocalProject, read_project
 from service.registering.reports import joined_with
-from service.runs import RunPlan, measured_of, numbers_of, results_of, waiting_of
+from service.runs import RunPlan, measured_of, numbers_of, results_of, row_text, waiting_of
 from service.runs.run_rules import constraint_notices, pattern_notices
 from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
@@ -354,7 +354,8 @@ def _print_changes(console: Console, result: BacktestResult, limit: int) -> None
 def _print_result(console: Console, mark: str, one: Mapping[str, Any]) -> None:
     """Print an alert, or an event of a derived stream."""
     if "bindings" in one:
-        console.print(f"{mark}{one['pattern']}  {one['key']}  {one['start']} to {one['end']}")
+        key = f"{one['key']} {row_text(one)}" if "row" in one else one["key"]
+        console.print(f"{mark}{one['pattern']}  {key}  {one['start']} to {one['end']}")
         console.print(f"    {shown_bindings(one['bindings'])}")
     else:
         console.print(f"{mark}{one['into']}  {one['key']}  {one['type']} at {one['time']}")

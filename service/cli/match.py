@@ -37,7 +37,7 @@ from service.cli.inputs import (
 from service.cli.model_choice import ModelChoice, with_model
 from service.cli.waiting import waiting_on
 from service.registering.strangers import strangers
-from service.runs import OLD_LISTS
+from service.runs import OLD_LISTS, row_text
 from service.runs.run_rules import RunRules
 from service.runs.stream_report import LISTS, USUAL_LISTS, StreamReport, WorkflowUse
 from service.runs.stream_run import StreamRun, exercises_of
@@ -221,7 +221,7 @@ def _print(report: StreamReport, lists: Sequence[str]) -> None:
     if endings := report.bodies("endings"):
         say("\nearly terminations, each with the event after which the pattern can no longer match:")
         for one in endings:
-            say(f"{one['pattern']}  {one['key']}  {one['event']}")
+            say(f"{one['pattern']}  {_key_of(one)}  {one['event']}")
             say(f"    {one['reason']}")
     _print_violations(say, report, lists)
     stats = report.stats
@@ -268,14 +268,14 @@ def _print_violations(say: Callable[[str], None], report: StreamReport, lists: S
     if corrections:
         say("\nretracted matches, which had been reported early:")
     for one in corrections:
-        say(f"{one['pattern']}  {one['key']}  {one['event']}")
+        say(f"{one['pattern']}  {_key_of(one)}  {one['event']}")
         say(f"    {shown_bindings(one['bindings'])}")
 
 
 def _print_matches(say: Callable[[str], None], report: StreamReport) -> None:
     for one in report.each_match():
         detected = f", detected {one['detected_at']}" if one["detected_at"] != one["end"] else ""
-        say(f"{one['pattern']}  {one['key']}  {one['start']} to {one['end']}{detected}{_remarks(one)}")
+        say(f"{one['pattern']}  {_key_of(one)}  {one['start']} to {one['end']}{detected}{_remarks(one)}")
         say(f"    {shown_bindings(one['bindings'])}")
         if "returns" in one:
             columns = (f"{name}: {orjson.dumps(value).decode()}" for name, value in one["returns"].items())
@@ -297,8 +297,13 @@ def _print_timeouts(say: Callable[[str], None], report: StreamReport) -> None:
     if timeouts:
         say("\ntimed out:")
     for one in timeouts:
-        say(f"{one['pattern']}  {one['key']}  {one['start']}, due {one['due']}")
+        say(f"{one['pattern']}  {_key_of(one)}  {one['start']}, due {one['due']}")
         say(f"    {shown_bindings(one['bindings'])}  missing {', '.join(one['missing']) or 'nothing'}")
+
+
+def _key_of(found: Mapping[str, Any]) -> str:
+    """The key of a result, with the row of its pattern."""
+    return f"{found['key']} {row_text(found)}".rstrip() if "row" in found else str(found["key"])
 
 
 def shown_bindings(bindings: Mapping[str, Sequence[str]]) -> str:

@@ -18,7 +18,7 @@ from service.projects.documents import Document
 from service.projects.local import LocalProject
 from service.projects.planning import as_yaml
 from service.projects.promises import read_promise
-from service.runs import EVENTS, LISTS, OLD_LISTS
+from service.runs import EVENTS, LISTS, OLD_LISTS, row_text
 from shards import DOCUMENT_KINDS
 from streams import (
     Event,
@@ -167,6 +167,7 @@ def line_of(one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool)
         return " ".join(words_of({name: value for name, value in one.items() if name != "stream"}))
     words = [str(one["pattern"])] if "pattern" in one else []
     words += [f"[{one['key']}]"] if has_keys else []
+    words += [row_text(one)] if "row" in one else []
     if "bindings" in one:
         words += [
             f"{alias}={','.join(short.get(one, one) for one in ids)}" for alias, ids in sorted(one["bindings"].items())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import Pattern, describe_pattern, lookups_in, parse_pattern, pattern_from_json
+from nfa import Pattern, describe_pattern, lookups_in, parse_pattern, pattern_from_json, require_rows
 from service.errors import PatternTooLong, UnknownConstraints, UnknownPatternName
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
@@ -17,7 +17,7 @@ from service.registering.inspection import PatternInspection, SetInspection, ins
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.reports import PatternReport, pattern_warnings
 from service.registering.strangers import require_declared, unfollowed_types
-from service.registering.tables import require_lookups
+from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
@@ -168,6 +168,8 @@ class Registration:
         pattern, declaration = on_stream.pattern, on_stream.rules.declaration
         require_declared(pattern, declaration)
         require_lookups(self._stores, lookups_in(pattern))
+        if pattern.rows is not None:
+            require_rows(pattern, tables_for(self._stores, lookups_in(pattern)))
         self._derivations.check(pattern, declaration.name)
         on_stream.ends.check(pattern)
         on_stream.check.require_satisfiable()

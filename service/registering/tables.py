@@ -107,6 +107,7 @@ class TableLibrary:
                 raise TableInUse(
                     f"the {user.kind} {user.name!r} looks the table up, but {error.message}", table=version.name
                 ) from error
+        self._require_rows(users, Tables(self._store.files).with_version(version))
         record, is_new = self._store.put(
             version, self._store.files.path(version.digest), self._clock.now_us(), condition
         )
@@ -127,8 +128,10 @@ class TableLibrary:
         if record.changes >= _MOST_CHANGES:
             self.register(self._merged(record), Condition(matches=(record.tag,)))
         own, values = read_row(record.table.form, key, row)
+        users = self._users_of(name)
+        self._require_rows(users, self._opened(record).with_row(name, own, values))
         changed = self._store.change_row(name, own, values, condition)
-        return TableReport(record=changed, users=_distinct(self._users_of(name)), is_new=True)
+        return TableReport(record=changed, users=_distinct(users), is_new=True)
 
     def table(self, name: str) -> TableReport:
         """A table, and the operators that look it up."""
@@ -158,6 +161,15 @@ class TableLibrary:
                 users=[{"kind": one.kind, "name": one.name} for one in users],
             )
         self._store.remove(name, condition)
+
+    def _require_rows(self, users: Iterable[tuple[RegisteredOperator, Lookup]], tables: Tables) -> None:
+        """Check that patterns that are for each row of a table may have its rows; raises ``TooManyRows``."""
+        texts = {user.body["text"] for user, lookup in users if lookup.keys is None}
+        if texts:
+            from nfa import parse_pattern, require_rows  # noqa: PLC0415 - takes long, and most tables have none
+
+            for text in texts:
+                require_rows(parse_pattern(text), tables)
 
     def forms(self) -> dict[str, Any]:
         """The form of each table."""

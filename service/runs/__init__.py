@@ -6,5 +6,15 @@ rules and events come from.
 """
 
 from service.runs.plan import RunPlan
-from service.runs.results import EVENTS, INCIDENTS, LISTS, OLD_LISTS, SUSPENSIONS, Results, numbers_of, results_of
+from service.runs.results import (
+    EVENTS,
+    INCIDENTS,
+    LISTS,
+    OLD_LISTS,
+    SUSPENSIONS,
+    Results,
+    numbers_of,
+    results_of,
+    row_text,
+)
 from service.runs.running import InlineRun, MeasuredRun, measured_of, waiting_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nfa import build_query, lookups_in
+from nfa import build_query, lookups_in, require_rows
 from shards import RoutedPattern, Variant, fed_stream, records_of
 from streams import (
     USUAL_BUDGET,
@@ -89,6 +89,7 @@ class RunPlan:
         for one, is_guarded in patterns:
             for lookup in lookups_in(one.pattern):
                 require_lookup(self.tables.forms, *lookup)
+            require_rows(one.pattern, self.tables)
             yield PatternOn(
                 name=one.pattern.name,
                 version=1,

@@ -76,6 +76,14 @@ def document_of(kind: ResultKind, body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in shown if name in body}
 
 
+def row_text(body: Mapping[str, Any]) -> str:
+    """The row of FOR EACH ROW of a result, such as ``(sensor=s1)``; empty if its pattern has no rows."""
+    if "row" not in body:
+        return ""
+    words = (f"{name}={value}" for name, value in body["row"].items())
+    return f"({' '.join(words)})"
+
+
 def ordered(kind: ResultKind, bodies: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Results of a kind in the order in which runs list them."""
 

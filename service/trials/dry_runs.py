@@ -102,9 +102,8 @@ class DryRuns:
 
 
 def _shown(match: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: match[name] for name in ("key", "start", "end", "bindings")} | {
-        "would_be_lost": "would_be_lost" in match
-    }
+    found = {name: match[name] for name in ("key", "row", "start", "end", "bindings") if name in match}
+    return {**found, "would_be_lost": "would_be_lost" in match}
 
 
 def _age(entry: LogEntry) -> tuple[int, int]:

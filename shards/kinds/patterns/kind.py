@@ -19,7 +19,7 @@ from streams import USUAL_BUDGET, Definition, Input, StreamDeclaration
 from streams.tables import Lookup
 
 _INTO = re.compile(r"\binto\b", re.IGNORECASE)  # most texts lack INTO and are not parsed here
-_LOOKUP = re.compile(r"\b(lookup|table|in_table)\b|business", re.IGNORECASE)
+_LOOKUP = re.compile(r"\b(lookup|table|in_table|row)\b|business", re.IGNORECASE)
 
 
 def _quiet(description: str, needed: str, meaning: str) -> Mapping[str, Any]:
