@@ -117,7 +117,7 @@ def _rows(clause: Clause, table: SortedTable, conditions: Conditions) -> tuple[R
             raise PatternRefused(
                 "within", f"WITHIN needs a value of {clause.order[0].column} on every row", clause.order[0].position
             )
-        times = integers_of(column)
+        times = np.require(integers_of(column), requirements=["C", "W"])
     return Rows(table.bounds, truth, times, integers, integers_known, floats, floats_known), ranks
 
 

@@ -57,6 +57,7 @@ _HINTS: Mapping[str, str] = {
     "OVER": "window functions are not supported here",
     "EXISTS": "subqueries are not supported",
     "SELECT": "subqueries are not supported: pass the table by its name",
+    "[": "arrays are not supported",
     "==": "equal is one =",
     "&&": "write AND",
 }

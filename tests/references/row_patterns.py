@@ -166,7 +166,7 @@ def remainder(left: Any, right: Any) -> Any:
     return left - (int(quotient) if isinstance(quotient, float) else quotient) * right
 
 
-STRICT = {
+STRICT: dict[str, Any] = {
     "=": operator.eq,
     "<>": operator.ne,
     "<": operator.lt,
@@ -232,11 +232,8 @@ def attempts(match: Match, node: Node, is_excluded: bool = False) -> Iterator[Ma
         case Anchor():
             if match.start + len(match.steps) == (0 if node.is_start else len(match.rows)):
                 yield match
-        case Concatenation(parts=()):
-            yield match
         case Concatenation():
-            for longer in attempts(match, node.parts[0], is_excluded):
-                yield from attempts(longer, Concatenation(node.parts[1:]), is_excluded)
+            yield from in_order(match, node.parts, is_excluded)
         case Alternation():
             for part in node.parts:
                 yield from attempts(match, part, is_excluded)
@@ -244,6 +241,14 @@ def attempts(match: Match, node: Node, is_excluded: bool = False) -> Iterator[Ma
             yield from attempts(match, node.part, True)
         case Repetition():
             yield from repeated(match, node, node.least, node.most, is_excluded)
+
+
+def in_order(match: Match, parts: tuple[Node, ...], is_excluded: bool) -> Iterator[Match]:
+    if not parts:
+        yield match
+        return
+    for longer in attempts(match, parts[0], is_excluded):
+        yield from in_order(longer, parts[1:], is_excluded)
 
 
 def labelled(match: Match, label: int, is_excluded: bool) -> Iterator[Match]:
@@ -357,7 +362,7 @@ def lines_of(found: Match | int, rows: list[Row]) -> Iterator[tuple[Row, list[An
 def run_clause(text: str, rows: list[Row], columns: list[str]) -> list[list[Any]]:
     """The output of a query's clause."""
     clause = resolve_clause(parse_query(text).clause, columns)
-    result = []
+    result: list[list[Any]] = []
     for part in partitions(clause, rows):
         for found in matches_of(clause, part):
             if isinstance(found, int) and clause.rows != "unmatched":

@@ -27,7 +27,7 @@ def table_of(case):
 
 def query_of(case):
     query = case["query"]
-    for place in ("x", "y", "z"):
+    for place in ("x", "y"):
         query = query.replace(f"{{{place}}}", case.get(place, ""))
     return query
 
