@@ -52,7 +52,7 @@ def applied(name: str, operands: list[Any], position: Position) -> Any:
     errors: list[pa.ArrowException] = []
     for kind in _OF_NULLS if has_nulls else _OF_NULLS[:1]:
         try:
-            return column(*(_plain(one, kind) for one in operands))
+            return column(*(plain(one, kind) for one in operands))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             errors.append(error)
     kinds = " and ".join(str(one.type) for one in operands)
@@ -66,7 +66,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _plain(operand: Any, of_nulls: Any) -> Any:
+def plain(operand: Any, of_nulls: Any = None) -> Any:
     """A column in a type that all functions take: dictionaries and large or view texts become plain texts."""
     kind = operand.type
     if pa.types.is_null(kind) and of_nulls is not None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nfa.errors import PatternRefused
 from nfa.kernels.row_patterns import tables
-from nfa.sql.columns import column_of
+from nfa.sql.columns import column_of, plain
 from nfa.sql.syntax import (
     Aggregate,
     At,
@@ -273,8 +273,9 @@ class _Compiler:
         self.into.leaves.append([of, int(place.is_first), place.offset, place.physical, column, labels, lane])
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
-    def _add_columns(self, columns: list[Any]) -> tuple[int, int, str]:
+    def _add_columns(self, found: list[Any]) -> tuple[int, int, str]:
         """Add columns of one kind; the number of the first one in its lane, the lane, the kind."""
+        columns = [plain(one) for one in found]
         kind = kind_of(columns[0].type)
         if kind == "float":
             self.into.float_columns.extend(columns)

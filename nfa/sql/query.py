@@ -25,7 +25,11 @@ def run_query(text: str, tables: Mapping[str, pa.Table], *, max_steps: int = MOS
         PatternRefused: The text cannot be read, or does not fit the table; position and advice are in the message.
         QueryFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
     """
-    query = parse_query(text)
+    return run_parsed(parse_query(text), tables, max_steps=max_steps)
+
+
+def run_parsed(query: SqlQuery, tables: Mapping[str, pa.Table], *, max_steps: int = MOST_STEPS) -> pa.Table:
+    """The result of a parsed query; see ``run_query``."""
     found = run_clause(query.clause, _table(query, tables), max_steps=max_steps)
     return _selected(query, found)
 

@@ -1,0 +1,96 @@
+"""``forestall match --sql``: a query with MATCH_RECOGNIZE over a file, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import typer
+
+from service.cli.inputs import read_text
+from streams import EventFileError
+
+
+def print_query(query: Path, events: Path, *, is_json: bool) -> None:
+    """Print the rows of a query; the table that it names is the file of events.
+
+    Raises:
+        ForestallError: The query or the file is refused, or the search takes too many steps.
+    """
+    from nfa.sql.parsing import parse_query  # noqa: PLC0415 - most calls have no query
+    from nfa.sql.query import run_parsed  # noqa: PLC0415
+
+    parsed, table = parse_query(read_text(query)), read_table(events)
+    found = run_parsed(parsed, {parsed.table: table})
+    rows = found.to_pylist()
+    if is_json:
+        typer.echo(orjson.dumps(rows, option=orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z, default=str))
+        return
+    typer.echo("\n".join(_aligned(found.column_names, rows)))
+
+
+def read_table(path: Path) -> pa.Table:
+    """The columns of a file: CSV, JSON lines or Parquet. Members of an event's ``data`` are columns of their own."""
+    kind = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+    if kind not in _READERS:
+        raise EventFileError(f"{path}: a query reads .csv, .jsonl and .parquet files, the first two also .gz")
+    try:
+        return _with_data_flat(_READERS[kind](path))
+    except (OSError, pa.ArrowException) as error:
+        raise EventFileError(f"{path}: {str(error).partition(chr(10))[0]}") from error
+
+
+def _read_csv(path: Path) -> pa.Table:
+    import pyarrow.csv  # noqa: PLC0415
+
+    return pyarrow.csv.read_csv(path)
+
+
+def _read_json(path: Path) -> pa.Table:
+    import pyarrow.json  # noqa: PLC0415
+
+    with pa.input_stream(str(path), compression="detect") as stream:
+        return pyarrow.json.read_json(stream)
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    import pyarrow.parquet  # noqa: PLC0415
+
+    return pyarrow.parquet.read_table(path)
+
+
+_READERS: Mapping[str, Callable[[Path], pa.Table]] = {
+    ".csv": _read_csv,
+    ".jsonl": _read_json,
+    ".ndjson": _read_json,
+    ".parquet": _read_parquet,
+}
+
+
+def _with_data_flat(table: pa.Table) -> pa.Table:
+    if "data" not in table.column_names or not pa.types.is_struct(table.schema.field("data").type):
+        return table
+    own = [name for name in table.column_names if name != "data"]
+    flat = table.select(["data"]).flatten()
+    members = [name.removeprefix("data.") for name in flat.column_names]
+    columns = {
+        **dict(zip(members, flat.columns, strict=True)),
+        **{name: table.column(name) for name in own},
+    }
+    return pa.table({name: columns[name] for name in dict.fromkeys([*own, *members])})
+
+
+def _aligned(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Rows as lines of aligned columns, with a header."""
+    lines = [list(names), *([_shown(value) for value in row.values()] for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
+    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    return orjson.dumps(value, default=str).decode() if isinstance(value, list | dict | bool) else str(value)

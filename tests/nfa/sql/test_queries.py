@@ -1,0 +1,138 @@
+"""The query around the clause, the columns of its result, and bounds of work."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from nfa import PatternRefused, QueryFailed, run_query
+
+ROWS = pa.table({"k": ["a", "a", "b", "b"], "n": [1, 2, 1, 5], "X": [0.5, 1.5, None, 2.5]})
+CLAUSE = "MATCH_RECOGNIZE (PARTITION BY k ORDER BY n MEASURES B.n - A.n AS d, sum(X) AS s PATTERN (A B) DEFINE {x})"
+
+
+def rows(query, table=ROWS, **options):
+    return run_query(query, {"t": table}, **options).to_pylist()
+
+
+def query(select="*", rest="", x="B AS n > A.n"):
+    return f"SELECT {select} FROM t {CLAUSE.format(x=x)} {rest}"
+
+
+def test_star_is_all_columns():
+    assert rows(query()) == [{"k": "a", "d": 1, "s": 2.0}, {"k": "b", "d": 4, "s": 2.5}]
+    assert rows(query("m.*", "AS m")) == rows(query())
+
+
+def test_selected_expressions_have_names():
+    assert rows(query("d * 10 AS tens, upper(k) big, d")) == [
+        {"tens": 10, "big": "A", "d": 1},
+        {"tens": 40, "big": "B", "d": 4},
+    ]
+
+
+def test_where_order_and_limit_apply_to_the_result():
+    assert rows(query("k", "m WHERE m.d > 1")) == [{"k": "b"}]
+    assert rows(query("k", "ORDER BY s DESC LIMIT 1")) == [{"k": "b"}]
+    assert rows(query("k", "WHERE s IS NULL")) == []
+    assert rows(query("k", "LIMIT 0")) == []
+
+
+def test_names_of_tables_and_columns_ignore_case():
+    assert rows(query().replace("FROM t", "FROM T").replace("sum(X)", "sum(x)")) == rows(query())
+
+
+TWICE = pa.table({"N": [1], "nn": [2], "NN": [3]})
+
+
+def test_an_ambiguous_name_is_refused():
+    with pytest.raises(PatternRefused, match="Nn may be nn or NN; write the exact name"):
+        rows("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY Nn PATTERN (A))", TWICE)
+
+
+def test_a_missing_table_is_refused():
+    with pytest.raises(PatternRefused, match="line 1, column 15: there is no table u; there are: t"):
+        rows(query().replace("FROM t", "FROM u"))
+
+
+def test_rows_keep_the_order_of_the_input_where_nothing_orders_them():
+    found = rows("SELECT n FROM t MATCH_RECOGNIZE (MEASURES A.n AS n PATTERN (A))")
+    assert [row["n"] for row in found] == [1, 2, 1, 5]
+
+
+def test_types_of_columns_are_kept():
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    kinds = pa.table(
+        {
+            "c": pa.array(["x", "y"]).dictionary_encode(),
+            "t": pa.array([day, day + timedelta(hours=1)], pa.timestamp("ms", "UTC")),
+            "d": [date(2026, 1, 1), date(2026, 1, 2)],
+            "l": [[1], [2, 3]],
+            "i": pa.array([1, 2], pa.int8()),
+        }
+    )
+    clause = """MATCH_RECOGNIZE (ORDER BY t MEASURES LAST(c) AS c, max(t) AS t, LAST(d) - FIRST(d) AS d, FIRST(l) AS l,
+      sum(i) AS i, LAST(t) - FIRST(t) AS took PATTERN (A B)
+      DEFINE B AS t > TIMESTAMP '2026-01-01 00:30:00' AND c = 'y' AND t - A.t < INTERVAL '2' HOUR AND A.c <> c)"""
+    assert rows(f"SELECT * FROM t {clause}", kinds) == [
+        {
+            "c": "y",
+            "t": day + timedelta(hours=1),
+            "d": timedelta(days=1),
+            "l": [1],
+            "i": 3,
+            "took": timedelta(hours=1),
+        }
+    ]
+
+
+def test_within_is_exclusive():
+    table = pa.table({"n": [0, 9, 10, 30]})
+    clause = "MATCH_RECOGNIZE (ORDER BY n MEASURES count(*) AS c PATTERN (A+) WITHIN 10)"
+    assert [row["c"] for row in rows(f"SELECT * FROM t {clause}", table)] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("within", ["INTERVAL '1' HOUR", "0", "-1", "true"])
+def test_a_within_that_does_not_fit_the_order_is_refused(within):
+    with pytest.raises(PatternRefused, match="WITHIN takes a positive INTERVAL"):
+        rows(f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY n PATTERN (A+) WITHIN {within})")
+
+
+def test_within_needs_a_value_on_every_row():
+    with pytest.raises(PatternRefused, match="WITHIN needs a value of n on every row"):
+        rows("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY n PATTERN (A+) WITHIN 1)", pa.table({"n": [1, None]}))
+
+
+def test_the_work_of_a_partition_is_bounded():
+    table = pa.table({"n": list(range(40))})
+    exponential = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY n PATTERN ((A | B)+ C) DEFINE C AS FIRST(n) < 0)"
+    with pytest.raises(QueryFailed, match="takes more than 1000 steps"):
+        rows(exponential, table, max_steps=1000)
+
+
+def test_a_search_without_history_is_linear():
+    table = pa.table({"n": [1] * 20_000})
+    clause = "MATCH_RECOGNIZE (MEASURES count(*) AS c PATTERN ((A+)+ B) DEFINE A AS n = 1, B AS n = 2)"
+    assert rows(f"SELECT * FROM t {clause}", table, max_steps=400_000) == []
+
+
+def test_long_matches_and_many_results_find_room():
+    size = 50_000
+    table = pa.table({"n": list(range(size))})
+    one = "MATCH_RECOGNIZE (ORDER BY n MEASURES count(*) AS c PATTERN (A+))"
+    assert rows(f"SELECT * FROM t {one}", table) == [{"c": size}]
+    every = "MATCH_RECOGNIZE (ORDER BY n MEASURES count(*) AS c AFTER MATCH SKIP TO NEXT ROW PATTERN (A{1,9}))"
+    assert len(rows(f"SELECT * FROM t {every}", table)) == size
+    back = "MATCH_RECOGNIZE (ORDER BY n MEASURES count(*) AS c PATTERN (A+) DEFINE A AS n >= FIRST(n))"
+    assert rows(f"SELECT * FROM t {back}", table) == [{"c": size}]
+
+
+def test_division_by_zero_is_null():
+    table = pa.table({"n": [0, 2], "x": [0.0, 2.0]})
+    found = rows("SELECT * FROM t MATCH_RECOGNIZE (MEASURES 6 / n AS n, 6 % x AS x, 7 / 2 AS w PATTERN (A))", table)
+    assert found == [{"n": None, "x": None, "w": 3}, {"n": 3, "x": 0.0, "w": 3}]
+
+
+def test_an_overflow_is_an_error():
+    with pytest.raises(PatternRefused, match="its result is too large"):
+        rows(query("d * 9223372036854775807"))
