@@ -8,7 +8,7 @@ from pathlib import Path
 
 from xdist.scheduler import LoadFileScheduling
 
-_USES_SPARK = re.compile(r"def \w+\([^)]*\bspark(_options)?\b|usefixtures\([^)]*\"spark\"")
+_USES_SPARK = re.compile(r"def \w+\([^)]*\bspark(_options)?\b|(usefixtures|getfixturevalue)\([^)]*\"spark(_options)?\"")
 
 
 class FilesTogether(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types

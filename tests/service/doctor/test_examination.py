@@ -191,6 +191,7 @@ def test_whoever_listens_on_the_port_is_asked(free_port, status, body, verdicts)
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.usefixtures("spark_options")  # so that it runs in the process of other tests with Spark
 def test_a_deep_look_starts_spark(call, tmp_path, monkeypatch):
     monkeypatch.setenv("FORESTALL_DATA_DIR", str(tmp_path))
     _, said = call("--deep", "--json")
