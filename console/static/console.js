@@ -86,6 +86,12 @@ if (table) {
   follow();
 }
 
+// Pictures wider than the page begin where something is going on.
+for (const drawing of document.querySelectorAll(".drawing")) {
+  const place = drawing.querySelector(".fw-expected, .badge-open");
+  if (place) drawing.scrollLeft += place.getBoundingClientRect().left - drawing.getBoundingClientRect().left - drawing.clientWidth / 2;
+}
+
 // Keys: / to find, j and k through rows, g and a letter to a view.
 const views = { o: "/", a: "/alerts", t: "/transactions", p: "/patterns", r: "/process", s: "/streams", w: "/webhooks", q: "/ask", d: "/dead-letters" };
 let waits = false;

@@ -42,7 +42,8 @@ async function check() {
   if (!answer?.ok) return say("", "It cannot be checked now.");
   const found = await answer.json();
   fault.dataset.line = found.error && found.line ? found.line : "";
-  fault.textContent = found.error ? `${" ".repeat(Math.max(0, (found.column ?? 1) - 1))}^ ${found.error}` : "";
+  fault.style.paddingLeft = `${Math.max(0, (found.column ?? 1) - 1)}ch`;
+  fault.firstElementChild.textContent = found.error ? `^ ${found.error}` : "";
   if (found.error) say("bad", found.line ? `Line ${found.line}, column ${found.column}: ${found.error}` : found.error);
   else if (found.warnings.length) say("warn", found.warnings.join(" "));
   else say("ok", "It can match.");

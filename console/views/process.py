@@ -18,7 +18,6 @@ from console.svg import Badge, inline
 from console.views.places import LARGEST, open_by_type
 
 _NEWEST: Final = 1_000
-_PAGES_OF_EVENTS: Final = 3
 _MOST_STEPS: Final = 25
 _AGE_S: Final = 5.0
 
@@ -48,13 +47,14 @@ async def show(page: Page) -> Response:
         followed = await allowed(page.api.recent(at("streams", stream, "workflow"), age_s=_AGE_S))
     if stream is None or followed is None:
         return page.render("process.html", title="Process", stream=stream, names=names, workflow=None)
-    cases, deviations, endings, events, picture = await all_of(
+    cases, deviations, endings, listed, picture = await all_of(
         allowed(page.api.recent("/traces", stream=stream, limit=LARGEST)),
         page.api.recent("/deviations", stream=stream, limit=20),
         page.api.recent("/endings", stream=stream, limit=_NEWEST, age_s=_AGE_S),
-        _newest_events(page, stream),
+        page.api.recent(at("streams", stream, "events"), limit=_NEWEST, age_s=_AGE_S),
         page.api.content(at("workflows", followed["workflow"], "picture.svg")),
     )
+    events = listed["items"]
     places = {} if cases is None else await open_by_type(page, stream, cases)
     broken = Counter({one["event_type"]: one["count"] for one in deviations["counts"]})
     early = [ending for ending in endings["items"] if ending["form"] != "end"]
@@ -78,19 +78,6 @@ async def show(page: Page) -> Response:
         deviations=deviations["items"],
         steps=_steps(events),
     )
-
-
-async def _newest_events(page: Page, stream: str) -> list[dict[str, Any]]:
-    """The newest events of a stream, the newest first."""
-    found: list[dict[str, Any]] = []
-    after = None
-    for _ in range(_PAGES_OF_EVENTS):
-        listed = await page.api.recent(at("streams", stream, "events"), limit=_NEWEST, after=after, age_s=_AGE_S)
-        found += listed["items"]
-        after = listed["next"]
-        if after is None:
-            break
-    return found
 
 
 def _badges(

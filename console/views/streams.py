@@ -71,9 +71,10 @@ async def show(page: Page) -> Response:
         rows={row["name"]: row for row in pipeline["streams"]} if pipeline else {},
         rates=rates,
         streams=details,
-        engines=sorted(plan["engines"], key=lambda one: -one["cores"]) if plan else [],
+        engines=sorted(plan["engines"], key=lambda one: (-one["cores"], -one["cost_us"])) if plan else [],
         chosen=detail,
-        tail=tail["items"] if tail else [],
+        tail=list(reversed(tail["items"])) if tail else [],
+        patterns={name for name, one in operators.items() if one["plural"] == "patterns"},
         sentences=[sentence for one in explanation or () for sentence in one["sentences"]],
     )
 

@@ -115,7 +115,12 @@ def _verdict(pattern: Mapping[str, Any], *, is_open: bool) -> Verdict:
     """What became of a pattern, in words."""
     name, state = pattern["name"], pattern["state"]
     if pattern["matched"]:
-        return Verdict(name, "ok", "matched", f"It matched {plural(pattern['matched'], 'time')}.")
+        return Verdict(
+            name,
+            "ok",
+            "matched",
+            "It matched once." if pattern["matched"] == 1 else f"It matched {pattern['matched']} times.",
+        )
     ended, broken = pattern["ended"], pattern["broken"]
     if ended:
         return Verdict(name, "no", "impossible", ended["reason"], ended["event"])
