@@ -38,6 +38,7 @@ class AlertDetail(TypedDict):
     version: int
     key: str
     route: NotRequired[str | None]
+    row: NotRequired[dict[str, str | int] | None]
     start: str
     end: str
     detected_at: str
@@ -172,6 +173,7 @@ class BacktestAlert(TypedDict):
     start: str
     end: str
     detected_at: str
+    row: NotRequired[dict[str, str | int] | None]
     bindings: dict[str, list[str]]
     returns: NotRequired[dict[str, bool | int | float | str | None]]
     why: str
@@ -529,6 +531,7 @@ class CorrectionModel(TypedDict):
     pattern: str
     version: int
     key: str
+    row: NotRequired[dict[str, str | int] | None]
     alert: str
     bindings: dict[str, list[str]]
     event: str
@@ -776,6 +779,7 @@ class DryMatch(TypedDict):
     """A match that would have been an alert."""
 
     key: str
+    row: NotRequired[dict[str, str | int] | None]
     start: str
     end: str
     bindings: dict[str, list[str]]
@@ -1117,6 +1121,7 @@ class ListedAlert(TypedDict):
     version: int
     key: str
     route: NotRequired[str | None]
+    row: NotRequired[dict[str, str | int] | None]
     start: str
     end: str
     detected_at: str
@@ -2146,6 +2151,7 @@ class SuppressedAlertModel(TypedDict):
     version: int
     key: str
     route: NotRequired[str | None]
+    row: NotRequired[dict[str, str | int] | None]
     start: str
     end: str
     detected_at: str
@@ -2285,6 +2291,7 @@ class TimeoutModel(TypedDict):
     version: int
     key: str
     route: NotRequired[str | None]
+    row: NotRequired[dict[str, str | int] | None]
     start: str
     due: str
     bindings: dict[str, list[str]]
