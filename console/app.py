@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
 
-import httpx
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -16,11 +15,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from console.entering import entering
-from console.errors import ApiGone, ApiRefused
 from console.guarding import Guard
 from console.page import FormRefused, Page, View, rendered
 from console.sessions import COOKIE, Sessions
 from console.views import ROUTES
+from forestall import ApiError, ServiceUnreachable, UnexpectedAnswer
 
 _FOREVER = "public, max-age=31536000, immutable"
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -28,23 +27,19 @@ _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
     """Create the application that shows the service at ``url``; ``hosts`` are names that it answers to, beside IPs."""
-    http = httpx.AsyncClient(
-        base_url=url.rstrip("/").removesuffix("/v1") + "/v1",
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=50),
-    )
+    sessions = Sessions()
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with http:
-            yield
+        yield
+        await sessions.close_all()
 
     app = Starlette(
         lifespan=lifespan,
         middleware=[Middleware(Guard, hosts=hosts), Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4)],
         exception_handlers={404: _missing},
     )
-    app.state.sessions = Sessions()
-    app.state.http = http
+    app.state.sessions = sessions
     app.state.url = url.rstrip("/").removesuffix("/v1")
     app.router.routes.extend(
         [
@@ -66,21 +61,21 @@ def _shown(view: View) -> Any:
         page = Page(request, session)
         try:
             return await view(page)
-        except ApiGone as error:
+        except (ServiceUnreachable, UnexpectedAnswer) as error:
             return page.render("gone.html", 503, title="No answer", reason=str(error))
-        except ApiRefused as refusal:
-            return _refused(page, refusal)
+        except ApiError as refusal:
+            return await _refused(page, refusal)
         except FormRefused:
             return page.render("refused.html", 403, title="Refused", reason="The form is not from this session's page.")
 
     return show
 
 
-def _refused(page: Page, refusal: ApiRefused) -> Response:
+async def _refused(page: Page, refusal: ApiError) -> Response:
     if refusal.status == 401:
-        page.request.app.state.sessions.close(page.request.cookies.get(COOKIE, ""))
+        await page.request.app.state.sessions.close(page.request.cookies.get(COOKIE, ""))
         return _to_login(page.request)
-    return page.render("refused.html", refusal.status, title="Refused", reason=str(refusal))
+    return page.render("refused.html", refusal.status, title="Refused", reason=refusal.detail)
 
 
 def _to_login(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Calls of the API by a console: the only module that knows how the API is reached."""
+"""Calls of the API by a console: the public client, and answers that many pages share for a moment."""
 
 from __future__ import annotations
 
@@ -6,22 +6,15 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import aclosing
 from typing import Any, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-import httpx
-import orjson
-from httpx_sse import EventSource
+from forestall import AsyncClient
 
-from console.errors import ApiGone, ApiRefused
-
-_TIMEOUT_S = 30.0
-_LONGEST_SILENCE_S = 40.0  # the API sends a comment every 15 seconds
 _MOST_KEPT = 512
 _METRICS_AGE_S = 5.0
 
-Value: TypeAlias = str | int | bool | None
+Value: TypeAlias = str | int | None
 _Call: TypeAlias = tuple[str, tuple[tuple[str, Value], ...]]
 
 
@@ -31,16 +24,19 @@ def at(*parts: str) -> str:
 
 
 class Api:
-    """Calls one service with one API key; None: without a key."""
+    """Calls one service with one API key; None: without a key. A page says at once that the service does not answer."""
 
-    def __init__(self, http: httpx.AsyncClient, key: str | None) -> None:
-        self._http = http
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+    def __init__(self, url: str, key: str | None) -> None:
+        self._client = AsyncClient(url, key, patience_s=0.0, overload_patience_s=0.0)
         self._kept: OrderedDict[_Call, tuple[float, asyncio.Future[Any]]] = OrderedDict()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
 
     async def get(self, path: str, **parameters: Value) -> Any:
         """The JSON answer to a GET; parameters without a value are left out."""
-        return (await self._answer("GET", path, parameters)).json()
+        return await self._client.request("GET", path, query=_given(parameters))
 
     async def recent(self, path: str, *, age_s: float = 1.0, **parameters: Value) -> Any:
         """The JSON answer to a GET, or that to an equal call of the last moments: for what many pages refresh."""
@@ -49,9 +45,8 @@ class Api:
 
     async def metrics(self) -> str:
         """The metrics in the text form of Prometheus, at most some seconds old."""
-        path = f"{str(self._http.base_url).rstrip('/').removesuffix('/v1')}/metrics"
-        body: bytes = await self._recently((path, ()), _METRICS_AGE_S, lambda: self.content(path))
-        return body.decode()
+        answer: str = await self._recently(("/metrics", ()), _METRICS_AGE_S, lambda: self.get("/metrics"))
+        return answer
 
     async def _recently(self, call: _Call, age_s: float, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         asked_at, answer = self._kept.get(call, (0.0, None))
@@ -66,72 +61,26 @@ class Api:
 
     async def content(self, path: str, **parameters: Value) -> bytes:
         """The body of the answer to a GET."""
-        return (await self._answer("GET", path, parameters)).content
+        query = urlencode(_given(parameters))
+        return await self._client.content(f"{path}?{query}" if query else path)
 
     async def ask(self, path: str, question: Any) -> Any:
         """The JSON answer to a question that is sent as a POST, and changes nothing."""
-        return (await self._answer("POST", path, {}, question)).json()
+        return await self._client.request("POST", path, body=question)
 
     async def send(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, **parameters: Value
     ) -> Any:
         """The JSON answer to a change; None if it has no body."""
         self._kept.clear()
-        answer = await self._answer(method, path, parameters, body, headers)
-        return answer.json() if answer.content else None
+        return await self._client.request(method, path, query=_given(parameters), body=body, headers=headers)
 
     async def follow(self, path: str, after: str | None, **parameters: Value) -> AsyncIterator[tuple[str, Any]]:
-        """The cursor and the JSON of each server-sent event, until the connection ends; the first has no JSON."""
-        headers = {**self._headers, "Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
-        timeout = httpx.Timeout(_TIMEOUT_S, read=_LONGEST_SILENCE_S)
-        request = self._http.build_request("GET", path, params=_given(parameters), headers=headers, timeout=timeout)
-        answer = await self._sent(request, stream=True)
-        try:
-            async with aclosing(EventSource(answer).aiter_sse()) as events:
-                async for event in events:
-                    yield event.id, orjson.loads(event.data) if event.data else None
-        except httpx.TransportError as error:
-            raise _gone(self._http, error) from error
-        finally:
-            await answer.aclose()
-
-    async def _answer(
-        self,
-        method: str,
-        path: str,
-        parameters: Mapping[str, Value],
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> httpx.Response:
-        sent = {**self._headers, **(headers or {})}
-        request = self._http.build_request(
-            method, path, params=_given(parameters), headers=sent, json=body, timeout=_TIMEOUT_S
-        )
-        return await self._sent(request)
-
-    async def _sent(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
-        try:
-            answer = await self._http.send(request, stream=stream)
-        except httpx.TransportError as error:
-            raise _gone(self._http, error) from error
-        if answer.is_success:
-            return answer
-        await answer.aread()
-        raise ApiRefused(answer.status_code, _problem(answer))
+        """The cursor and the JSON of each server-sent event, until the service does not answer."""
+        wanted: dict[str, Any] = {"after": after, **_given(parameters)}
+        async for event in self._client.live(path, **wanted):
+            yield event.id, event.data
 
 
-def _given(parameters: Mapping[str, Value]) -> dict[str, str | int | bool]:
+def _given(parameters: Mapping[str, Value]) -> dict[str, str | int]:
     return {name: value for name, value in parameters.items() if value is not None and value != ""}
-
-
-def _gone(http: httpx.AsyncClient, error: Exception) -> ApiGone:
-    where = str(http.base_url).removesuffix("/").removesuffix("/v1")
-    return ApiGone(f"the API at {where} does not answer ({str(error) or type(error).__name__})")
-
-
-def _problem(answer: httpx.Response) -> dict[str, Any]:
-    try:
-        problem = answer.json()
-    except ValueError:
-        problem = None
-    return problem if isinstance(problem, dict) else {"detail": answer.text[:500]}

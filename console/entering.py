@@ -9,10 +9,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from console.calls import Api
-from console.errors import ApiGone, ApiRefused
 from console.guarding import is_own_change
 from console.page import FormRefused, read_form, rendered
 from console.sessions import COOKIE
+from forestall import ApiError, ServiceUnreachable, UnexpectedAnswer
 
 
 def entering() -> list[Route]:
@@ -42,14 +42,16 @@ async def _log_in(request: Request) -> Response:
     if not is_own_change(request, "", ""):
         return _login(request, path, "The form was sent by another site.", 403)
     key = form.get("key", "").strip()
-    api = Api(request.app.state.http, key or None)
+    api = Api(request.app.state.url, key or None)
     try:
         caller = await api.get("/caller")
-    except ApiGone as error:
+    except (ServiceUnreachable, UnexpectedAnswer) as error:
+        await api.close()
         return _login(request, path, f"{error}; is the service running?", 503)
-    except ApiRefused as error:
-        return _login(request, path, str(error), 403)
-    cookie = request.app.state.sessions.open(api, caller["name"] or "no key", tuple(caller["scopes"]))
+    except ApiError as error:
+        await api.close()
+        return _login(request, path, error.detail, 403)
+    cookie = await request.app.state.sessions.open(api, caller)
     answer = RedirectResponse(path, status_code=303)
     answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return answer
@@ -60,7 +62,7 @@ async def _log_out(request: Request) -> Response:
     cookie = request.cookies.get(COOKIE, "")
     session = sessions.find(cookie)
     if session is not None and is_own_change(request, session.token, (await read_form(request)).get("token", "")):
-        sessions.close(cookie)
+        await sessions.close(cookie)
     answer = RedirectResponse("/login", status_code=303)
     answer.delete_cookie(COOKIE)
     return answer

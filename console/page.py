@@ -11,15 +11,15 @@ from importlib.resources import files
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode
 
-from jinja2 import Environment, PackageLoader
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from console.calls import Api
-from console.errors import ApiRefused
 from console.formats import FILTERS, between
 from console.guarding import is_own_change
 from console.sessions import Session
+from forestall import ApiError
 
 MENU: Final = (
     ("/", "Overview"),
@@ -56,8 +56,17 @@ class Page:
         return self.session.api
 
     def query(self, name: str) -> str | None:
-        """A parameter of the address; None if it is left out or empty."""
-        return self.request.query_params.get(name) or None
+        """A parameter of the address; None if it is left out or empty.
+
+        A key that is restricted to streams must name one: by default the first of them.
+        """
+        value = self.request.query_params.get(name)
+        return value or (self.only_stream if name == "stream" else None)
+
+    @property
+    def only_stream(self) -> str | None:
+        """The first stream of a restricted key; None for all others."""
+        return next(iter(self.session.streams or ()), None)
 
     def place(self, name: str) -> str:
         """A part of the path."""
@@ -100,8 +109,8 @@ class Page:
         """Make a change and show a page; a refusal is shown there, too."""
         try:
             await call
-        except ApiRefused as refusal:
-            self.session.notify(str(refusal), is_error=True)
+        except ApiError as refusal:
+            self.session.notify(refusal.detail, is_error=True)
             return self.go(path)
         return self.go(path, done)
 
@@ -127,7 +136,7 @@ async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
     """The answer to a call, or ``otherwise`` if the key may not make it or the resource does not exist."""
     try:
         return await call
-    except ApiRefused as refusal:
+    except ApiError as refusal:
         if refusal.status in (403, 404):
             return otherwise
         raise
@@ -175,6 +184,7 @@ def templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("console"),
         autoescape=True,
+        undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,

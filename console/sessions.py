@@ -6,8 +6,9 @@ import hashlib
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from console.calls import Api
 
@@ -31,12 +32,14 @@ class Session:
 
     Attributes:
         scopes: What the key may do; ``admin`` includes all others.
+        streams: The only streams that it may touch; None: all.
         token: A secret that each form of this session sends back.
     """
 
     api: Api
     name: str
     scopes: tuple[str, ...]
+    streams: tuple[str, ...] | None
     used_at: float
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     notices: list[Notice] = field(default_factory=list)
@@ -65,30 +68,47 @@ class Sessions:
         self._now = now
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
 
-    def open(self, api: Api, name: str, scopes: tuple[str, ...]) -> str:
-        """Begin a session; returns its name, the value of the cookie."""
+    async def open(self, api: Api, caller: Mapping[str, Any]) -> str:
+        """Begin a session of a key, as the API describes it; returns the session's name, the value of the cookie."""
         cookie = secrets.token_urlsafe(32)
-        self._sessions[_digest(cookie)] = Session(api, name, scopes, self._now())
-        while len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+        self._sessions[_digest(cookie)] = Session(
+            api=api,
+            name=caller["name"] or "no key",
+            scopes=tuple(caller["scopes"]),
+            streams=None if caller["streams"] is None else tuple(caller["streams"]),
+            used_at=self._now(),
+        )
+        oldest = next(iter(self._sessions))
+        if len(self._sessions) > _MOST_SESSIONS or self._is_over(self._sessions[oldest]):
+            await self._end(oldest)
         return cookie
 
     def find(self, cookie: str) -> Session | None:
         """The session of a cookie, if it has not ended."""
         digest = _digest(cookie)
         session = self._sessions.get(digest)
-        if session is None:
-            return None
-        if self._now() - session.used_at > _LONGEST_IDLE_S:
-            del self._sessions[digest]
+        if session is None or self._is_over(session):
             return None
         session.used_at = self._now()
         self._sessions.move_to_end(digest)
         return session
 
-    def close(self, cookie: str) -> None:
+    async def close(self, cookie: str) -> None:
         """End a session."""
-        self._sessions.pop(_digest(cookie), None)
+        await self._end(_digest(cookie))
+
+    async def close_all(self) -> None:
+        """End all sessions."""
+        for digest in list(self._sessions):
+            await self._end(digest)
+
+    def _is_over(self, session: Session) -> bool:
+        return self._now() - session.used_at > _LONGEST_IDLE_S
+
+    async def _end(self, digest: bytes) -> None:
+        session = self._sessions.pop(digest, None)
+        if session is not None:
+            await session.api.close()
 
 
 def _digest(cookie: str) -> bytes:

@@ -71,7 +71,7 @@ if (table) {
   more.addEventListener("click", () => { insert(); scrollTo(0, 0); });
   const follow = () => {
     const source = new EventSource(`${table.dataset.live}&after=${encodeURIComponent(after)}`);
-    source.addEventListener("connected", () => { say("on", "live"); banner.hidden = true; });
+    source.addEventListener("open", () => { say("on", "live"); banner.hidden = true; });
     source.addEventListener("rows", (event) => {
       after = event.lastEventId;
       const news = JSON.parse(event.data);

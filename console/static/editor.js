@@ -45,7 +45,7 @@ async function check() {
   fault.style.paddingLeft = `${Math.max(0, (found.column ?? 1) - 1)}ch`;
   fault.firstElementChild.textContent = found.error ? `^ ${found.error}` : "";
   if (found.error) say("bad", found.line ? `Line ${found.line}, column ${found.column}: ${found.error}` : found.error);
-  else if (found.warnings.length) say("warn", found.warnings.join(" "));
+  else if (found.warnings.length) say("warn", found.warnings.join("\n"));
   else say("ok", "It can match.");
   text.setAttribute("aria-invalid", String(Boolean(found.error)));
   place();

@@ -20,7 +20,7 @@ async def show_list(page: Page) -> Response:
     wanted = {name: page.query(name) for name in _FILTERS}
     listed, patterns, names = await all_of(
         page.api.get("/alerts", **wanted, after=page.query("after"), limit=_PAGE),
-        page.api.recent("/patterns", limit=1000),
+        page.api.recent("/patterns", stream=page.only_stream, limit=1000),
         page.stream(),
     )
     is_live = not page.query("after") and wanted["until"] is None and wanted["acknowledged"] != "true"
@@ -46,7 +46,7 @@ async def show(page: Page) -> Response:
         allowed(page.api.get(at("patterns", alert["pattern"]))),
         allowed(_deliveries(page, alert), []),
     )
-    events = trace["events"] if trace else []
+    events = trace["newest_events"] if trace else []
     bound = {event: alias for alias, ids in alert["bindings"].items() for event in ids}
     known = {event["id"] for event in events}
     return page.render(
@@ -89,5 +89,5 @@ async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
         {**attempt, "webhook": webhook}
         for webhook, listed in zip(webhooks, lists, strict=True)
         for attempt in listed["items"]
-        if attempt["item"] == alert["id"]
+        if attempt["result_id"] == alert["id"]
     ]

@@ -8,9 +8,9 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from console.calls import at
-from console.errors import ApiRefused
 from console.page import Page, all_of, allowed
 from console.svg import inline
+from forestall import ApiError
 
 _SHOWN: Final = 200
 _WIDEST: Final = 240
@@ -31,8 +31,8 @@ async def show(page: Page) -> Response:
             page.api.ask(at("aggregates", chosen["name"], "ask"), question),
             allowed(page.api.content(at("aggregates", chosen["name"], "plot.svg"))),
         )
-    except ApiRefused as refusal:
-        error = str(refusal)
+    except ApiError as refusal:
+        error = refusal.detail
     groups = answer["groups"] if answer else []
     return page.render(
         "ask.html",

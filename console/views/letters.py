@@ -49,18 +49,19 @@ async def replay(page: Page) -> Response:
     if letter is not None:
         path = at("dead-letters", letter)
         result = await page.api.send("POST", f"{path}/replay")
-        page.session.notify(_said(result), is_error=not result["accepted"])
+        page.session.notify(_said(result), is_error=not result["is_accepted"])
         return page.go(path)
     wanted = {"stream": form.get("stream"), "code": form.get("code")}
-    result = await page.api.send("POST", "/dead-letters/replay", **wanted, limit=_AT_ONCE)
-    taken = sum(one["accepted"] for one in result["items"])
+    stream, code = wanted["stream"], wanted["code"]
+    result = await page.api.send("POST", "/dead-letters/replay", stream=stream, code=code, limit=_AT_ONCE)
+    taken = sum(one["is_accepted"] for one in result["items"])
     refused = len(result["items"]) - taken
     text = f"{plural(taken, 'event')} were taken, {refused} refused again, {result['left']} are left."
     return page.go("/dead-letters", text, **wanted)
 
 
 def _said(result: Any) -> str:
-    return "The event was taken." if result["accepted"] else f"Refused again: {result['detail']}"
+    return "The event was taken." if result["is_accepted"] else f"Refused again: {result['detail']}"
 
 
 def _pretty(event: str | None) -> str:

@@ -8,47 +8,46 @@ from contextlib import suppress
 from typing import Any
 
 import orjson
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from console.errors import ApiGone, ApiRefused
 from console.page import Page, templates
+from forestall import ApiError, ServiceUnreachable
 
 _EVERY_S = 0.25
 _MOST_ROWS = 50
 _SIGN_OF_LIFE_S = 15.0
+_OPENING_S = 0.2
 _END = object()
 
 
 async def follow_alerts(page: Page) -> Response:
     """New alerts of the list's filters, in batches: the newest rows, and the number of all."""
-    after = page.request.headers.get("last-event-id") or page.query("after")
-    events = _batches(page, after)
-    return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-
-
-async def _batches(page: Page, after: str | None) -> AsyncIterator[bytes]:
-    """A batch of rows a quarter of a second after its first alert; a comment where nothing comes."""
     arrived: asyncio.Queue[Any] = asyncio.Queue(maxsize=10_000)
+    after = page.request.headers.get("last-event-id") or page.query("after")
     reader = asyncio.create_task(_read(page, after, arrived))
+    done, _ = await asyncio.wait({reader}, timeout=_OPENING_S)
+    if done:
+        return PlainTextResponse("the alerts cannot be followed now", 503)
+    headers = {"X-Accel-Buffering": "no"}
+    return StreamingResponse(_batches(reader, arrived), media_type="text/event-stream", headers=headers)
+
+
+async def _batches(reader: asyncio.Task[None], arrived: asyncio.Queue[Any]) -> AsyncIterator[bytes]:
+    """A batch of rows a quarter of a second after its first alert; a comment where nothing comes."""
     try:
+        yield b": alive\n\n"
         while True:
             try:
-                first = await asyncio.wait_for(arrived.get(), _SIGN_OF_LIFE_S)
+                items = [await asyncio.wait_for(arrived.get(), _SIGN_OF_LIFE_S)]
             except TimeoutError:
                 yield b": alive\n\n"
                 continue
-            if first is _END:
-                return
-            if first[1] is None:
-                yield f"id: {first[0]}\nevent: connected\ndata: 1\n\n".encode()
-                continue
             await asyncio.sleep(_EVERY_S)
-            items = [first]
             while not arrived.empty():
                 items.append(arrived.get_nowait())
-            ended = items[-1] is _END
-            yield _batch([item for item in items if item is not _END])
-            if ended:
+            if alerts := [item for item in items if item is not _END]:
+                yield _batch(alerts)
+            if items[-1] is _END:
                 return
     finally:
         reader.cancel()
@@ -62,9 +61,9 @@ async def _read(page: Page, after: str | None, arrived: asyncio.Queue[Any]) -> N
     key = page.query("key")
     try:
         async for cursor, alert in page.api.follow("/alerts/live", after, **wanted):
-            if alert is None or key is None or alert["key"] == key:
+            if key is None or alert["key"] == key:
                 await arrived.put((cursor, alert))
-    except (ApiGone, ApiRefused):
+    except (ServiceUnreachable, ApiError):
         pass  # the browser connects again, and then continues here
     finally:
         await arrived.put(_END)

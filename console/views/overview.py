@@ -90,7 +90,7 @@ def _of_pipeline(pipeline: Any) -> Iterator[Sentence]:
     if pipeline["running_since"] is None:
         yield Sentence("bad", "The pipeline does not run: events are kept, but not matched.")
     backlog = pipeline["backlog"]
-    waiting = backlog["waiting"]["events"]
+    waiting = backlog["waiting_volume"]["events"]
     speed = backlog["per_second"]["events"] if backlog["per_second"] else 0
     if waiting and (not speed or waiting / speed > _BEHIND_S):
         rest = f", about {span(waiting / speed)} of work" if speed else ""
@@ -103,7 +103,7 @@ def _of_webhook(webhook: Any) -> Sentence:
         reason = webhook["disabled_because"] or "by hand"
         return Sentence("warn", f"The webhook “{name}” is switched off ({reason}).", f"/webhooks/{webhook['id']}")
     waiting = plural(webhook["waiting"], "delivery", "deliveries")
-    text = f"The webhook “{name}” fails ({webhook['last_error'] or webhook['last_status']}); {waiting} wait."
+    text = f"The webhook “{name}” fails ({webhook['last_error'] or webhook['last_http_status']}); {waiting} wait."
     return Sentence("bad", text, f"/webhooks/{webhook['id']}")
 
 

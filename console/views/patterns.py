@@ -10,8 +10,8 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from console.calls import at
-from console.errors import ApiRefused
 from console.page import Page, all_of, allowed
+from forestall import ApiError
 
 _MOVES: Final[Mapping[str, tuple[str, ...]]] = {
     "draft": ("activate", "retire"),
@@ -51,7 +51,7 @@ async def show(page: Page) -> Response:
         page.api.get(at("patterns", name)),
         page.api.get(at("patterns", name, "statistics")),
         page.api.get(at("patterns", name, "versions"), limit=1000),
-        allowed(page.api.get("/backtests", limit=100), {"items": []}),
+        allowed(page.api.get("/backtests", stream=page.only_stream, limit=100), {"items": []}),
     )
     listed = versions["items"]
     changes = {new["version"]: _difference(old["text"], new["text"]) for old, new in pairwise(listed)}
@@ -116,9 +116,9 @@ async def save(page: Page) -> Response:
             made = await page.api.send("POST", "/patterns", body, headers={"If-None-Match": "*"})
         else:
             made = await page.api.send("PUT", at("patterns", name), body)
-    except ApiRefused as refusal:
+    except ApiError as refusal:
         _, names = await page.stream(is_derived=True)
-        return _editor(page, name, form, names, str(refusal))
+        return _editor(page, name, form, names, refusal.detail)
     for warning in made["warnings"]:
         page.session.notify(f"Warning: {warning}")
     return page.go(at("patterns", made["name"]), f"{made['name']} is registered as version {made['version']}.")

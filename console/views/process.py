@@ -18,7 +18,7 @@ from console.svg import Badge, inline
 from console.views.places import LARGEST, open_by_type
 
 _NEWEST: Final = 1_000
-_MOST_STEPS: Final = 25
+_MOST_STEPS: Final = 20
 _AGE_S: Final = 5.0
 
 

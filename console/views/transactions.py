@@ -95,7 +95,7 @@ async def show(page: Page) -> Response:
     if followed and by is None and story["total_events"]:
         drawing = page.api.content(at("workflows", followed["workflow"], "picture.svg"), trace=key, stream=stream)
         picture = await allowed(drawing)
-    verdicts = [_verdict(pattern, is_open=story["open"]) for pattern in story["patterns"]]
+    verdicts = [_verdict(pattern, is_open=story["is_open"]) for pattern in story["patterns"]]
     return page.render(
         "transaction.html",
         title=f"{key} in {stream}",
@@ -107,7 +107,7 @@ async def show(page: Page) -> Response:
         alerts=alerts["items"],
         workflow=followed["workflow"] if followed else None,
         picture=inline(picture) if picture else None,
-        following=[one for one in story["following"] if one["possible"]],
+        following=[one for one in story["following"] if one["is_possible"]],
     )
 
 
@@ -121,14 +121,14 @@ def _verdict(pattern: Mapping[str, Any], *, is_open: bool) -> Verdict:
             "matched",
             "It matched once." if pattern["matched"] == 1 else f"It matched {pattern['matched']} times.",
         )
-    ended, broken = pattern["ended"], pattern["broken"]
+    ended, broken = pattern["ending"], pattern["broken"]
     if ended:
         return Verdict(name, "no", "impossible", ended["reason"], ended["event"])
     if state == "alive":
         count = pattern["partial_matches"]
         return Verdict(name, "open", "under way", f"It has bound {plural(count, 'event')} and waits for the rest.")
     if broken:
-        bound = ", ".join(f"{alias} = {', '.join(ids)}" for alias, ids in broken["bound"].items())
+        bound = ", ".join(f"{alias} = {', '.join(ids)}" for alias, ids in broken["bindings"].items())
         text = f"It came as far as {bound}; then: {broken['reason']}"
         return Verdict(name, "no", "given up", text, broken["event"])
     if state == "waiting" and is_open:
@@ -136,19 +136,19 @@ def _verdict(pattern: Mapping[str, Any], *, is_open: bool) -> Verdict:
     return Verdict(name, "no", _WORDS.get(state, "no match"), _REASONS.get(state, "").format(_keys(pattern)))
 
 
-_WORDS: Final = {"paused": "paused", "suspended": "suspended", "other-key": "another key"}
+_WORDS: Final = {"paused": "paused", "suspended": "suspended", "other_key": "another key"}
 _REASONS: Final = {
     "closed": "The transaction is over, and the events of the pattern have not all come.",
     "waiting": "Nothing of it has come.",
     "paused": "The pattern is paused and sees no event.",
     "suspended": "The pattern is suspended, as it cost too much, and sees no event.",
-    "other-key": "The pattern is matched by another key of the stream{}.",
+    "other_key": "The pattern is matched by another key of the stream{}.",
 }
 
 
 def _keys(pattern: Mapping[str, Any]) -> str:
-    keys = ", ".join(pattern.get("keys") or ())
-    return f" ({pattern['by']}: {keys})" if keys else ""
+    keys = ", ".join(pattern.get("route_keys") or ())
+    return f" ({pattern['route']}: {keys})" if keys else ""
 
 
 def _annotated(story: Mapping[str, Any], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
@@ -164,4 +164,4 @@ def _annotated(story: Mapping[str, Any], verdicts: Sequence[Verdict]) -> list[di
             notes[verdict.event].append(("ended", f"{verdict.pattern} cannot match any more: {verdict.reason}"))
     if breach := story["deviation"]:
         notes[breach["event"]].append(("broke", f"leaves the process: {breach['reason']}"))
-    return [{**event, "notes": notes[event["id"]]} for event in story["events"]]
+    return [{**event, "notes": notes[event["id"]]} for event in story["newest_events"]]

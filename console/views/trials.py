@@ -8,8 +8,8 @@ from starlette.responses import JSONResponse, Response
 
 from console.calls import at
 from console.charts import histogram
-from console.errors import ApiGone, ApiRefused
 from console.page import Page, all_of, rendered
+from forestall import ApiError, ServiceUnreachable
 
 _KEPT_ALERTS: Final = 1_000
 _SHOWN: Final = 100
@@ -22,11 +22,11 @@ async def check(page: Page) -> Response:
     form = await page.form()
     try:
         found = await _dry_run(page, form, 1)
-    except ApiRefused as refusal:
+    except ApiError as refusal:
         problem = refusal.problem
         where = {"line": problem.get("line"), "column": problem.get("column")}
-        return JSONResponse({"error": _without_place(str(refusal)), **where})
-    except ApiGone as error:
+        return JSONResponse({"error": _without_place(refusal.detail), **where})
+    except ServiceUnreachable as error:
         return JSONResponse({"error": str(error), "line": None, "column": None})
     warnings = [warning for warning in found["warnings"] if _OF_THE_SAMPLE not in warning]
     return JSONResponse({"error": None, "warnings": warnings})
@@ -52,8 +52,8 @@ async def dry_run(page: Page) -> Response:
         events = 10_000
     try:
         found = await _dry_run(page, form, events)
-    except ApiRefused as refusal:
-        return rendered(page.request, "dry_run.html", error=str(refusal), found=None)
+    except ApiError as refusal:
+        return rendered(page.request, "dry_run.html", error=refusal.detail, found=None)
     chart = histogram((match["end"] for match in found["matches"]), "matches")
     return rendered(page.request, "dry_run.html", found=found, found_chart=chart, error="")
 
@@ -66,8 +66,8 @@ async def begin_backtest(page: Page) -> Response:
         body["against"] = {"name": form["against"]}
     try:
         begun = await page.api.send("POST", "/backtests", body)
-    except ApiRefused as refusal:
-        page.session.notify(str(refusal), is_error=True)
+    except ApiError as refusal:
+        page.session.notify(refusal.detail, is_error=True)
         name = form.get("against")
         return page.go(f"{at('patterns', name)}/edit" if name else "/patterns/new", stream=form.get("stream"))
     return page.go(at("backtests", begun["id"]))
@@ -77,7 +77,7 @@ async def show_backtest(page: Page) -> Response:
     """Render a backtest: how far it is, then what the pattern adds and loses."""
     backtest = await page.api.get(at("backtests", page.place("id")))
     alerts: list[Any] = []
-    if backtest["status"] == "done":
+    if backtest["state"] == "done":
         (listed,) = await all_of(page.api.get(at("backtests", backtest["id"], "alerts"), limit=_KEPT_ALERTS))
         alerts = listed["items"]
     return page.render(
@@ -87,5 +87,5 @@ async def show_backtest(page: Page) -> Response:
         alerts=alerts[:_SHOWN],
         kept=len(alerts),
         found_chart=histogram((alert["detected_at"] for alert in alerts if alert["change"] != "lost"), "matches"),
-        is_over=backtest["status"] not in ("queued", "running"),
+        is_over=backtest["state"] not in ("queued", "running"),
     )

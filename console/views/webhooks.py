@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from console.calls import at
-from console.formats import plural
+from console.formats import plural, span
 from console.page import Page, all_of
 
 _MOST_SHOWN = 50
@@ -55,7 +55,7 @@ async def show(page: Page) -> Response:
 
 
 def _delivered(result: Any) -> str:
-    return "delivered" if result["delivered"] else "not delivered"
+    return "delivered" if result["is_delivered"] else "not delivered"
 
 
 async def act(page: Page) -> Response:
@@ -65,10 +65,10 @@ async def act(page: Page) -> Response:
     action = form.get("action", "")
     if action == "test":
         result = await page.api.send("POST", f"{path}/test")
-        text = f"status {result['status']}" if result["status"] else result["error"]
+        text = f"status {result['http_status']}" if result["http_status"] else result["error"]
         page.session.notify(
-            f"The test message was {_delivered(result)}: {text}, {result['duration_ms']} ms.",
-            is_error=not result["delivered"],
+            f"The test message was {_delivered(result)}: {text}, {span(result['duration_s'])}.",
+            is_error=not result["is_delivered"],
         )
         return page.go(path)
     if action == "redeliver":

@@ -1,0 +1,74 @@
+"""What ``forestall demo --stay`` adds to the demo, so that each page of the console has something to show.
+
+An aggregate answers questions, the stream follows the demo's process as a model, and some orders stop on their way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from service.client import Client
+from service.sending import send_events
+from streams import Event
+from workflows import OrderSettings, OrderWorkload, SimulationSettings, generate_events
+
+MODEL: Final = """\
+name: order
+tree:
+  sequence:
+    - ReceiveOrder
+    - CheckCredit
+    - xor:
+        - RejectOrder
+        - sequence:
+            - CheckInventory
+            - and:
+                - sequence: [AllocateStock, {xor: [UseLocalStock, UseRemoteStock]}, GenerateInvoice, SendInvoice]
+                - sequence: [OrderFromSupplier, {loop: [GenerateQuote, tau]}, SendQuote]
+            - CollectGoods
+            - PackGoods
+            - PrintLabels
+            - ShipOrder
+            - NotifyCustomer
+            - ReceivePayment
+            - UpdateBooks
+            - xor: [CancelOrder, FinishOrder]
+"""
+"""The process that ``order_fulfilment`` generates, as a model."""
+
+_AGGREGATE: Final = {
+    "name": "steps",
+    "values": {"n": "count()"},
+    "window": "30 d",
+    "having": "n > 50",
+    "by": ["key"],
+    "ask": {"by": ["type", "region", "key"]},
+}
+_OPEN_ORDERS: Final = 24
+_FEWEST_EVENTS: Final = 2
+_SEED: Final = 43
+
+
+def add_aggregate(client: Client, stream: str) -> None:
+    """Register the aggregate that answers questions, before there are events."""
+    client.request("POST", "/aggregates", body={**_AGGREGATE, "of": stream})
+
+
+def follow_process(client: Client, stream: str) -> None:
+    """Upload the model, and let the stream follow it."""
+    headers = {"Content-Type": "application/yaml"}
+    client.request("PUT", "/workflows/order", query={"stream": stream}, body=MODEL, headers=headers)
+
+
+def leave_open(client: Client, stream: str, after_us: int) -> None:
+    """Send the beginnings of some orders, each with a different number of events."""
+    settings = SimulationSettings(
+        traces=_OPEN_ORDERS, concurrent=_OPEN_ORDERS, start_us=after_us, interval_us=60_000_000, key_prefix="late-"
+    )
+    sent: dict[str, int] = {}
+    events: list[Event] = []
+    for event in generate_events(OrderWorkload(orders=OrderSettings(), stream=settings), _SEED):
+        count = sent[event.key] = sent.get(event.key, 0) + 1
+        if count <= _FEWEST_EVENTS + int(event.key.removeprefix(settings.key_prefix)) % 12:
+            events.append(event)
+    send_events(client, stream, events, "showcase")

@@ -1,0 +1,168 @@
+"""Pages over real results: what they show, to whom, and what they do with texts of others."""
+
+import re
+
+import pytest
+
+from tests.builders.console import add_alerts
+
+pytestmark = pytest.mark.redis
+
+EVIL = "<img src=x onerror=alert(1)>\"'&"
+PAGES = ("/", "/alerts", "/process", "/patterns", "/patterns/new", "/streams", "/webhooks", "/ask", "/dead-letters")
+CHANGING = re.compile(r'<form method="post" action="(?!/logout)')
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_an_empty_service_says_what_to_do_next(reader, path):
+    text = reader.text(path)
+    assert 'class="empty"' in text
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/patterns/p", "/streams?stream=orders"])
+def test_pages_show_a_service_with_a_stream(reader, orders, path):
+    assert "<h1>" in reader.text(path)
+
+
+def test_an_alert_is_shown_acknowledged_and_noted(reader, orders, stores):
+    add_alerts(stores, {"key": "order-1"})
+    path = f"/alerts/{0:032x}"
+    assert path in reader.text("/alerts")
+    assert "order-1" in reader.text(path)
+    reader.submit(f"{path}/acknowledge")
+    reader.submit(f"{path}/notes", text="called the customer")
+    text = reader.text(path)
+    assert "called the customer" in text
+    assert "Acknowledged by" in text
+
+
+def test_ten_thousand_alerts_are_paged(reader, orders, stores):
+    add_alerts(stores, *({"id": f"{number:032x}"} for number in range(10_000)))
+    seen: list[str] = []
+    path = "/alerts"
+    for _ in range(3):
+        text = reader.text(path)
+        seen += re.findall(r'data-id="(\w+)"', text)
+        assert len(text) < 100_000
+        path = re.findall(r'href="([^"]+)" rel="next"', text)[0].replace("&amp;", "&")
+    assert len(seen) == len(set(seen)) == 150
+    assert seen[0] == f"{9_999:032x}"
+
+
+def test_filters_are_in_the_address(reader, orders, stores):
+    add_alerts(stores, {"key": "x"}, {"key": "y"})
+    text = reader.text("/alerts?key=y&stream=orders&acknowledged=false")
+    assert re.findall(r'data-id="(\w+)"', text) == [f"{1:032x}"]
+    assert 'value="y"' in text
+
+
+def test_texts_of_others_are_texts(reader, http, stores):
+    """Names, keys, attributes, notes, reasons and models reach pages as they are, and never as HTML."""
+    http.post("/streams", json={"name": "orders", "description": EVIL})
+    http.post("/patterns", json={"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b) WHERE a.x = '<b>1</b>'"})
+    http.post("/webhooks", json={"stream": "orders", "url": "http://127.0.0.1:9/?<script>", "description": EVIL})
+    http.post("/events?stream=orders", json=[{"id": EVIL, "type": ""}])
+    add_alerts(stores, {"key": EVIL, "why": EVIL, "bindings": {"a": [EVIL]}, "returns": {"<script>": EVIL}})
+    path = f"/alerts/{0:032x}"
+    reader.submit(f"{path}/notes", text=EVIL)
+    webhook = http.get("/webhooks").json()["items"][0]["id"]
+    letter = http.get("/dead-letters").json()["items"][0]["id"]
+    shown = ("/", "/alerts", path, "/streams?stream=orders", "/webhooks", f"/webhooks/{webhook}", "/dead-letters")
+    texts = [
+        reader.text(one) for one in (*shown, f"/dead-letters/{letter}", "/patterns/p", f"/alerts?key={'<script>'}")
+    ]
+    for text in texts:
+        assert "<img" not in text
+        assert "<script>" not in text
+        assert "<b>1</b>" not in text
+    assert sum("onerror=alert(1)&gt;" in text for text in texts) >= 6
+
+
+def test_a_reading_key_is_offered_no_change(visitor, orders, stores, http):
+    add_alerts(stores, {})
+    http.post("/webhooks", json={"stream": "orders", "url": "http://127.0.0.1:9/"})
+    http.post("/events?stream=orders", json=[{"id": "bad"}])
+    key = http.post("/keys", json={"name": "guest", "scopes": ["read"]}).json()["token"]
+    webhook = http.get("/webhooks").json()["items"][0]["id"]
+    paths = ("/", "/alerts", f"/alerts/{0:032x}", "/patterns", "/patterns/p", f"/webhooks/{webhook}", "/dead-letters")
+    visitor.log_in(key)
+    for path in paths:
+        assert not CHANGING.search(visitor.text(path)), path
+    answer = visitor.submit("/patterns/p", action="pause")
+    assert answer.status_code == 303
+    assert "needs the scope patterns" in visitor.text("/patterns/p")
+    assert http.get("/patterns/p").json()["state"] == "active"
+
+
+def test_a_restricted_key_sees_its_stream(visitor, orders, stores, http):
+    http.post("/streams", json={"name": "hidden-stream"})
+    add_alerts(stores, {"key": "mine"}, {"key": "theirs", "stream": "hidden-stream", "pattern": "q"})
+    key = http.post("/keys", json={"name": "guest", "scopes": ["read"], "streams": ["orders"]}).json()["token"]
+    visitor.log_in(key)
+    for path in PAGES:
+        assert "hidden-stream" not in visitor.text(path), path
+    text = visitor.text("/alerts")
+    assert "mine" in text
+    assert "theirs" not in text
+
+
+def test_a_pattern_is_written_paused_resumed_and_changed(reader, orders):
+    text = "PATTERN q\nEVENT SEQ(A a, C c)"
+    answer = reader.submit(
+        "/patterns/new", stream="orders", text=text, severity="high", constraints="on", state="draft"
+    )
+    assert answer.headers["location"] == "/patterns/q"
+    assert orders.get("/patterns/q").json()["severity"] == "high"
+    for action, state in (("activate", "active"), ("pause", "paused"), ("resume", "active")):
+        reader.submit("/patterns/q", action=action)
+        assert orders.get("/patterns/q").json()["state"] == state
+    better = f"{text}\nWITHIN 1 h"
+    members = {"stream": "orders", "severity": "low", "constraints": "on", "state": "active", "start": "migrate"}
+    reader.submit("/patterns/q/edit", text=better, **members)
+    assert '<span class="added">+ WITHIN 1 h</span>' in reader.text("/patterns/q")
+    reader.submit("/patterns/q", action="retire")
+    assert orders.get("/patterns/q").json()["state"] == "retired"
+
+
+def test_a_name_that_exists_is_not_replaced(reader, orders):
+    text = "PATTERN p EVENT SEQ(X x)"
+    answer = reader.submit(
+        "/patterns/new", stream="orders", text=text, severity="low", constraints="on", state="active"
+    )
+    assert answer.status_code == 400
+    assert text in answer.text
+    assert orders.get("/patterns/p").json()["version"] == 1
+
+
+def test_the_check_says_where_a_pattern_is_wrong(reader, orders):
+    token = reader.token()
+    bad = reader.submit_raw("/trials/check", token=token, stream="orders", text="PATTERN q\nEVENT SEQ(A a")
+    assert (bad.json()["line"], bad.json()["error"] != "") == (2, True)
+    good = reader.submit_raw("/trials/check", token=token, stream="orders", text="PATTERN q EVENT SEQ(A a, B b)")
+    assert good.json() == {"error": None, "warnings": []}
+
+
+def test_dead_letters_are_sent_again(reader, orders):
+    orders.post("/events?stream=orders", json=[{"id": "bad"}])
+    letter = orders.get("/dead-letters").json()["items"][0]["id"]
+    reader.submit(f"/dead-letters/{letter}")
+    assert "Refused again" in reader.text(f"/dead-letters/{letter}")
+    reader.submit("/dead-letters", stream="orders", code="event-rejected")
+    assert "0 events were taken, 1 refused again" in reader.text("/dead-letters")
+
+
+def test_a_webhook_is_tested_and_switched_off(reader, orders):
+    webhook = orders.post("/webhooks", json={"stream": "orders", "url": "http://127.0.0.1:9/"}).json()["id"]
+    path = f"/webhooks/{webhook}"
+    reader.submit(path, action="test")
+    assert "was not delivered" in reader.text(path)
+    reader.submit(path, action="disable")
+    assert orders.get(path).json()["enabled"] is False
+    reader.submit(path, action="enable")
+    assert orders.get(path).json()["enabled"] is True
+
+
+def test_what_does_not_exist_says_so(reader, orders):
+    for path in ("/nothing", "/alerts/0", "/patterns/none", "/find?key=nobody", "/webhooks/x", "/static/0/../app.py"):
+        answer = reader.get(path)
+        assert answer.status_code in (400, 404), path
