@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from forestall import AsyncClient
 
@@ -59,10 +59,10 @@ class Api:
             self._kept.popitem(last=False)
         return await asyncio.shield(answer)
 
-    async def content(self, path: str, **parameters: Value) -> bytes:
-        """The body of the answer to a GET."""
-        query = urlencode(_given(parameters))
-        return await self._client.content(f"{path}?{query}" if query else path)
+    async def picture(self, path: str, **parameters: Value) -> bytes:
+        """The SVG that answers a GET."""
+        drawing: str = await self.get(path, **parameters)
+        return drawing.encode()
 
     async def ask(self, path: str, question: Any) -> Any:
         """The JSON answer to a question that is sent as a POST, and changes nothing."""

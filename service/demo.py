@@ -17,10 +17,11 @@ from constraints import ConstraintSet, to_document
 from nfa import Prune, parse_pattern
 from service.client import Client
 from service.delivery.receiver import Received, receiver
-from service.processes.temporary import running
+from service.processes.temporary import TemporaryService, running
 from service.runs.stream_report import StreamReport
 from service.runs.stream_run import run_patterns
 from service.sending import send_events
+from service.showcase import add_aggregate, follow_process, leave_open
 from streams import Event, EventBatch, StreamDeclaration
 from workflows import (
     OrderSettings,
@@ -79,7 +80,7 @@ class Demo:
 
     ``on_alert`` is called with each alert that arrives by webhook, ``on_progress`` with the number of events sent so
     far and their total, ``say`` with each line of messages, ``on_wait`` a few times a second with what the demo waits
-    for.
+    for. ``stay`` is called with the result while the service still runs, with its console.
     """
 
     orders: int
@@ -87,6 +88,7 @@ class Demo:
     on_progress: Callable[[int, int], None]
     say: Callable[[str], None]
     on_wait: Callable[[str], None] = lambda _: None
+    stay: Callable[[DemoResult, TemporaryService], None] | None = None
     constraint_set: ConstraintSet = field(default_factory=lambda: derive_constraints(order_fulfilment()))
 
     def run(self) -> DemoResult:
@@ -95,7 +97,7 @@ class Demo:
         with (
             TemporaryDirectory(prefix="forestall-demo-") as folder,
             receiver(self.on_alert) as (url, received),
-            running(Path(folder), self.say, wait=self.on_wait) as started,
+            running(Path(folder), self.say, wait=self.on_wait, has_console=self.stay is not None) as started,
         ):
             client = started.client
             received.secret = self._register(client, url)
@@ -105,7 +107,12 @@ class Demo:
             self.say("waiting for the last alerts")
             self._drain(client, received, len(unpruned.matches))
             self.say("comparing")
-            return self._result(client, received, events, unpruned)
+            result = self._result(client, received, events, unpruned)
+            if self.stay is not None:
+                follow_process(client, STREAM)
+                leave_open(client, STREAM, events[-1].time_us)
+                self.stay(result, started)
+            return result
 
     def _events(self) -> list[Event]:
         workload = OrderWorkload(
@@ -117,6 +124,8 @@ class Demo:
     def _register(self, client: Client, url: str) -> str:
         """Declare the stream, upload its constraints, register patterns and webhook; returns the signing secret."""
         client.post("/streams", {"name": STREAM, "end_events": sorted(self.constraint_set.end_events)})
+        if self.stay is not None:
+            add_aggregate(client, STREAM)
         client.post("/constraints", {"stream": STREAM, **to_document(self.constraint_set)})
         for text in PATTERNS.values():
             client.post("/patterns", {"stream": STREAM, "text": text})

@@ -32,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """How much is drawn at random, and how long it may take."""
     parser.addoption("--openapi-examples", type=int, default=2, help="examples at random per operation of the API")
     parser.addoption("--examples-share", type=float, default=0.1, help="share of the examples of each property test")
+    parser.addoption("--pictures", action="store_true", help="make the pictures of docs/console.md again")
     parser.addoption("--bound", type=float, help="interrupt the tests after so many seconds")
 
 

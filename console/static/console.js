@@ -34,6 +34,7 @@ export async function refresh() {
     banner.hidden = answer.ok;
     if (!answer.ok) return;
     const page = parsed(await answer.text());
+    if (document.querySelector("[data-until-over]") && !page.querySelector("[data-until-over]")) return location.reload();
     for (const id of parts) {
       const [old, fresh] = [document.getElementById(id), page.getElementById(id)];
       if (old && fresh && !isBusy(old) && old.innerHTML !== fresh.innerHTML) old.replaceChildren(...fresh.childNodes);

@@ -29,7 +29,7 @@ async def show(page: Page) -> Response:
     try:
         answer, picture = await all_of(
             page.api.ask(at("aggregates", chosen["name"], "ask"), question),
-            allowed(page.api.content(at("aggregates", chosen["name"], "plot.svg"))),
+            allowed(page.api.picture(at("aggregates", chosen["name"], "plot.svg"))),
         )
     except ApiError as refusal:
         error = refusal.detail

@@ -52,7 +52,7 @@ async def show(page: Page) -> Response:
         page.api.recent("/deviations", stream=stream, limit=20),
         page.api.recent("/endings", stream=stream, limit=_NEWEST, age_s=_AGE_S),
         page.api.recent(at("streams", stream, "events"), limit=_NEWEST, age_s=_AGE_S),
-        page.api.content(at("workflows", followed["workflow"], "picture.svg")),
+        page.api.picture(at("workflows", followed["workflow"], "picture.svg")),
     )
     events = listed["items"]
     places = {} if cases is None else await open_by_type(page, stream, cases)

@@ -93,7 +93,7 @@ async def show(page: Page) -> Response:
     )
     picture = None
     if followed and by is None and story["total_events"]:
-        drawing = page.api.content(at("workflows", followed["workflow"], "picture.svg"), trace=key, stream=stream)
+        drawing = page.api.picture(at("workflows", followed["workflow"], "picture.svg"), trace=key, stream=stream)
         picture = await allowed(drawing)
     verdicts = [_verdict(pattern, is_open=story["is_open"]) for pattern in story["patterns"]]
     return page.render(

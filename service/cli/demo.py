@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 from dataclasses import asdict
+from functools import partial
+from threading import Event
 from typing import Annotated, Any
 
 import orjson
@@ -17,6 +19,7 @@ from rich.table import Table
 from pipeline import check_java
 from service.cli.waiting import waiting_in
 from service.demo import Demo, DemoResult
+from service.processes.temporary import TemporaryService
 
 _SHOWN_ALERTS = 8
 _SHOWN_REASONS = 10
@@ -27,6 +30,9 @@ def demo(
     orders: Annotated[int, typer.Option(min=1, help="Number of orders, about 20 events each.")] = 2_000,
     is_json: Annotated[
         bool, typer.Option("--json", help="The result as JSON; everything else on standard error.")
+    ] = False,
+    stays: Annotated[
+        bool, typer.Option("--stay", help="Leave the service running until Ctrl-C, with the web console.")
     ] = False,
 ) -> None:
     """Run generated orders through the whole service. Exit status 1: the alerts are not the expected ones."""
@@ -55,13 +61,26 @@ def demo(
             on_progress=show_progress,
             say=lambda line: console.print(f"[dim]{escape(line)}[/dim]", soft_wrap=True),
             on_wait=waiting,
+            stay=partial(_stay, console, progress) if stays else None,
         )
         result = run.run()
     if is_json:
         typer.echo(orjson.dumps(asdict(result)).decode())
-    else:
+    elif not stays:
         _show(console, result)
     raise typer.Exit(0 if result.is_equal else 1)
+
+
+def _stay(console: Console, progress: Progress, result: DemoResult, service: TemporaryService) -> None:
+    """Show the result and where to look at it; returns when the reader has seen enough."""
+    progress.stop()
+    _show(console, result)
+    console.print(f"console: [bold]{service.console}[/bold], log in with the key [bold]{service.api_key}[/bold]")
+    console.print(f"API: {service.url}/v1; Ctrl-C ends it")
+    stop = Event()
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, lambda *_: stop.set())
+    stop.wait()
 
 
 class _FirstAlerts:

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 from service.client import Client
 from service.errors import ServiceNotReady
-from service.processes.supervisor import Supervisor
+from service.processes.supervisor import CHILDREN, CONSOLE, Supervisor
 from service.readiness import await_ready, missing_part
 from service.settings import PREFIX, Settings
 
@@ -23,12 +23,16 @@ _OVERLOAD_PATIENCE_S = 1_800.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporaryService:
-    """A service that runs until the block ends; its client has the API key, and retries over restarts."""
+    """A service that runs until the block ends; its client has the API key, and retries over restarts.
+
+    ``console`` is the address of the web console; empty: it does not run.
+    """
 
     url: str
     api_key: str
     client: Client
     supervisor: Supervisor
+    console: str = ""
 
 
 @contextmanager
@@ -38,12 +42,14 @@ def running(
     more: Mapping[str, str] | None = None,
     *,
     wait: Callable[[str], None] = lambda _: None,
+    has_console: bool = False,
 ) -> Iterator[TemporaryService]:
     """Run the whole service in ``folder`` on a free port; ready when the block begins, stopped at its end.
 
     Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` is called with each message about the
     start, ``wait`` a few times a second with what is missing. ``more`` has further settings, as environment variables
-    without their prefix. ``ServiceNotReady`` shows the last lines of the logs.
+    without their prefix. ``has_console``: the web console runs as well. ``ServiceNotReady`` shows the last lines of
+    the logs.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {
@@ -56,10 +62,13 @@ def running(
         "TRIGGER_INTERVAL_S": "0.2",
         **(more or {}),
     }
+    console_port = free_port() if has_console else 0
+    variables["CONSOLE_PORT"] = str(console_port)
     settings = Settings(data_dir=folder, redis_url=None)
     supervisor = Supervisor(
         settings,
         {PREFIX + name: value for name, value in variables.items()},
+        {**CHILDREN, **(CONSOLE if has_console else {})},
         on_death=lambda death: say(death.sentence),
     )
     say("starting Redis, the API, Spark and the deliverer")
@@ -69,7 +78,8 @@ def running(
     with _tending(supervisor), Client(url, key, **patience) as client:
         require_ready(client, supervisor, wait)
         say(f"ready: {url}/v1")
-        yield TemporaryService(url=url, api_key=key, client=client, supervisor=supervisor)
+        console = f"http://127.0.0.1:{console_port}" if has_console else ""
+        yield TemporaryService(url=url, api_key=key, client=client, supervisor=supervisor, console=console)
 
 
 @contextmanager
