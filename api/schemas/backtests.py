@@ -82,6 +82,7 @@ class VariantModel(WireModel):
     )
     alerts: int = Field(description="Without suppressed ones.")
     suppressed_alerts: int = 0
+    derived_events: int = Field(0, description="Events of derived streams.")
     timeouts: int
     endings: int
     deviations: int
