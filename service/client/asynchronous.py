@@ -13,7 +13,19 @@ from typing import Any, Self
 import httpx
 from httpx_sse import EventSource
 
-from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, decoded, opened
+from service.client.calls import (
+    Call,
+    Following,
+    LiveEvent,
+    Paging,
+    Patience,
+    Retries,
+    Tagged,
+    authorization,
+    base,
+    decoded,
+    opened,
+)
 from service.client.errors import ResourceMissing
 from service.client.resources import AsyncResources
 
@@ -32,7 +44,8 @@ class AsyncClient(AsyncResources):
     ) -> None:
         self.url = base(url)
         self._patience = Patience(unanswered_s=patience_s, overload_s=overload_patience_s)
-        self._http = httpx.AsyncClient(**opened(self.url, key, timeout_s))
+        self._headers = authorization(key)
+        self._http = httpx.AsyncClient(**opened(self.url, timeout_s))
 
     async def __aenter__(self) -> Self:
         return self
@@ -45,6 +58,12 @@ class AsyncClient(AsyncResources):
     async def aclose(self) -> None:
         """Close all connections."""
         await self._http.aclose()
+
+    def with_key(self, key: str | None) -> Self:
+        """As ``Client.with_key``."""
+        client = copy(self)
+        client._headers = authorization(key)
+        return client
 
     def with_patience(self, patience_s: float) -> Self:
         """As ``Client.with_patience``."""
@@ -113,7 +132,7 @@ class AsyncClient(AsyncResources):
 
     async def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
         """The successful answer to a call, after as many attempts as the patience allows; a stream's body is unread."""
-        retries, options = Retries(self._patience, self.url), call.with_key().options()
+        retries, options = Retries(self._patience, self.url), call.with_key().options(self._headers)
         while True:
             try:
                 answer = await self._http.send(self._http.build_request(**options), stream=stream)

@@ -35,7 +35,7 @@ T = TypeVar("T")
 LARGEST_PAGE = 1_000
 
 _LOG = logging.getLogger(__name__)
-_ROOTED = ("/v1/", "/metrics", "/openapi.json")
+_ROOTED = ("/", "/v1", "/metrics", "/openapi.json")
 _CREATING = ("POST", "PUT")
 _IN_USE = "idempotency-key-in-use"
 _UNAVAILABLE = (503, 507)
@@ -43,6 +43,7 @@ _LONGEST_PAUSE_S = 60
 _LONGEST_BACKOFF_S = 2.0
 _FIRST_BACKOFF_S = 0.1
 _RECONNECT_S = 0.5
+_KEPT_CONNECTIONS = 50  # each live iterator has one of its own, beside these
 _GAP = "gap"
 _HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 _ERRORS: Mapping[int, type[ApiError]] = {
@@ -81,16 +82,14 @@ class Call:
         headers = {**self.headers, "Idempotency-Key": uuid.uuid4().hex}
         return Call(method=self.method, path=self.path, query=self.query, body=self.body, headers=headers)
 
-    def options(self) -> dict[str, Any]:
-        """The call in the form of httpx."""
-        path = self.path if self.path.startswith(_ROOTED) else f"/v1{self.path}"
+    def options(self, headers: Mapping[str, str]) -> dict[str, Any]:
+        """The call in the form of httpx, with header fields of the client."""
+        is_rooted = self.path.startswith("/v1/") or self.path in _ROOTED
+        path = self.path if is_rooted else f"/v1{self.path}"
+        options: dict[str, Any] = {"method": self.method, "url": path, "headers": {**headers, **self.headers}}
         parameters = {name: _plain(value) for name, value in self.query.items() if value is not None}
-        options: dict[str, Any] = {
-            "method": self.method,
-            "url": path,
-            "params": parameters,
-            "headers": {**self.headers},
-        }
+        if parameters:  # otherwise the path may have a query of its own
+            options["params"] = parameters
         if isinstance(self.body, bytes | str):
             options["content"] = self.body
         elif self.body is not None:
@@ -334,11 +333,16 @@ def _plain(value: Any) -> Any:
     return value.isoformat()
 
 
-def opened(url: str, key: str | None, timeout_s: float) -> dict[str, Any]:
-    """The options of an httpx client for an address, which may end with ``/v1``."""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+def opened(url: str, timeout_s: float) -> dict[str, Any]:
+    """The options of an httpx client for the address of a service."""
     is_plain = url.lower().startswith("http:")  # needs no certificates, whose reading takes 35 ms
-    return {"base_url": url, "headers": headers, "timeout": timeout_s, "verify": not is_plain}
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS)
+    return {"base_url": url, "timeout": timeout_s, "verify": not is_plain, "limits": limits}
+
+
+def authorization(key: str | None) -> dict[str, str]:
+    """The header field with an API key."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def base(url: str) -> str:

@@ -13,7 +13,19 @@ from typing import Any, Self
 import httpx
 from httpx_sse import EventSource
 
-from service.client.calls import Call, Following, LiveEvent, Paging, Patience, Retries, Tagged, base, decoded, opened
+from service.client.calls import (
+    Call,
+    Following,
+    LiveEvent,
+    Paging,
+    Patience,
+    Retries,
+    Tagged,
+    authorization,
+    base,
+    decoded,
+    opened,
+)
 from service.client.errors import ResourceMissing
 from service.client.resources import Resources
 
@@ -39,7 +51,8 @@ class Client(Resources):
     ) -> None:
         self.url = base(url)
         self._patience = Patience(unanswered_s=patience_s, overload_s=overload_patience_s)
-        self._http = httpx.Client(**opened(self.url, key, timeout_s))
+        self._headers = authorization(key)
+        self._http = httpx.Client(**opened(self.url, timeout_s))
 
     def __enter__(self) -> Self:
         return self
@@ -52,6 +65,12 @@ class Client(Resources):
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
+
+    def with_key(self, key: str | None) -> Self:
+        """The same client with another API key; connections are shared."""
+        client = copy(self)
+        client._headers = authorization(key)
+        return client
 
     def with_patience(self, patience_s: float) -> Self:
         """The same client with another patience for calls without an answer; 0: one attempt. Connections are shared."""
@@ -137,7 +156,7 @@ class Client(Resources):
 
     def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
         """The successful answer to a call, after as many attempts as the patience allows; a stream's body is unread."""
-        retries, options = Retries(self._patience, self.url), call.with_key().options()
+        retries, options = Retries(self._patience, self.url), call.with_key().options(self._headers)
         while True:
             try:
                 answer = self._http.send(self._http.build_request(**options), stream=stream)

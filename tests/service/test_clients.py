@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import contextmanager, suppress
+from copy import copy
 from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
 
@@ -53,6 +54,11 @@ class Waited:
 
     def _wait(self, coroutine):
         return self._loop.run_until_complete(coroutine)
+
+    def with_key(self, key):
+        twin = copy(self)
+        twin._client = self._client.with_key(key)
+        return twin
 
     def request(self, *arguments, **options):
         return self._wait(self._client.request(*arguments, **options))
@@ -173,6 +179,16 @@ def test_errors_have_code_detail_and_request(caller, api_url, kind):
     with kind(api_url, "wrong") as stranger, pytest.raises(AccessDenied) as denied:
         stranger.request("GET", "/streams")
     assert denied.value.code == "unauthorized"
+
+
+def test_one_client_serves_several_keys(caller):
+    key = caller.request("POST", "/keys", body={"name": "reader", "scopes": ["read"]})
+    reader = caller.with_key(key["token"])
+    assert list(reader.pages("/streams")) == []
+    with pytest.raises(AccessDenied) as denied:
+        declared(reader)
+    assert (denied.value.status, denied.value.code) == (403, "forbidden")
+    assert declared(caller)["name"] == "orders"
 
 
 def test_a_change_is_made_only_to_what_was_read(caller):

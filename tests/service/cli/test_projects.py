@@ -445,7 +445,7 @@ def test_a_derived_stream_that_a_registration_has_declared_is_as_the_project_nee
     service.post("/streams", {"name": "invoices", "end_events": ["Paid"]})
     text = next(one for one in CHAIN.splitlines() if "PATTERN late" in one).removeprefix("text: ")
     service.post("/patterns", {"stream": "invoices", "text": text})
-    service.change("PATCH", "/streams/late", service.read("/streams/late")[1], json={"idle_timeout": 60})
+    service.patch("/streams/late", {"idle_timeout": 60})
     assert [title for _, title in applied(service, chain, is_pruned=True)] == [
         "stream cases",
         "stream opened",

@@ -7,6 +7,7 @@ import pytest
 
 from api import create_app
 from service.client import Client
+from service.sending import send_events
 from streams import Event
 from tests.builders.api import serving
 from tests.builders.service import HandClock, empty_client, private_server, settings_for
@@ -38,7 +39,7 @@ def at(service):
 
 def send(service, *numbers):
     events = [Event(id=f"e{number}", type="A", time_us=number * 1_000_000, key="k", data={}) for number in numbers]
-    service.send_events("s", events, f"batch {numbers}")
+    send_events(service, "s", events, f"batch {numbers}")
 
 
 def test_a_stream_is_changed(call, service, at):
