@@ -1,17 +1,54 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .client import ApiError, AsyncClient, ServiceUnreachable, UnexpectedAnswer
+from .client import (
+    AccessDenied,
+    ApiError,
+    AsyncClient,
+    Client,
+    ClientError,
+    InvalidRequest,
+    LiveEvent,
+    ResourceChanged,
+    ResourceConflict,
+    ResourceMissing,
+    ServiceFault,
+    ServiceOverloaded,
+    ServiceUnavailable,
+    ServiceUnreachable,
+    Tagged,
+    UnexpectedAnswer,
+    WebhookMessage,
+    WebhookNotVerified,
+    verify_webhook,
+    wire,
+)
 from .errors import FrameRefused, ResultsNotKept
 from .match_result import MatchResult
 from .matching import match
 
 __all__ = [
+    "AccessDenied",
     "ApiError",
     "AsyncClient",
+    "Client",
+    "ClientError",
     "FrameRefused",
+    "InvalidRequest",
+    "LiveEvent",
     "MatchResult",
+    "ResourceChanged",
+    "ResourceConflict",
+    "ResourceMissing",
     "ResultsNotKept",
+    "ServiceFault",
+    "ServiceOverloaded",
+    "ServiceUnavailable",
     "ServiceUnreachable",
+    "Tagged",
     "UnexpectedAnswer",
+    "WebhookMessage",
+    "WebhookNotVerified",
     "match",
+    "verify_webhook",
+    "wire",
 ]

@@ -1,5 +1,24 @@
-"""The client of the HTTP API, as the public front exports it."""
+"""The client of the HTTP API, as programs import it."""
 
-from service.client import ApiError, AsyncClient, ServiceUnreachable, UnexpectedAnswer
-
-__all__ = ["ApiError", "AsyncClient", "ServiceUnreachable", "UnexpectedAnswer"]
+from service.client import (
+    AccessDenied,
+    ApiError,
+    AsyncClient,
+    Client,
+    ClientError,
+    InvalidRequest,
+    LiveEvent,
+    ResourceChanged,
+    ResourceConflict,
+    ResourceMissing,
+    ServiceFault,
+    ServiceOverloaded,
+    ServiceUnavailable,
+    ServiceUnreachable,
+    Tagged,
+    UnexpectedAnswer,
+    WebhookMessage,
+    WebhookNotVerified,
+    verify_webhook,
+    wire,
+)

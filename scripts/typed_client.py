@@ -117,7 +117,8 @@ def operations(description: Mapping[str, Any]) -> dict[str, list[Method]]:
     }
     for path, verbs in description["paths"].items():
         for verb, operation in verbs.items():
-            resource, name = _named(verb.upper(), path, operation["operationId"])
+            is_list = _item(path, description) is not None
+            resource, name = _named(verb.upper(), path, operation["operationId"], is_list=is_list)
             for method in _methods(name, verb.upper(), path, operation, description):
                 resources.setdefault(resource, []).append(method)
                 if name == "get" and any(one.startswith(path) for one in changed):
@@ -127,7 +128,7 @@ def operations(description: Mapping[str, Any]) -> dict[str, list[Method]]:
     }
 
 
-def _named(verb: str, path: str, operation_id: str) -> tuple[str, str]:
+def _named(verb: str, path: str, operation_id: str, *, is_list: bool) -> tuple[str, str]:
     """Resource and method of an operation, by its path unless a table names them."""
     if operation_id in _NAMES:
         resource, _, name = _NAMES[operation_id].partition(".")
@@ -136,8 +137,7 @@ def _named(verb: str, path: str, operation_id: str) -> tuple[str, str]:
     further = [part for part in rest if not part.startswith("{")]
     if further:
         return _word(first), _word("_".join(further).removesuffix(".svg"))
-    is_one = bool(rest) or first in ("pipeline", "health", "ready")
-    return _word(first), "list" if verb == "GET" and not is_one else _BY_METHOD[verb]
+    return _word(first), "list" if verb == "GET" and is_list else _BY_METHOD[verb]
 
 
 def _methods(

@@ -172,7 +172,7 @@ class Calendars:
         """Declare a calendar."""
 
 class Caller:
-    def list(self) -> wire.CallerModel:
+    def get(self) -> wire.CallerModel:
         """Look up the caller's API key."""
 
 class Constraints:
@@ -963,7 +963,7 @@ class AsyncCalendars:
         """Declare a calendar."""
 
 class AsyncCaller:
-    async def list(self) -> wire.CallerModel:
+    async def get(self) -> wire.CallerModel:
         """Look up the caller's API key."""
 
 class AsyncConstraints:

@@ -1,0 +1,55 @@
+"""The types of the client, as mypy in strict mode sees them in a project of a user, and the front's promises."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAMPLE = Path(__file__).parent / "sample"
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    """Checks a file of the sample project, outside of this repository and without its settings."""
+    folder = tmp_path_factory.mktemp("project")
+
+    def checked(name):
+        file = f"{Path(name).stem}.py"  # one is kept as a text, so that checks of this repository do not find it
+        (folder / file).write_text((SAMPLE / name).read_text(encoding="utf-8"), encoding="utf-8")
+        options = ["--strict", "--config-file=", "--no-error-summary", f"--cache-dir={folder / 'cache'}"]
+        command = [sys.executable, "-m", "mypy", *options, file]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return done.stdout
+
+    return checked
+
+
+@pytest.mark.slow
+def test_a_project_that_uses_the_client_is_accepted(checked):
+    assert checked("shop.py") == ""
+
+
+@pytest.mark.slow
+def test_mistakes_are_found(checked):
+    lines = (SAMPLE / "wrong.txt").read_text(encoding="utf-8").splitlines()
+    expected = {number: line.rpartition("# ")[2] for number, line in enumerate(lines, 1) if "  # " in line}
+    found = {
+        int(number): code
+        for number, code in re.findall(r"^wrong\.py:(\d+): error: .*\[([a-z-]+)\]$", checked("wrong.txt"), re.MULTILINE)
+    }
+    assert found == expected
+    assert len(expected) == 13
+
+
+def test_the_front_loads_on_demand():
+    script = """
+import sys, forestall
+print('httpx' in sys.modules, 'numba' in sys.modules)
+forestall.Client
+print('numba' in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False", "False"]
