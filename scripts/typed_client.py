@@ -172,7 +172,8 @@ def _methods(
         chosen = {name: one for name, one in query.items() if name not in _WALKED}
         yield Method(name=name, kind="pages", result=listed, query=chosen, **common)
     else:
-        yield Method(name=name, kind="call", result=answer, query=query, **common)
+        one = "page" if name == "list" else name  # a list without a cursor: its only page
+        yield Method(name=one, kind="call", result=answer, query=query, **common)
 
 
 def _finding(method: Method) -> Method:

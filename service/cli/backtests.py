@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -107,11 +108,11 @@ def _choice(argument: str) -> str | dict[str, Any]:
     return pattern.text or describe_pattern(pattern)
 
 
-def _waited(client: Client, backtest_id: str) -> dict[str, Any]:
+def _waited(client: Client, backtest_id: str) -> Mapping[str, Any]:
     """A backtest when it is over."""
     with progress_bar("backtest") as (progress, task):
         while True:
-            found: dict[str, Any] = client.get(f"{_BACKTESTS.path}/{part(backtest_id)}")
+            found = client.backtests.get(backtest_id)
             progress.update(task, completed=found["progress"])
             if found["state"] not in ("queued", "running"):
                 return found

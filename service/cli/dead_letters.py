@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_show
-from service.client import Client, part
+from service.client import Client
+
+if TYPE_CHECKING:
+    from service.client.wire import ReplayModel  # no command needs the types of answers when it runs
 
 dead_letters = typer.Typer(help="Dead letters of the running service.", no_args_is_help=True)
 
@@ -62,10 +65,7 @@ def replay(
     if (letter is None) != is_all:
         raise typer.BadParameter("give the id of a dead letter, or --all")
     with calling(url, api_key) as client:
-        if letter is not None:
-            outcomes = [client.post(f"{_LETTERS.path}/{part(letter)}/replay", None)]
-        else:
-            outcomes = _replay_all(client, given(stream=stream, code=code))
+        outcomes = _replay_all(client, stream, code) if letter is None else [client.dead_letters.replay(letter)]
     if is_json:
         for outcome in outcomes:
             typer.echo(orjson.dumps(outcome).decode())
@@ -74,11 +74,11 @@ def replay(
     raise typer.Exit(0 if all(outcome["is_accepted"] for outcome in outcomes) else 1)
 
 
-def _replay_all(client: Client, chosen: dict[str, Any]) -> list[dict[str, Any]]:
+def _replay_all(client: Client, stream: str | None, code: str | None) -> list[ReplayModel]:
     """Send all letters again, by as many calls as it takes; one that is refused again is not sent twice."""
-    sent: dict[str, dict[str, Any]] = {}
+    sent: dict[str, ReplayModel] = {}
     while True:
-        answer = client.post(f"{_LETTERS.path}/replay", None, **chosen, limit=_LARGEST_PAGE)
+        answer = client.dead_letters.replay_all(stream=stream, code=code, limit=_LARGEST_PAGE)
         fresh = {outcome["id"]: outcome for outcome in answer["items"] if outcome["id"] not in sent}
         sent |= fresh
         if not fresh or not answer["left"]:

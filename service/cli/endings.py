@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.resources import OfStream, Resource, Table, add_list_of_latest
 
 endings = typer.Typer(help="Early terminations reported by the running service.", no_args_is_help=True)
@@ -24,11 +24,10 @@ add_list_of_latest(endings, _ENDINGS)
 def summary(stream: OfStream = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """Count early terminations by pattern and reason."""
     with calling(url, api_key) as client:
-        items = client.get("/endings/summary", **given(stream=stream))["items"]
-    if not is_json:
-        items = [
-            {**reason, "pattern": item["pattern"], "why": reason["chain"] or f"by the {reason['form']}"}
-            for item in items
-            for reason in item["reasons"]
-        ]
-    _REASONS.show(items, is_json=is_json)
+        found = client.endings.summary(stream=stream)["items"]
+    reasons = [
+        {**reason, "pattern": item["pattern"], "why": reason["chain"] or f"by the {reason['form']}"}
+        for item in found
+        for reason in item["reasons"]
+    ]
+    _REASONS.show(found if is_json else reasons, is_json=is_json)

@@ -10,7 +10,6 @@ import typer
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable, show, show_sentence
 from service.cli.inputs import read_json, standard_error
 from service.cli.resources import Table
-from service.client import part
 
 event_types = typer.Typer(help="Schemas of event types, by stream of the running service.", no_args_is_help=True)
 
@@ -24,7 +23,7 @@ _TYPES = Table(("type", "version", "created_at"))
 def list_types(stream: Stream, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """List the event types of a stream that have schemas, by name."""
     with calling(url, api_key) as client:
-        found = client.get(_path(stream))
+        found = client.event_types.page(stream)
     _TYPES.show(found["items"], is_json=is_json)
     standard_error.print(
         printable(f"events of {stream} are {'checked' if found['schemas'] == 'check' else 'not checked'}")
@@ -37,7 +36,7 @@ def show_type(
 ) -> None:
     """Show the schema of an event type."""
     with calling(url, api_key) as client:
-        show(client.get(_path(stream, name)), is_json=is_json)
+        show(client.event_types.get(stream, name), is_json=is_json)
 
 
 @event_types.command("put")
@@ -52,7 +51,7 @@ def put_type(
     """Set or replace the schema of an event type."""
     document = read_json(schema)
     with calling(url, api_key) as client:
-        found = client.put(_path(stream, name), document)
+        found = client.event_types.put(stream, name, document)
     show_sentence(found, f"{found['type']} of {found['stream']}: version {found['version']}", is_json=is_json)
 
 
@@ -60,7 +59,7 @@ def put_type(
 def delete_type(stream: Stream, name: TypeName, url: Url = None, api_key: ApiKeyOption = None) -> None:
     """Remove the schema of an event type."""
     with calling(url, api_key) as client:
-        client.delete(_path(stream, name))
+        client.event_types.delete(stream, name)
     standard_error.print(printable(f"the schema of type {name} of {stream} is removed"), markup=False)
 
 
@@ -74,9 +73,4 @@ def check(
 ) -> None:
     """Turn schema checks of a stream on or off."""
     with calling(url, api_key) as client:
-        show(client.put(_path(stream), {"schemas": "off" if is_off else "check"}), is_json=is_json)
-
-
-def _path(stream: str, name: str | None = None) -> str:
-    types = f"/streams/{part(stream)}/event-types"
-    return types if name is None else f"{types}/{part(name)}"
+        show(client.event_types.switch(stream, {"schemas": "off" if is_off else "check"}), is_json=is_json)

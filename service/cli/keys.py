@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
@@ -10,7 +11,6 @@ import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show_secret
 from service.cli.resources import Resource, Table, add_delete, add_list
-from service.client import part
 
 keys = typer.Typer(
     help="API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
@@ -95,11 +95,11 @@ def rotate(
 ) -> None:
     """Rotate the secret of an API key and print its new token, which is shown only once."""
     with calling(url, api_key) as client:
-        _show_token(client.post(f"/keys/{part(key_id)}/rotate", {"grace_s": grace}), is_json=is_json)
+        _show_token(client.keys.rotate(key_id, {"grace_s": grace}), is_json=is_json)
 
 
 add_delete(keys, _KEYS, "Revoke an API key, for good.", "revoke")
 
 
-def _show_token(key: dict[str, Any], *, is_json: bool) -> None:
+def _show_token(key: Mapping[str, Any], *, is_json: bool) -> None:
     show_secret(key, "token", "API key", f"({key['name']})", "keys", is_json=is_json)

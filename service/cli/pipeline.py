@@ -34,7 +34,7 @@ def plan(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False)
     The cost is processor time per event, in microseconds. Operators of one kind share an engine, which has the cost.
     """
     with calling(url, api_key) as client:
-        found = client.get("/pipeline/plan")
+        found = client.pipeline.plan()
     if is_json:
         show(found, is_json=True)
         return

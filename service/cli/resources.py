@@ -6,7 +6,7 @@ to its own ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
@@ -39,11 +39,11 @@ class Table:
         """Print the first ``limit`` items of a paged list; ``chosen`` are the filters that are given."""
         self.show(list(client.pages(path, most=limit, on_more=note_more, **given(**chosen))), is_json=is_json)
 
-    def show(self, items: list[dict[str, Any]], *, is_json: bool) -> None:
+    def show(self, items: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
         """Print some items."""
         pairs = [column.partition(":") for column in self.columns]
         columns = [(heading or member.replace("_", " "), member) for member, _, heading in pairs]
-        show_list(items if is_json else map(self.shaped, items), columns, is_json=is_json)
+        show_list(items if is_json else [self.shaped({**item}) for item in items], columns, is_json=is_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show, show_list
-from service.client import part
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show, show_list
 
 traces = typer.Typer(help="Transactions of the running service.", no_args_is_help=True)
 
@@ -70,18 +69,17 @@ def list_traces(
     is_json: IsJson = False,
 ) -> None:
     """List open transactions, the oldest first, and how far each pattern is in them."""
-    chosen = given(
-        stream=stream,
-        pattern=pattern,
-        state=state.value,
-        older_than=older_than,
-        key=key,
-        last_type=last_type,
-        waits_for=waits_for,
-        limit=limit,
-    )
     with calling(url, api_key, _PATIENCE_S) as client:
-        found = client.get("/traces", **chosen)
+        found = client.traces.page(
+            stream=stream,
+            pattern=pattern,
+            state=state.value,
+            older_than=older_than,
+            key=key,
+            last_type=last_type,
+            waits_for=waits_for,
+            limit=limit,
+        )
     show_list(map(_row, found["items"]) if not is_json else found["items"], _COLUMNS, is_json=is_json)
     if not is_json and (left := found["matching_count"] - len(found["items"])):
         typer.echo(f"{left} more match; --limit shows more of them")
@@ -118,7 +116,7 @@ def show_trace(
 ) -> None:
     """Show a transaction: its events, the state of each pattern, and which types may come next."""
     with calling(url, api_key) as client:
-        found = client.get(f"/traces/{part(stream)}/{part(key)}", **given(by=by))
+        found = client.traces.get(stream, key, by=by)
     show(found if is_json else _for_people(found), is_json=is_json)
 
 

@@ -62,7 +62,7 @@ def show_constraints(
 ) -> None:
     """List the constraints that hold on every complete trace of a workflow."""
     with calling(url, api_key) as client:
-        items = [{**item} for item in client.workflows.constraints(name, full=full)["items"]]
+        items = client.workflows.constraints(name, full=full)["items"]
     _CONSTRAINTS.show(items, is_json=is_json)
 
 
@@ -119,7 +119,7 @@ def unfollow(
 ) -> None:
     """Stop a stream from following its workflow; hand-written constraints stay."""
     with calling(url, api_key) as client:
-        client.delete(f"/streams/{part(stream)}/workflow")
+        client.streams.unfollow(stream)
     standard_error.print(f"{escape(stream)} follows no workflow")
 
 
@@ -142,7 +142,7 @@ def _tell(found: Mapping[str, Any], client: Client, *, is_json: bool) -> None:
     for follower in found["streams"]:
         how = "by its automaton" if follower["used"] == "exact" else "by its constraints"
         typer.echo(printable(f"{follower['stream']} follows it {how}"))
-        _warn(client.get(f"/constraints/{part(follower['stream'])}"))
+        _warn(client.constraints.get(follower["stream"]))
 
 
 def _warn(constraint_set: Mapping[str, Any]) -> None:

@@ -668,7 +668,7 @@ class Traces:
         """End a transaction."""
     def get(self, stream: str, key: str, *, by: str | None = None) -> wire.TraceModel:
         """Look up a transaction."""
-    def list(
+    def page(
         self,
         *,
         stream: str,
@@ -1469,7 +1469,7 @@ class AsyncTraces:
         """End a transaction."""
     async def get(self, stream: str, key: str, *, by: str | None = None) -> wire.TraceModel:
         """Look up a transaction."""
-    async def list(
+    async def page(
         self,
         *,
         stream: str,
