@@ -62,7 +62,7 @@ from .results.open_cases import (
     OpenCase,
     OpenCases,
 )
-from .row_bounds import MOST_ROWS, MOST_ROWS_AT_ONCE, require_rows
+from .row_bounds import MOST_ROWS, MOST_ROWS_AT_ONCE, require_rows, rows_met
 from .sql.errors import QueryFailed
 from .sql.query import run_query
 from .syntax import (
@@ -225,6 +225,7 @@ __all__ = [
     "require_key",
     "require_own_key",
     "require_rows",
+    "rows_met",
     "run_query",
     "unknown_types",
     "warnings_of",

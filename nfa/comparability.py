@@ -41,7 +41,7 @@ def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None =
     for condition, own in [*conditions, (pattern.where, None)]:
         for one in () if condition is None else _comparisons(condition):
             place = one, () if own is None else own.types
-            if place not in seen:
+            if place not in seen and not _reads_row(one, pattern):
                 seen.add(place)
                 yield from reading.with_constants(one, own) if _constants(one) else reading.of_attributes(one, own)
 
@@ -116,6 +116,12 @@ class _Reading:
             kinds = np.where(kinds == FLOAT, INTEGER, kinds).astype(np.uint8)
             self.known[place] = kinds[kinds != NULL]
         return self.known[place]
+
+
+def _reads_row(expression: Expression, pattern: Pattern) -> bool:
+    """Whether a comparison reads a column of the row of FOR EACH ROW, whose kind is that of its table."""
+    sides = [one for one in operands_of(expression) if isinstance(one, Attribute)]
+    return pattern.rows is not None and any(one.of == pattern.rows.alias for one in sides)
 
 
 def _comparisons(expression: Expression) -> Iterator[Comparison | InList]:

@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
-from nfa.automata.query_building import build_query
-from nfa.conditions.table_rows import RowIndex, TableRows
+from collections.abc import Iterator
+
+from nfa.conditions.over_events import over_events
+from nfa.conditions.table_rows import RowIndex, TableRows, dispatched_steps
 from nfa.errors import TooManyRows
 from nfa.language.strangers import columns_read
+from nfa.language.stream_checks import Notice
 from nfa.syntax import Pattern
 from streams.tables import Tables
 
 MOST_ROWS = 10_000
 MOST_ROWS_AT_ONCE = 1_000
+
+
+def row_notices(pattern: Pattern) -> Iterator[Notice]:
+    """Warnings about steps whose events meet every row, because they do not say which rows concern them."""
+    if pattern.rows is None:
+        return
+    row = pattern.rows.alias
+    for atom, columns, opens in dispatched_steps(over_events(pattern).event, row):
+        if opens and not columns:
+            yield Notice(
+                "every-row",
+                f"each event of the type {atom.type} meets every row of {pattern.rows.table}; compare an attribute "
+                f"with a column, as in [attribute = {row}.column], so that an index finds its rows",
+                atom.position,
+            )
+
+
+def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
+    """By step of a pattern with FOR EACH ROW, which rows its events meet, in words."""
+    if pattern.rows is None:
+        return []
+    found = []
+    for atom, columns, opens in dispatched_steps(over_events(pattern).event, pattern.rows.alias):
+        names = " and ".join(f"{pattern.rows.alias}.{column}" for column in columns)
+        every = "every row" if opens else "the rows with events bound in the transaction"
+        found.append(
+            (atom.alias, f"the rows with the values of the event, by an index over {names}" if names else every)
+        )
+    return found
 
 
 def require_rows(pattern: Pattern, tables: Tables) -> None:
@@ -34,7 +66,7 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
                 table=name,
             )
         read = TableRows.of(rows, opened.version.form.key, sorted(columns_read(pattern)))
-        index = RowIndex(read, [build_query(pattern).pattern.event], pattern.rows.alias, ())
+        index = RowIndex(read, [over_events(pattern).event], pattern.rows.alias, ())
         if index.most_rows > MOST_ROWS_AT_ONCE:
             raise TooManyRows(
                 f"the pattern {pattern.name!r} is for each row of {name!r}, and an event may meet {index.most_rows:,} "

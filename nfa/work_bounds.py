@@ -19,6 +19,7 @@ from nfa.lanes.layout import is_run_by_shared_engine
 from nfa.language.placement import first_position
 from nfa.language.stream_checks import Notice
 from nfa.language.stream_checks import warnings_of as plain_warnings_of
+from nfa.row_bounds import row_notices
 from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test, compile_runs
 from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
 
@@ -33,12 +34,14 @@ def warnings_of(
     Raises:
         PatternRefused: ``too-large``: the pattern has too many states to be run.
     """
-    found = plain_warnings_of(pattern, has_trace_end=has_trace_end, has_closing=has_closing)
+    found = (
+        *plain_warnings_of(pattern, has_trace_end=has_trace_end, has_closing=has_closing),
+        *row_notices(pattern),
+    )
     grows = _unbounded_work(pattern, has_trace_end=has_trace_end, is_log_ordered=is_log_ordered)
-    if grows is None:
-        return found
-    others = [one for one in found if one.code != "no-within"]  # WITHIN corrects these, too
-    return tuple(sorted([*others, grows], key=lambda notice: (notice.position.line, notice.position.column)))
+    if grows is not None:
+        found = (*(one for one in found if one.code != "no-within"), grows)  # WITHIN corrects these, too
+    return tuple(sorted(found, key=lambda notice: (notice.position.line, notice.position.column)))
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:

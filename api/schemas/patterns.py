@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.results import EndingSummary, SuspensionModel
 from api.wire import PartModel, Time, WireModel
-from nfa import Pattern, pattern_to_json
+from nfa import Pattern, pattern_to_json, rows_met
 from service import (
     Condition,
     OperatorDraft,
@@ -200,6 +200,13 @@ class FailingConditionModel(WireModel):
     text: str = Field(description="The condition as a sentence.")
 
 
+class MetRowsModel(WireModel):
+    """Which rows of the table of FOR EACH ROW the events of a step meet."""
+
+    step: str
+    rows: str
+
+
 class PatternDetail(CheckedPattern):
     """A registered pattern, the effect of the constraints, and statistics."""
 
@@ -210,6 +217,7 @@ class PatternDetail(CheckedPattern):
     ending_summary: EndingSummary = Field(
         description="In how many transactions it could no longer match so far, and why."
     )
+    rows: list[MetRowsModel] = Field([], description="With FOR EACH ROW: which rows the events of each step meet.")
 
     @classmethod
     def of(cls, report: PatternReport, found: PatternInspection, endings: Sequence[Mapping[str, Any]]) -> Self:
@@ -219,6 +227,7 @@ class PatternDetail(CheckedPattern):
                 **CheckedPattern.from_report(report).model_dump(by_alias=True),
                 **found.to_document(),
                 "ending_summary": EndingSummary.from_domain(report.pattern.stream, report.pattern.name, endings),
+                "rows": [{"step": step, "rows": rows} for step, rows in rows_met(report.parsed)],
             }
         )
 

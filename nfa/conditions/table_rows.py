@@ -297,6 +297,16 @@ def _constants(column: pa.Array) -> list[Constant | None]:
     ]
 
 
+def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
+    """Each step, with the columns by which the index finds the rows of its events.
+
+    Without columns, the last member is whether the events concern every row, or only rows with open traces.
+    """
+    for atom, opens in _steps(event, follows=False):
+        columns = () if atom.is_any_type else tuple(column for _, column in _equalities(atom, row))
+        yield atom, columns, opens
+
+
 def _probes(event: Node, row: str) -> Iterator[_Probe]:
     for atom, opens in _steps(event, follows=False):
         types = None if atom.is_any_type else atom.types

@@ -34,7 +34,7 @@ class Notice:
 
     Attributes:
         code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``no-trace-end``, ``where-of-one-step``,
-            ``constant-key``, ``unknown-type``, ``unknown-attribute`` or ``incomparable``.
+            ``constant-key``, ``unknown-type``, ``unknown-attribute``, ``every-row`` or ``incomparable``.
     """
 
     code: str

@@ -18,10 +18,12 @@ from service.processes import timekeeper
 from service.processes.timekeeper import Timekeeper
 from service.projects import LocalProject, read_project
 from service.registering.operators import OperatorLibrary
+from service.registering.tables import TableLibrary, TableUpload
 from shards import InlineShards, RoundPlan, RowBlock
 from shards.kinds import KINDS
 from streams import Event, EventBatch, StreamDeclaration, render_plain
 from streams.readers import reading_of
+from streams.tables import TableWish
 from tests.builders.service import HandClock, settings_for
 from tests.service.test_continuous import Continuous
 from tests.service.test_derived_chain import Job, settled
@@ -174,8 +176,47 @@ SUPPRESSED = """
 {kind: pattern, name: rested, stream: payments, resolves: {pattern: grouped, by: [who]},
  text: 'PATTERN rested EVENT Q q RETURN q.customer AS who'}
 """
+ROWS = """
+{kind: table, name: limits, key: v, file: limits.csv, columns: {most: integer}}
+---
+kind: pattern
+name: each
+stream: orders
+text: |
+  PATTERN each FOR EACH ROW OF limits t
+  EVENT SEQ(A a [v = t.v], B b [customer = t.customer])
+  WITHIN 60 s EMIT TIMEOUTS
+  RETURN t.most AS most
+---
+kind: pattern
+name: missing
+stream: orders
+suppress: {by: [v, key], for: 40 s}
+text: |
+  PATTERN missing FOR EACH ROW OF limits t
+  EVENT SEQ(A a [v = t.v], NOT C c [v = t.v]) WITHIN 30 s
+  RETURN t.v AS v
+---
+kind: pattern
+name: by_customer
+stream: orders
+text: |
+  PATTERN by_customer FOR EACH ROW OF limits t
+  EVENT SEQ(A+ a [v = t.v], NEXT B b) WHERE [customer] AND count(a) >= t.most WITHIN 40 s
+---
+kind: pattern
+name: moved
+stream: payments
+text: |
+  PATTERN moved FOR EACH ROW OF limits t EVENT P p [v = t.v]
+  RETURN t.customer AS who, t.most AS most INTO moves KEY who
+---
+{kind: pattern, name: both, stream: moves, text: 'PATTERN both EVENT SEQ(moved a, moved b [most > a.most]) WITHIN 9 s'}
+"""
+LIMITS = "v,customer,most\nk1,k1,1\nk2,k4,2\nk3,k1,3\n"
 RULES = {
     "patterns": PATTERNS,
+    "rows": ROWS,
     "suppressed": SUPPRESSED,
     "joins": JOINS,
     "re-keyed": REKEYED,
@@ -190,6 +231,7 @@ EVERY = pytest.mark.parametrize("name", RULES)
 
 def project_of(folder, name: str) -> LocalProject:
     (folder / "rules.yaml").write_text(f"{STREAMS}{RULES[name]}")
+    (folder / "limits.csv").write_text(LIMITS)
     return LocalProject.of(read_project(folder), folder)
 
 
@@ -251,7 +293,7 @@ def plan_of(project: LocalProject) -> RoundPlan:
     return RoundPlan(variants=(project.plan().variant("project"),))
 
 
-def register(folder, registration: Registration, operators: OperatorLibrary) -> None:
+def register(folder, registration: Registration, operators: OperatorLibrary, tables: TableLibrary) -> None:
     """Register the rules of a project as clients do."""
     for document in read_project(folder):
         body = {name: value for name, value in document.body.items() if name != "kind"}
@@ -264,6 +306,10 @@ def register(folder, registration: Registration, operators: OperatorLibrary) -> 
                 registration.register_pattern(
                     body["stream"], body["text"], **{name: body[name] for name in QUIET if name in body}
                 )
+            case "table":
+                wish = TableWish(key=(body["key"],), types=body["columns"])
+                path = folder / body["file"]
+                tables.put(TableUpload(name=document.name, path=path, format="csv", wish=wish))
             case "join" | "aggregate":
                 operators.put(document.kind, {**body, "name": document.name})
 
@@ -304,14 +350,15 @@ def require_rows_of_one_shard(executor, shards: int, tmp_path) -> None:
 @pytest.mark.redis
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["micro-batch", "continuous"])
-@pytest.mark.parametrize("name", ["patterns", "suppressed", "joins", "re-keyed", "aggregates"])
+@pytest.mark.parametrize("name", ["patterns", "rows", "suppressed", "joins", "re-keyed", "aggregates"])
 def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatch, tmp_path, name, runtime):
     clock = HandClock()
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
     settings = settings_for(server_url, data_dir=tmp_path / "data", shards=3)
     stores = build_stores(client, server_url, settings)
     project, events, chance = project_of(tmp_path, name), events_of(name), Random(1)
-    register(tmp_path, Registration(stores, settings, clock), OperatorLibrary(stores, clock))
+    tables = TableLibrary(stores, settings, clock)
+    register(tmp_path, Registration(stores, settings, clock), OperatorLibrary(stores, clock), tables)
     intake = Intake(stores.log, stores.registry, settings.limits, clock)
     job: Job | Continuous = Job(settings, stores) if runtime == "micro-batch" else Continuous(settings, stores)
     for stream, batch in events.items():

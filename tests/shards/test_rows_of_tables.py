@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shards.state import ShardState
 from streams import PatternOn, StreamDeclaration, StreamOn, TableOff, TableOn, TableRow, Tick
-from streams.tables import TableFiles, TableVersion, TableWish, keep_table
+from streams.tables import TableFiles, TableVersion, TableWish, ValueType, keep_table
 from tests.builders.shards import Step, bodies, event, log_of
 
 ORDERS = StreamDeclaration(name="orders")
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def table_of(folder: Path, version: int, rows: dict[str, int]) -> TableVersion:
     path = folder / "rows.csv"
     path.write_text("\n".join(["who,most,note", *(f"{who},{most},{version}" for who, most in rows.items()), ""]))
-    types = {"most": "integer", "note": "integer"}
+    types: dict[str, ValueType] = {"most": "integer", "note": "integer"}
     return replace(keep_table(path, "csv", TableWish(key=("who",), types=types)), name="limits", version=version)
 
 
@@ -120,18 +120,10 @@ def test_partial_matches_of_a_row_begin_where_it_has_its_values(
 
 def test_one_event_raises_an_alert_for_each_row_under_its_own_id(folder: Path) -> None:
     text = "PATTERN low FOR EACH ROW OF limits t EVENT A a [v > t.most] RETURN t.who AS who"
-    first, later = (
-        [
-            StreamOn(ORDERS),
-            TableOn(table_of(folder, version, rows)),
-            PatternOn(name="low", version=1, text=text),
-            [event(5, "A", v=9)],
-        ]
-        for version, rows in ((1, {"x": 1, "y": 2}), (2, {"y": 2, "z": 3, "x": 10}))
-    )
     ids = []
-    for records in (first, later):
-        (entries,) = log_of(records).values()
+    for version, rows in ((1, {"x": 1, "y": 2}), (2, {"y": 2, "z": 3, "x": 10})):
+        start: list[Step] = [StreamOn(ORDERS), TableOn(table_of(folder, version, rows))]
+        (entries,) = log_of([*start, PatternOn(name="low", version=1, text=text), [event(5, "A", v=9)]]).values()
         alerts = bodies(ShardState(0).apply(entries), "alert")
         ids.append({one["row"]["who"]: one["id"] for one in alerts})
         assert all(one["returns"] == one["row"] for one in alerts)
@@ -167,7 +159,8 @@ def test_a_deadline_before_the_version_is_of_the_row_before_it(folder: Path) -> 
         [event(10, "A", who="x", v=2)],
     ]
     tick, change = Tick(time_us=20_000_000, cause="clock"), TableOn(table_of(folder, 2, {"x": 3}))
-    for steps, count in (([tick, change], 1), ([change, tick], 0)):
+    orders: list[tuple[list[Step], int]] = [([tick, change], 1), ([change, tick], 0)]
+    for steps, count in orders:
         (entries,) = log_of([*start, *steps]).values()
         assert len(bodies(ShardState(0).apply(entries), "alert")) == count
 
