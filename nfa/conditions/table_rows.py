@@ -7,9 +7,9 @@ meets the rows that have its values. Other steps concern the rows whose traces a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import orjson
@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.conditions.filters import Constant, Dimension
-from nfa.conditions.predicates import BatchColumns, leaf_of
-from nfa.conditions.residuals import conjuncts_of, split_condition
+from nfa.conditions.predicates import BatchColumns, evaluate, leaf_of, leaves_of
+from nfa.conditions.residuals import all_of, conjuncts_of, split_condition
+from nfa.conditions.values import Values
 from nfa.syntax import (
     Atom,
     Attribute,
+    Call,
     Comparison,
     Conjunction,
     Disjunction,
@@ -36,7 +38,7 @@ from nfa.syntax import (
 from nfa.syntax import (
     Sequence as Parts,
 )
-from streams import EventBatch, key_hash, ragged_places
+from streams import EventBatch, column_of, key_hash, ragged_places
 
 ROW: Path = ("",)
 """The attribute of an event of a row's trace that names the row; no pattern can read it."""
@@ -127,11 +129,15 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """How a step finds its rows: by attributes and the columns that they equal; without any, every row."""
+    """How a step finds its rows: by attributes and the columns that they equal; without any, every row.
+
+    ``test`` is what an event and a row must pass in addition; None: nothing.
+    """
 
     types: tuple[str, ...] | None
     equal: tuple[tuple[Dimension, str], ...]
     opens: bool
+    test: Expression | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +169,13 @@ class RowIndex:
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
-        self._rows = rows
+        self._rows, self._row = rows, row
         probes = [_readable(one, rows) for event in patterns for one in _probes(event, row)]
         open_steps = [one for one in probes if not one.equal and not one.opens]
         self._follows: frozenset[str] | None = None
         if follows is not None and all(one.types is not None for one in open_steps):
             self._follows = frozenset(follows).union(*(one.types or () for one in open_steps))
-        self._every = [one.types for one in probes if not one.equal and one.opens]
+        self._every = list(dict.fromkeys(one for one in probes if not one.equal and one.opens))
         joined = dict.fromkeys(one for one in probes if one.equal)
         self._codes = {
             name: code for code, name in enumerate(sorted({name for one in joined for name in one.types or ()}))
@@ -181,12 +187,16 @@ class RowIndex:
             for code, one in every
             for dimension, column in one.equal
         )
-        self._joins = [self._join(code, one, constants) for code, one in every]
+        joins: dict[tuple[int, Any], _Join] = {}
+        for code, one in every:
+            if (code, one.equal) not in joins:
+                joins[code, one.equal] = self._join(code, one, constants)
+        self._joins = [(joins[code, one.equal], one.test) for code, one in every]
 
     @property
     def most_rows(self) -> int:
         """The greatest number of rows that an event meets at a step."""
-        met = [int(np.diff(one.ends, prepend=0).max(initial=0)) for one in self._joins]
+        met = [int(np.diff(one.ends, prepend=0).max(initial=0)) for one, _ in self._joins]
         return max([*met, len(self._rows) if self._every else 0])
 
     def concerned(
@@ -196,14 +206,18 @@ class RowIndex:
 
         ``open_pairs`` are the hashed correlation keys and the rows of open traces.
         """
-        found = [*self._met(batch, reader), *self._each(batch)]
+        found = [*self._met(batch, reader), *self._each(batch, reader)]
         if len(wanted := self._following(batch)):
             found.append(_at_home(batch.key_hashes, wanted, open_pairs, found))
         if not found:
             return Concerned(np.zeros(0, np.int64), np.zeros(0, np.int64))
         if len(found) == 1:
             return found[0]
-        pairs = np.unique(np.concatenate([one.events * len(self._rows) + one.rows for one in found]))
+        pairs = np.concatenate([one.events * len(self._rows) + one.rows for one in found])
+        pairs.sort(kind="stable")  # each part ascends
+        is_first = np.ones(len(pairs), np.bool_)
+        is_first[1:] = pairs[1:] != pairs[:-1]
+        pairs = pairs[is_first]
         return Concerned(*np.divmod(pairs, max(1, len(self._rows))))
 
     def _met(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
@@ -213,7 +227,7 @@ class RowIndex:
         if not self._joins or not (types >= 0).any():
             return
         cells = self._index.place(batch, types, reader)
-        for join in self._joins:
+        for join, test in self._joins:
             events = np.flatnonzero(types == join.code)
             own = cells[list(join.slots)][:, events].astype(np.int64)
             events, own = events[(own != NO_CELL).all(axis=0)], own[:, (own != NO_CELL).all(axis=0)]
@@ -223,14 +237,27 @@ class RowIndex:
             ends = join.ends[places[is_known]]
             begins = np.concatenate([np.zeros(1, np.int64), join.ends])[places[is_known]]
             rows = join.rows[ragged_places(begins, ends - begins)]
-            yield Concerned(np.repeat(events[is_known], ends - begins), rows)
+            yield self._passing(test, reader, Concerned(np.repeat(events[is_known], ends - begins), rows))
 
-    def _each(self, batch: EventBatch) -> Iterator[Concerned]:
+    def _each(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
         """Every row for the events of steps that may come first and have no equality."""
-        for types in self._every:
-            events = np.arange(len(batch)) if types is None else _events_of(batch, types)
+        for one in self._every:
+            events = np.arange(len(batch)) if one.types is None else _events_of(batch, one.types)
             if len(events):
-                yield Concerned(np.repeat(events, len(self._rows)), np.tile(np.arange(len(self._rows)), len(events)))
+                rows = np.tile(np.arange(len(self._rows)), len(events))
+                yield self._passing(one.test, reader, Concerned(np.repeat(events, len(self._rows)), rows))
+
+    def _passing(self, test: Expression | None, reader: BatchColumns, found: Concerned) -> Concerned:
+        """The pairs of events and rows that pass a test, so that others are not copied."""
+        if test is None or not len(found.events):
+            return found
+        leaves = set(leaves_of(test))
+        own = {leaf for leaf in leaves if isinstance(leaf, tuple) and leaf[:1] == (self._row,)}
+        columns = reader.read(found.events, leaves - own)
+        for leaf in own:
+            columns[leaf] = Values.of_arrow(self._rows.columns[leaf[1]].take(column_of(found.rows)))
+        passes = evaluate(test, columns, len(found.events)).is_true
+        return Concerned(found.events[passes], found.rows[passes])
 
     def _following(self, batch: EventBatch) -> NDArray[np.intp]:
         return np.arange(len(batch)) if self._follows is None else _events_of(batch, self._follows)
@@ -286,7 +313,7 @@ def _readable(probe: _Probe, rows: TableRows) -> _Probe:
     """The probe with the equalities that the index reads: of columns of texts and numbers, those with most values."""
     known = [one for one in probe.equal if not pa.types.is_boolean(rows.columns[one[1]].type)]
     ranked = sorted(known, key=lambda one: -len(rows.columns[one[1]].unique()))
-    return _Probe(probe.types, tuple(ranked[:_MOST_EQUALITIES]), probe.opens)
+    return replace(probe, equal=tuple(ranked[:_MOST_EQUALITIES]))
 
 
 def _constants(column: pa.Array) -> list[Constant | None]:
@@ -311,7 +338,15 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
     for atom, opens in _steps(event, follows=False):
         types = None if atom.is_any_type else atom.types
         equal = [] if types is None else list(_equalities(atom, row))
-        yield _Probe(types, tuple(equal), opens)
+        unary, _ = split_condition(atom)
+        tests = [] if unary is None else [one for one in conjuncts_of(unary) if _is_test(one, row)]
+        yield _Probe(types, tuple(equal), opens, all_of(tests))
+
+
+def _is_test(conjunct: Expression, row: str) -> bool:
+    """Whether a conjunct, which the engine tests again, can be tested before events have columns of the row."""
+    computed = [leaf for leaf in leaves_of(conjunct) if isinstance(leaf, Call)]
+    return not any(_reads_row(leaf, row) for leaf in computed)
 
 
 def _equalities(atom: Atom, row: str) -> Iterator[tuple[Dimension, str]]:

@@ -23,8 +23,7 @@ class FinerTraces:
     """The finer traces of each correlation key, so that all of them can end with it."""
 
     def __init__(self) -> None:
-        self._pairs = np.zeros((0, 2), np.uint64)
-        self._sweep_at = _LEAST_SWEEP
+        self.load(np.zeros((0, 2), np.uint64))
 
     @property
     def pairs(self) -> NDArray[np.uint64]:
@@ -37,10 +36,14 @@ class FinerTraces:
         return len(self._pairs) >= self._sweep_at
 
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-        fresh = np.unique(np.column_stack([homes, keys]), axis=0)
-        is_known = np.isin(fresh[:, 1], self._pairs[:, 1])
-        if not is_known.all():
-            self._pairs = np.concatenate([self._pairs, fresh[~is_known]])
+        """Add the finer keys of some events, each with its correlation key."""
+        places = np.searchsorted(self._known, keys)
+        is_new = places == len(self._known)
+        is_new[~is_new] = self._known[places[~is_new]] != keys[~is_new]
+        if is_new.any():
+            fresh = np.unique(np.column_stack([homes[is_new], keys[is_new]]), axis=0)
+            self._pairs = np.concatenate([self._pairs, fresh])
+            self._known = np.sort(self._pairs[:, 1], kind="stable")
 
     def of(self, homes: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The hashed keys of all finer traces of some correlation keys, ascending."""
@@ -55,11 +58,12 @@ class FinerTraces:
         return EndedTraces(rows=np.repeat(rows, sizes), keys=keys, times_us=np.repeat(times_us, sizes))
 
     def keep(self, keys: NDArray[np.uint64]) -> None:
-        self._pairs = self._pairs[np.isin(self._pairs[:, 1], keys)]
-        self._sweep_at = max(_LEAST_SWEEP, 2 * len(self._pairs))
+        """Forget all other finer keys."""
+        self.load(self._pairs[np.isin(self._pairs[:, 1], keys)])
 
     def load(self, pairs: NDArray[np.uint64]) -> None:
-        self._pairs = pairs
+        """Have these pairs, and no others."""
+        self._pairs, self._known = pairs, np.sort(pairs[:, 1])
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(pairs))
 
 
