@@ -22,7 +22,7 @@ from nfa.results.batch import LaneOutput
 from nfa.runs.program import atoms_to_test, listened_types
 from nfa.syntax import Path
 from streams import EventBatch, column_of
-from streams.tables import Tables
+from streams.tables import OpenTable, Tables
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the hash of a trace and the key give the row
 _PAIRS_AT_ONCE = 1 << 20
@@ -33,7 +33,8 @@ class RowLane(Lane):
 
     def __init__(self, options: LaneOptions, read: RowsRead) -> None:
         self._read = read
-        self._versions: Sequence[object] = ()
+        self._versions: Sequence[OpenTable] = ()
+        self._opened: OpenTable | None = None
         self._rows = TableRows.none(read.columns)
         self._index: RowIndex | None = None
         super().__init__(options, is_finer=True, has_rows=True)
@@ -53,11 +54,19 @@ class RowLane(Lane):
         A row that has another value in a column that patterns read is another row.
         """
         versions = tables.versions.get(self._read.table, ())
-        if versions is self._versions:
+        if versions is not self._versions:
+            self._versions = versions
+            self._open()
+
+    def _open(self) -> None:
+        """Read the rows of the version that holds now; in runs over past events, versions hold from a time on."""
+        opened = next(iter(self._versions), None)
+        for one in self._versions[1:]:
+            opened = one if one.version.since_us is not None and one.version.since_us <= self.newest_us else opened
+        if opened is self._opened:
             return
-        self._versions, self._index, self._rows = versions, None, TableRows.none(self._read.columns)
-        if versions:
-            opened = versions[-1]
+        self._opened, self._index, self._rows = opened, None, TableRows.none(self._read.columns)
+        if opened is not None:
             self._rows = TableRows.of(opened.rows(), opened.version.form.key, self._read.columns)
         pairs = self._state.finer.pairs
         is_kept = self._rows.numbers(_rows_of(pairs)) >= 0
@@ -67,11 +76,35 @@ class RowLane(Lane):
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
         """Match a batch, in parts if its events concern many rows."""
         found: list[LaneOutput] = []
-        size = max(1, _PAIRS_AT_ONCE // max(1, self._built().most_rows))
-        for begin in range(0, max(1, len(batch)), size):
-            part = super().process_finer(batch.slice(begin, min(size, len(batch) - begin)), keys)
-            found += [_moved(output, begin) for output in part]
+        begin = 0
+        while begin < len(batch) or not begin:
+            size = min(len(batch) - begin, max(1, _PAIRS_AT_ONCE // max(1, self._built().most_rows)))
+            part = batch.slice(begin, size)
+            due_us = self._due_us
+            if due_us is not None and (later := np.flatnonzero(part.time_us >= due_us)).size:
+                if not later[0]:
+                    found += self.pass_time(due_us)
+                    continue
+                part = part.slice(0, int(later[0]))
+            found += [
+                replace(output, first_row=output.first_row + begin) for output in super().process_finer(part, keys)
+            ]
+            begin += max(1, len(part))
         return found
+
+    def pass_time(self, watermark_us: int) -> list[LaneOutput]:
+        """Advance time to the watermark; rows change at the times of versions on the way."""
+        found: list[LaneOutput] = []
+        while (due_us := self._due_us) is not None and due_us <= watermark_us:
+            found += super().pass_time(due_us)
+            self._open()
+        return [*found, *super().pass_time(watermark_us)]
+
+    @property
+    def _due_us(self) -> int | None:
+        """The time from which the next version holds."""
+        times = [one.version.since_us for one in self._versions[1:]]
+        return next((one for one in times if one is not None and one > self.newest_us), None)
 
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
@@ -119,8 +152,3 @@ def _rows_of(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The hashed row of each pair of hashed correlation key and trace."""
     found: NDArray[np.uint64] = pairs[:, 1] ^ (pairs[:, 0] * _FACTOR)
     return found
-
-
-def _moved(output: LaneOutput, begin: int) -> LaneOutput:
-    """The output of a part of a batch that begins at a row."""
-    return replace(output, first_row=output.first_row + begin)

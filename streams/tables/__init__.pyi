@@ -2,7 +2,7 @@
 
 from .business import NEVER, OPENS, PREFIX, BusinessHours, title_of
 from .calendars import Calendar, document_of, keep_calendar, read_calendar
-from .current import Tables, require_lookup
+from .current import OpenTable, Tables, require_lookup
 from .errors import CalendarRefused, CalendarUnknown, TableColumnUnknown, TableMissing, TableRefused, TableUnknown
 from .files import STORED, TableFiles, fetching, pieces_of_file
 from .form import VALUE_TYPES, Lookup, TableForm, TableVersion, TableWish, ValueType
@@ -22,6 +22,7 @@ __all__ = [
     "CalendarUnknown",
     "Lookup",
     "MappedTable",
+    "OpenTable",
     "TableColumnUnknown",
     "TableFiles",
     "TableForm",

@@ -25,7 +25,7 @@ Row: TypeAlias = Sequence[Any] | None
 
 
 @dataclass(frozen=True)
-class _Open:
+class OpenTable:
     """A version with its rows, and the rows that were changed since by their keys."""
 
     version: TableVersion
@@ -93,7 +93,7 @@ class Tables:
     """
 
     files: TableFiles = field(default_factory=TableFiles)
-    versions: Mapping[str, tuple[_Open, ...]] = field(default_factory=dict)
+    versions: Mapping[str, tuple[OpenTable, ...]] = field(default_factory=dict)
 
     def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
         """The tables after a new version, which replaces the others unless it holds from an event time on.
@@ -102,7 +102,9 @@ class Tables:
             TableMissing: Its content cannot be found.
         """
         table = self.files.open(version.digest)
-        opened = _Open(replace(version, form=table.form), table, changes or {})  # saved states sort the columns by name
+        opened = OpenTable(
+            replace(version, form=table.form), table, changes or {}
+        )  # saved states sort the columns by name
         earlier = () if version.since_us is None else self.versions.get(version.name, ())
         return self._with(version.name, (*earlier, opened))
 
@@ -114,13 +116,13 @@ class Tables:
         """
         require_table(self.versions, name)
         *earlier, last = self.versions[name]
-        return self._with(name, (*earlier, _Open(last.version, last.table, {**last.changes, key: row})))
+        return self._with(name, (*earlier, OpenTable(last.version, last.table, {**last.changes, key: row})))
 
     def without(self, name: str) -> Self:
         """The tables after one was removed."""
         return type(self)(self.files, {other: some for other, some in self.versions.items() if other != name})
 
-    def _with(self, name: str, versions: tuple[_Open, ...]) -> Self:
+    def _with(self, name: str, versions: tuple[OpenTable, ...]) -> Self:
         return type(self)(self.files, {**self.versions, name: versions})
 
     @property
@@ -204,7 +206,7 @@ def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None
     forms[name].require(name, column, keys)
 
 
-def _chosen(versions: Sequence[_Open], times_us: NDArray[np.int64]) -> NDArray[np.intp]:
+def _chosen(versions: Sequence[OpenTable], times_us: NDArray[np.int64]) -> NDArray[np.intp]:
     """The number of the version that holds at each time."""
     begins = np.array([one.version.since_us for one in versions[1:]], np.int64)
     return np.searchsorted(begins, times_us, side="right")

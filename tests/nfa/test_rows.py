@@ -343,3 +343,23 @@ def test_a_missing_event_is_reported_for_its_row() -> None:
     matcher.read_tables(tables({"r": ROW, "s": {**ROW, "v": 9}}))
     matcher.process(EventBatch.from_events([event(1, "A", v=3)]))
     assert [(one.row, one.due_us) for one in matcher.pass_time(10).timeouts()] == [({"id": "r"}, 6)]
+
+
+@pytest.mark.parametrize("split", [0, 1, 2, 3])
+def test_versions_by_time_hold_from_the_first_event_of_their_time_on(split: int) -> None:
+    first, second = tables({"r": ROW, "s": {**ROW, "v": 2}}), tables({"r": ROW, "s": {**ROW, "v": 3}})
+    (old,), (new,) = (one.versions["rules"] for one in (first, second))
+    dated = replace(new, version=replace(new.version, version=2, since_us=5))
+    matcher = Matcher()
+    matcher.add_pattern("PATTERN p FOR EACH ROW OF rules t EVENT SEQ(A a [v = t.v], B b [w >= t.v]) WITHIN 9 us")
+    matcher.add_pattern("PATTERN q FOR EACH ROW OF rules t EVENT SEQ(A a [v = t.v], NOT B b) WITHIN 2 us")
+    matcher.read_tables(Tables(versions={"rules": (old, dated)}))
+    events = [event(1, "A", v=1), event(2, "A", v=2), event(6, "B", w=9), event(7, "A", v=3), event(8, "B", w=9)]
+    found = [match for batch in batches(events, [split]) for match in matcher.process(batch).matches()]
+    assert sorted((one.pattern, one.row["id"], *one.bindings["a"]) for one in found if one.row) == [
+        ("p", "r", "e1"),
+        ("p", "r", "e1"),
+        ("p", "s", "e7"),
+        ("q", "r", "e1"),
+        ("q", "s", "e2"),
+    ]
