@@ -206,9 +206,7 @@ class _Compiler:
             assert isinstance(one, At)
             if one.place.physical == 0:
                 return self.table.values(one.content)
-            starts, ends = self.table.partition_ends()
-            rows = np.arange(self.table.size) + one.place.physical
-            return self.table.values(one.content, np.where((rows >= starts) & (rows < ends), rows, -1))
+            return self.table.values(one.content, self.table.neighbours(one.place.physical))
 
         return column_of(expression, read, self.table.size)
 

@@ -93,8 +93,7 @@ class Output:
             lines = firsts + place.offset if place.is_first else ends - 1 - place.offset
             is_there = (lines >= firsts) & (lines < ends)
         else:
-            chosen = np.isin(self.matches.labels, sorted(place.labels))
-            counts, places = np.append(0, np.cumsum(chosen)), np.flatnonzero(chosen)
+            counts, places = self._ranks(place.labels)
             ranks = counts[firsts] + place.offset if place.is_first else counts[ends] - 1 - place.offset
             is_there = (ranks >= counts[firsts]) & (ranks < counts[ends])
             lines = np.full(len(ranks), -1)
@@ -103,14 +102,21 @@ class Output:
         rows[is_there] = self.lines[lines[is_there]]
         return self._moved(rows, place.physical) if place.physical else rows
 
+    def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many lines before each line have one of the labels, and those lines."""
+        chosen = self._chosen(labels)
+        return np.append(0, np.cumsum(chosen)), np.flatnonzero(chosen)
+
+    def _chosen(self, labels: frozenset[int] | None) -> NDArray[np.bool_]:
+        """Whether each line has one of the labels."""
+        is_chosen = np.array([labels is None or label in labels for label in range(len(self.clause.variables))])
+        return is_chosen[self.matches.labels]
+
     def _moved(self, rows: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
         """Rows at a distance in the same partition; -1 beyond it."""
-        starts, ends = self.table.partition_ends()
-        is_there = rows >= 0
-        known, moved = rows[is_there], np.full(len(rows), -1)
-        target = known + distance
-        moved[is_there] = np.where((target >= starts[known]) & (target < ends[known]), target, -1)
-        return moved
+        if not self.table.size:
+            return rows
+        return np.where(rows >= 0, self.table.neighbours(distance)[rows], -1)
 
     def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
         """The values of an expression over one row of each output row's match."""
@@ -133,8 +139,7 @@ class Output:
         return pa.array(self.clause.variables).take(pa.array(labels, mask=~is_there))
 
     def _aggregate(self, aggregate: Aggregate) -> Any:
-        labels = aggregate.labels
-        chosen = np.ones(len(self.lines), np.bool_) if labels is None else np.isin(self.matches.labels, sorted(labels))
+        chosen = self._chosen(aggregate.labels)
         operands = [self._of_lines(one) for one in aggregate.operands]
         if operands:
             is_known = np.asarray(operands[0].is_valid().to_numpy(zero_copy_only=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nfa.errors import PatternRefused
+from nfa.kernels.row_patterns.sorting import group_rows
 from nfa.sql.columns import column_of
 from nfa.sql.syntax import Column, Expression, Sort
 
@@ -29,6 +31,7 @@ class SortedTable:
     order: NDArray[np.int64] | None
     bounds: NDArray[np.int64]
     _columns: dict[str, Any] = field(default_factory=dict)
+    _neighbours: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -42,10 +45,19 @@ class SortedTable:
             self._columns[name] = column if self.order is None else column.take(pa.array(self.order))
         return self._columns[name]
 
+    @cached_property
     def partition_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Of each row, the first row of its partition and of the next one."""
         sizes = np.diff(self.bounds)
         return np.repeat(self.bounds[:-1], sizes), np.repeat(self.bounds[1:], sizes)
+
+    def neighbours(self, distance: int) -> NDArray[np.int64]:
+        """Of each row, the one at a distance in its partition; -1: none."""
+        if distance not in self._neighbours:
+            starts, ends = self.partition_ends
+            rows = np.arange(self.size) + distance
+            self._neighbours[distance] = np.where((rows >= starts) & (rows < ends), rows, -1)
+        return self._neighbours[distance]
 
     def values(self, expression: Expression, rows: NDArray[np.int64] | None = None) -> Any:
         """The values of an expression over columns of single rows: of all, or of some (-1: no row, all are null)."""
@@ -62,32 +74,33 @@ class SortedTable:
 
 def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sort]) -> SortedTable:
     """Sort a table. Partitions are in the order of their first rows in the input."""
-    codes = _codes(table, partition)
+    codes, size = _codes(table, partition), table.num_rows
     keys = [key for sort in reversed(order) for key in _keys(table.column(sort.column), sort)]
-    if codes is not None:
-        keys.append(codes)
-    size = table.num_rows
-    places = None if _is_sorted(keys) else np.lexsort(keys) if keys else None
+    places = None if _is_sorted(keys) else np.lexsort(keys)
     if codes is None:
-        bounds = np.array([0, size] if size else [0], np.int64)
-    else:
-        in_order = codes if places is None else codes[places]
-        starts = np.flatnonzero(np.diff(in_order, prepend=-1))
-        bounds = np.append(starts, size).astype(np.int64)
-    return SortedTable(table, places, bounds)
+        return SortedTable(table, places, np.array([0, size] if size else [0], np.int64))
+    sizes = np.bincount(codes)
+    bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    if places is None and bool((codes[:-1] <= codes[1:]).all()):
+        return SortedTable(table, None, bounds)
+    rows = np.arange(size) if places is None else places
+    grouped = np.empty(size, np.int64)
+    group_rows(codes, rows, bounds[:-1].copy(), grouped)
+    return SortedTable(table, grouped, bounds)
 
 
-def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int64] | None:
+def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int32] | None:
     """A number per row, equal in rows of one partition, rising by first rows; None without PARTITION BY."""
-    codes: NDArray[np.int64] | None = None
+    if not partition:
+        return None
+    codes = np.zeros(table.num_rows, np.int32)
     for sort in partition if table.num_rows else ():
         column = _sortable(whole(table.column(sort.column)), sort)
         indices = _numbers(pc.dictionary_encode(column, null_encoding="encode").indices)
-        if codes is None:
-            codes = indices
-        else:
+        if sort is not partition[0]:
             pairs = pa.array(codes * (int(indices.max(initial=0)) + 1) + indices)
-            codes = _numbers(pairs.dictionary_encode().indices)
+            indices = _numbers(pairs.dictionary_encode().indices)
+        codes = np.require(indices, np.int32, ["C", "W"])
     return codes
 
 

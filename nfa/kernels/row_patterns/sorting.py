@@ -1,0 +1,24 @@
+"""Grouping of rows by the number of their partition."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.kernels.compiling import kernel
+
+
+@kernel
+def group_rows(
+    codes: NDArray[np.int32], rows: NDArray[np.int64], ends: NDArray[np.int64], grouped: NDArray[np.int64]
+) -> None:
+    """Write rows partition by partition, each in the order of ``rows``.
+
+    ``codes`` are the partitions' numbers by row. ``ends`` holds the first place of each partition, and afterwards the
+    place after its last one.
+    """
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        code = codes[row]
+        grouped[ends[code]] = row
+        ends[code] += 1
