@@ -25,6 +25,7 @@ from .client import (
 from .errors import FrameRefused, ResultsNotKept
 from .match_result import MatchResult
 from .matching import match
+from .queries import sql
 
 __all__ = [
     "AccessDenied",
@@ -49,6 +50,7 @@ __all__ = [
     "WebhookMessage",
     "WebhookNotVerified",
     "match",
+    "sql",
     "verify_webhook",
     "wire",
 ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nfa.errors import PatternRefused
 from nfa.sql.columns import column_of
 from nfa.sql.matching import MOST_STEPS, search
 from nfa.sql.measures import Output, output_of
@@ -18,35 +17,22 @@ from nfa.sql.syntax import Clause, Column, Expression, Sort, SqlQuery
 from nfa.sql.table import SortedTable, sorted_table, whole
 
 
-def run_query(text: str, tables: Mapping[str, pa.Table], *, max_steps: int = MOST_STEPS) -> pa.Table:
-    """The result of a query over tables by name.
+def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | None = None) -> pa.Table:
+    """The result of a query; ``read`` gives the table of a name, ``max_steps`` bounds the search in one partition.
 
     Raises:
         PatternRefused: The text cannot be read, or does not fit the table; position and advice are in the message.
         QueryFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
     """
-    return run_parsed(parse_query(text), tables, max_steps=max_steps)
+    query = parse_query(text)
+    return _selected(query, run_clause(query.clause, read(query.table), max_steps or MOST_STEPS))
 
 
-def run_parsed(query: SqlQuery, tables: Mapping[str, pa.Table], *, max_steps: int = MOST_STEPS) -> pa.Table:
-    """The result of a parsed query; see ``run_query``."""
-    found = run_clause(query.clause, _table(query, tables), max_steps=max_steps)
-    return _selected(query, found)
-
-
-def run_clause(clause: Clause, table: pa.Table, *, max_steps: int = MOST_STEPS) -> pa.Table:
+def run_clause(clause: Clause, table: pa.Table, max_steps: int) -> pa.Table:
     """The result of a MATCH_RECOGNIZE clause over a table."""
     resolved = resolve_clause(clause, table.column_names)
     in_order = sorted_table(table, resolved.partition, resolved.order)
     return _shown(resolved, in_order, output_of(resolved, in_order, search(resolved, in_order, max_steps)))
-
-
-def _table(query: SqlQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
-    for name, table in tables.items():
-        if name.lower() == query.table.lower():
-            return table
-    known = ", ".join(tables) or "none"
-    raise PatternRefused("table", f"there is no table {query.table}; there are: {known}", query.table_position)
 
 
 def _shown(clause: Clause, table: SortedTable, output: Output) -> pa.Table:

@@ -35,7 +35,7 @@ from service.cli.inputs import (
     standard_error,
 )
 from service.cli.model_choice import ModelChoice, with_model
-from service.cli.sql_queries import print_query
+from service.cli.sql_queries import answers_query
 from service.cli.waiting import waiting_on
 from service.registering.strangers import strangers
 from service.runs import OLD_LISTS, row_text
@@ -60,6 +60,10 @@ class Output(StrEnum):
 Pruning = Annotated[
     Prune | None,
     typer.Option(help="Which partial matches to drop once they cannot complete (default: as in the constraints)."),
+]
+QueryFile = Annotated[
+    Path | None,
+    typer.Option(help="File with a query: SELECT ... FROM events MATCH_RECOGNIZE (...); instead of patterns."),
 ]
 Order = Annotated[Times, TimesOption]
 Listed = Annotated[str, typer.Option(metavar="LIST", help=f"Results to print, separated by commas: {','.join(LISTS)}.")]
@@ -105,10 +109,7 @@ def match(
     context: typer.Context,
     events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz.")],
     pattern: Annotated[list[Path] | None, typer.Option(help="Pattern file, text or .json. Repeatable.")] = None,
-    sql: Annotated[
-        Path | None,
-        typer.Option(help="File with a query: SELECT ... FROM events MATCH_RECOGNIZE (...); instead of patterns."),
-    ] = None,
+    sql: QueryFile = None,
     constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
     model: ModelChoice | None = None,
     prune: Pruning = None,
@@ -130,15 +131,10 @@ def match(
     suppress: Suppress = None,
 ) -> None:
     """Match patterns in an event file, without Spark, Redis or HTTP."""
-    if sql is not None and pattern:
-        raise typer.BadParameter("give patterns or a query, not both", param_hint="--sql")
-    if sql is not None:
-        print_query(sql, events, is_json=is_json or output is Output.JSON)
+    if answers_query(sql, pattern or (), events, is_json=is_json or output is Output.JSON):
         return
-    if not pattern:
-        raise typer.BadParameter("give a file with patterns, or one with a query (--sql)", param_hint="--pattern")
     timing, lists = event_time(lateness and read_lateness(lateness), late, idle_timeout), _lists(outputs)
-    patterns, grouped = read_pattern_files(pattern), chosen_key(key)
+    patterns, grouped = read_pattern_files(pattern or []), chosen_key(key)
     if not further_key:
         require_keys(patterns, grouped)
     own, use = followed(constraints, model)

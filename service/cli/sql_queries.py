@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +10,30 @@ import orjson
 import pyarrow as pa
 import typer
 
+from nfa import run_query
 from service.cli.inputs import read_text
 from streams import EventFileError
 
 
-def print_query(query: Path, events: Path, *, is_json: bool) -> None:
-    """Print the rows of a query; the table that it names is the file of events.
+def answers_query(query: Path | None, patterns: Collection[Path], events: Path, *, is_json: bool) -> bool:
+    """Print the rows of a query, if there is one instead of patterns; the table that it names is the file of events.
 
     Raises:
         ForestallError: The query or the file is refused, or the search takes too many steps.
     """
-    from nfa.sql.parsing import parse_query  # noqa: PLC0415 - most calls have no query
-    from nfa.sql.query import run_parsed  # noqa: PLC0415
-
-    parsed, table = parse_query(read_text(query)), read_table(events)
-    found = run_parsed(parsed, {parsed.table: table})
-    rows = found.to_pylist()
+    if query is None and not patterns:
+        raise typer.BadParameter("give a file with patterns, or one with a query (--sql)", param_hint="--pattern")
+    if query is None:
+        return False
+    if patterns:
+        raise typer.BadParameter("give patterns or a query, not both", param_hint="--sql")
+    table = run_query(read_text(query), lambda _: read_table(events))
+    rows = table.to_pylist()
     if is_json:
         typer.echo(orjson.dumps(rows, option=orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z, default=str))
-        return
-    typer.echo("\n".join(_aligned(found.column_names, rows)))
+    else:
+        typer.echo("\n".join(_aligned(table.column_names, rows)))
+    return True
 
 
 def read_table(path: Path) -> pa.Table:

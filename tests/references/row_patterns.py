@@ -57,7 +57,7 @@ class Match:
         return self.clause.variables[self.steps[place - self.start][0]] if inside and place is not None else None
 
     def places(self, labels: frozenset[int] | None, end: int) -> list[int]:
-        """The rows that have one of the labels, up to the one before ``end``."""
+        """The rows before ``end`` with a label of some labels; None: all of them."""
         return [
             self.start + place
             for place, (label, _) in enumerate(self.steps)

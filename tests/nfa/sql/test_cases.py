@@ -6,9 +6,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from nfa import PatternRefused
-from nfa.sql.errors import QueryFailed
-from nfa.sql.query import run_query
+from nfa import PatternRefused, QueryFailed, run_query
 
 FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 
@@ -45,12 +43,12 @@ def test_case(case):
     query, table = query_of(case), table_of(case)
     if "refused" in case:
         with pytest.raises(PatternRefused, match=case["refused"]):
-            run_query(query, {"t": table})
+            run_query(query, {"t": table}.get)
     elif "fails" in case:
         with pytest.raises(QueryFailed, match=case["fails"]):
-            run_query(query, {"t": table})
+            run_query(query, {"t": table}.get)
     else:
-        found = rows_of(run_query(query, {"t": table}))
+        found = rows_of(run_query(query, {"t": table}.get))
         assert (plain(found) == plain(case["expected"])) == ("differs" not in case), found
 
 

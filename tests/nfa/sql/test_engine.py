@@ -150,7 +150,7 @@ def near(left, right):
 def outcome(query, table):
     """The rows of a query; or its error."""
     try:
-        found = run_query(query, {"t": table})
+        found = run_query(query, {"t": table}.get)
     except (PatternRefused, QueryFailed) as error:
         return error
     return [list(row) for row in zip(*(column.to_pylist() for column in found.columns), strict=True)]
