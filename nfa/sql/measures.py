@@ -30,6 +30,8 @@ _FOLDED: Mapping[str, int] = {
     "max": tables.MAXIMUM,
 }
 
+_WITH_NULLS = ("array_agg", "max_by", "min_by")  # aggregates that take nulls as values
+
 
 @dataclass(frozen=True)
 class Output:
@@ -141,9 +143,8 @@ class Output:
     def _aggregate(self, aggregate: Aggregate) -> Any:
         chosen = self._chosen(aggregate.labels)
         operands = [self._of_lines(one) for one in aggregate.operands]
-        if operands:
-            is_known = np.asarray(operands[0].is_valid().to_numpy(zero_copy_only=False))
-            chosen &= is_known | (aggregate.name == "array_agg")
+        if operands and aggregate.name not in _WITH_NULLS:
+            chosen &= np.asarray(operands[0].is_valid().to_numpy(zero_copy_only=False))
         ends = self._ends(is_final=aggregate.is_final)
         kind = kind_of(operands[0].type) if operands else "integer"
         is_number = kind in ("integer", "float", "null") or (kind in ("time", "interval") and aggregate.name != "avg")

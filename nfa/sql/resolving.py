@@ -173,7 +173,7 @@ class _Scope:
                 found = self._logical(inner)
             else:
                 found = self._content(inner, call)
-            return At(found.content, replace(found.place, physical=physical))
+            return At(found.content, self._simplified(replace(found.place, physical=physical)))
         return self._logical(call)
 
     def _logical(self, call: Call) -> At:
@@ -194,7 +194,7 @@ class _Scope:
                     one.position,
                 )
         labels, content = self._of_one_variable(expression, call)
-        return At(content, self._place(labels))
+        return At(content, Place(labels))
 
     def _of_one_variable(self, expression: Expression, call: Call) -> tuple[frozenset[int] | None, Expression]:
         """The labels that an expression over one row names, which must agree, and the expression itself."""

@@ -52,6 +52,8 @@ def test_case(case):
         assert (plain(found) == plain(case["expected"])) == ("differs" not in case), found
 
 
-def test_there_are_as_many_cases_as_the_documentation_says():
+def test_most_cases_agree_and_the_others_have_a_reason():
     found = [param.values[0] for param in cases()]
-    assert len(found) >= 40
+    others = [case for case in found if "refused" in case or "differs" in case]
+    assert len(found) - len(others) >= 150
+    assert len(others) <= 20

@@ -131,3 +131,8 @@ def test_division_by_zero_is_null():
 def test_an_overflow_is_an_error():
     with pytest.raises(PatternRefused, match="its result is too large"):
         rows(query("d * 9223372036854775807"))
+
+
+def test_the_value_beside_a_maximum_may_be_null():
+    table = pa.table({"n": [1, 2, None], "s": ["x", None, "z"]})
+    assert rows("SELECT * FROM t MATCH_RECOGNIZE (MEASURES max_by(s, n) AS s PATTERN (A+))", table) == [{"s": None}]
