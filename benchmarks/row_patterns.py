@@ -1,0 +1,103 @@
+"""``forestall.sql`` on five published queries with MATCH_RECOGNIZE: speed, and ratio to the reference.
+
+One million rows of ticks in ten thousand partitions, in the order of time, as an Arrow table; the result is one, too.
+The whole call is measured: reading the query, grouping, conditions, search, measures. The reference
+(``tests/references/row_patterns.py``), with rows as dictionaries, gets some ten thousand rows of the first
+partitions, and must give the engine's rows on them. ``--quick``: a hundredth of the rows.
+
+The queries are those of the documentation of Oracle (V shapes, sessions) and Flink (average below a threshold, drop
+within an hour, rising prices), with the columns of this table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nfa import run_query
+from tests.references import row_patterns
+
+ROWS, PARTITIONS, ROUNDS, FEW = 1_000_000, 10_000, 5, 10_000
+
+QUERIES = {
+    "V shapes": """MEASURES STRT.t AS began, LAST(DOWN.t) AS bottom, LAST(UP.t) AS ended
+      ONE ROW PER MATCH AFTER MATCH SKIP TO LAST UP PATTERN (STRT DOWN+ UP+)
+      DEFINE DOWN AS DOWN.price < PREV(DOWN.price), UP AS UP.price > PREV(UP.price)""",
+    "average": """MEASURES FIRST(A.t) AS began, LAST(A.t) AS ended, AVG(A.price) AS mean
+      ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A+ B) DEFINE A AS AVG(A.price) < 50""",
+    "drop": """MEASURES C.t AS dropped, A.price - C.price AS difference
+      ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A B* C) WITHIN INTERVAL '1' HOUR
+      DEFINE B AS B.price > A.price - 10, C AS C.price < A.price - 10""",
+    "rising": """MEASURES FIRST(A.price) AS lowest, LAST(A.price) AS top, B.price AS last_price
+      ONE ROW PER MATCH PATTERN (A+ B)
+      DEFINE A AS LAST(A.price, 1) IS NULL OR A.price > LAST(A.price, 1), B AS B.price < LAST(A.price)""",
+    "sessions": """MEASURES MATCH_NUMBER() AS session, COUNT(*) AS events, FIRST(t) AS began, LAST(t) - FIRST(t) AS took
+      ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (B S*)
+      DEFINE S AS S.t - PREV(S.t) <= INTERVAL '10' MINUTE""",
+}
+
+
+def ticks(rows: int) -> pa.Table:
+    """Prices between 0 and 99 of symbols, some 25 seconds to 25 minutes apart for one symbol."""
+    random = np.random.default_rng(7)
+    symbols = random.integers(0, rows * PARTITIONS // ROWS, rows)
+    gap = 25 * 60_000_000 * 2 // (rows * PARTITIONS // ROWS)
+    times = np.cumsum(random.integers(0, gap, rows)) // 2
+    return pa.table(
+        {
+            "symbol": pa.array(symbols),
+            "t": pa.array(times, pa.timestamp("us")),
+            "price": pa.array(random.integers(0, 100, rows)),
+        }
+    )
+
+
+def query(clause: str) -> str:
+    """The whole query of a clause."""
+    return f"SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY t {clause})"  # noqa: S608 - a constant
+
+
+def seconds_of(text: str, table: pa.Table) -> tuple[float, int]:
+    """The median time of a query, and its rows."""
+    taken, found = [], 0
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        found = run_query(text, lambda _: table).num_rows
+        taken.append(time.perf_counter() - begin)
+    return median(taken), found
+
+
+def reference_seconds(text: str, few: pa.Table) -> float:
+    """The time of the reference; its rows have to be those of the engine."""
+    rows = few.to_pylist()
+    begin = time.perf_counter()
+    expected = row_patterns.run_clause(text, rows, few.column_names)
+    taken = time.perf_counter() - begin
+    found = run_query(text, lambda _: few)
+    if [list(row) for row in zip(*(column.to_pylist() for column in found.columns), strict=True)] != expected:
+        raise SystemExit(f"the rows of the engine and of the reference differ: {text}")
+    return taken
+
+
+def main() -> None:
+    """Print rows per second and ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    table = ticks(ROWS // 100 if parser.parse_args().quick else ROWS)
+    few = table.filter(pc.less(table["symbol"], FEW * PARTITIONS // ROWS))
+    print(f"{table.num_rows:,} rows, {PARTITIONS * table.num_rows // ROWS:,} partitions, median of {ROUNDS} calls")
+    for name, clause in QUERIES.items():
+        text = query(clause)
+        slow = reference_seconds(text, few) / few.num_rows
+        seconds, found = seconds_of(text, table)
+        rate = table.num_rows / seconds
+        print(f"  {name:10} {rate:12,.0f} rows/s  {found:9,} rows found   {slow * rate:8,.0f} x the reference")
+
+
+if __name__ == "__main__":
+    main()
