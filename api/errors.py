@@ -217,12 +217,13 @@ def problem(error: ForestallError) -> JSONResponse:
     if status is HTTPStatus.INTERNAL_SERVER_ERROR:
         structlog.get_logger(__name__).error("error-without-status", code=error.code, error=error.message)
         return _document(status, "internal", "the service failed; its log says why")
-    headers = dict(REPLAYED) if error.details.get("duplicate") else {}
+    details = dict(error.details)
+    headers = dict(REPLAYED) if details.pop("replayed", False) else {}
     if status is HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if status in _LATER:
-        headers["Retry-After"] = str(error.details.get("retry_after_s", _RETRY_AFTER_S))
-    return _document(status, error.code, error.message, error.details, headers)
+        headers["Retry-After"] = str(details.get("retry_after_s", _RETRY_AFTER_S))
+    return _document(status, error.code, error.message, details, headers)
 
 
 def _document(

@@ -167,6 +167,10 @@ class Conflict(ServiceError, code="conflict", fault="caller"):
     """The request conflicts with a registered resource."""
 
 
+class OperatorExists(Conflict, code="operator-exists"):
+    """Another operator of that name exists."""
+
+
 class IncidentClosed(Conflict, code="incident-closed"):
     """The incident is closed."""
 

@@ -91,9 +91,18 @@ def get_constraints(stream: str, services: Served, response: Response) -> Constr
 
 @router.get("/{stream}/versions", summary="List the versions of a stream's constraint set")
 def list_constraint_versions(stream: str, services: Served, part: WantedPart) -> ConstraintsVersions:
-    """All versions with their settings, the newest first; a transaction follows the one current when it began."""
+    """All versions, the newest first; a transaction follows the one current when it began."""
     records = services.registration.constraint_versions(stream)
-    return ConstraintsVersions(**part.of([ConstraintsVersion.from_record(one) for one in reversed(records)], "version"))
+    return ConstraintsVersions(**part.of([ConstraintsSummary.copying(one) for one in reversed(records)], "version"))
+
+
+@router.get("/{stream}/versions/{version}", summary="Look up a version of a stream's constraint set")
+@bounded
+def get_constraint_version(stream: str, version: int, services: Served, response: Response) -> ConstraintsVersion:
+    """A version with its constraints in words, and its settings."""
+    record = services.registration.constraint_version(stream, version)
+    give_tag(response, record)
+    return ConstraintsVersion.from_record(record)
 
 
 @router.delete("/{stream}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the constraints of a stream")

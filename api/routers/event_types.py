@@ -12,7 +12,7 @@ from api.requests.filters import WantedPart
 from api.requests.form import parse_document
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.event_types import BODY, EventTypeList, EventTypeModel, SchemaSwitch
+from api.schemas.event_types import BODY, EventTypeList, EventTypeModel
 from api.services import Served
 from api.work import bounded
 from service import EventSchema
@@ -26,27 +26,11 @@ _KINDS = ("application/json", "application/schema+json")
 
 @router.get("", summary="List the schemas of a stream")
 def list_event_types(stream: str, services: Served, response: Response, part: WantedPart) -> EventTypeList:
-    """The types of a stream that have schemas, by name, and whether events are checked against them."""
+    """The types of a stream that have schemas, by name; whether events are checked is a member of the stream."""
     types = services.stores.registry.event_types
     items = [EventTypeModel.from_domain(stream, found) for found in types.all(stream).values()]
-    use = types.use(stream)
-    give_tag(response, use)
-    return EventTypeList(schemas=SchemaSwitch.from_use(use).schemas, **part.of(items, "type"))
-
-
-@router.put("", summary="Turn schema checks on or off")
-def switch_checks(
-    stream: str, wanted: SchemaSwitch, services: Served, response: Response, preconditions: Preconditions
-) -> SchemaSwitch:
-    """Turn the checks of a stream's events against the schemas of their types on or off, from the next request on.
-
-    An event that violates the schema of its type is rejected: the answer names it, and it becomes a dead letter
-    with the code `schema-broken`. Events of a type without a schema are not checked.
-    """
-    types = services.stores.registry.event_types
-    use = types.switch(stream, is_checked=wanted.schemas == "check", condition=preconditions)
-    give_tag(response, use)
-    return SchemaSwitch.from_use(use)
+    give_tag(response, types.use(stream))
+    return EventTypeList(**part.of(items, "type"))
 
 
 @router.get("/{event_type:path}", summary="Look up the schema of a type")
@@ -94,7 +78,7 @@ def put_event_type(
     """Set the JSON Schema of an event type (draft 2020-12) for its `data`; the body is the schema.
 
     The schema refers to no other documents, has no circular references, and its regular expressions have no
-    look-around. It is used if the stream checks its events (`PUT /v1/streams/{stream}/event-types`).
+    look-around. It is used if the stream checks its events (`PATCH /v1/streams/{stream}` with `schemas: check`).
     """
     types = services.stores.registry.event_types
     found, is_new = types.put(*place, schema, services.clock.now_us(), preconditions)

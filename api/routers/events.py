@@ -57,13 +57,14 @@ def send_events(
     if report.is_duplicate:
         response.headers.update(REPLAYED)
     if report.rejected and not report.accepted and not report.duplicates:
-        raise _nothing_accepted(answer)
+        raise _nothing_accepted(answer, is_replayed=report.is_duplicate)
     return answer
 
 
-def _nothing_accepted(answer: IntakeModel) -> NothingAccepted:
+def _nothing_accepted(answer: IntakeModel, *, is_replayed: bool) -> NothingAccepted:
     first = answer.rejected[0]
     return NothingAccepted(
         f"no event was accepted; rejected has the reason for each; the first: {first.detail}",
+        replayed=is_replayed,
         **answer.model_dump(exclude_unset=True),
     )

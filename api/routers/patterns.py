@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response, status
@@ -15,22 +16,29 @@ from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.patterns import (
     CheckedPattern,
     NewPattern,
+    PatternChanges,
     PatternDetail,
     PatternList,
     PatternModel,
     PatternStatistics,
     PatternVersion,
+    PatternVersionDetail,
     PatternVersions,
 )
 from api.services import Served, Services
 from api.work import bounded
-from service import Caller, Condition, PatternReport, UnknownPatternName, pattern_counts, skipped_by
+from nfa import Pattern
+from service import (
+    USUAL_SEVERITY,
+    Caller,
+    OperatorDraft,
+    PatternReport,
+    UnknownPatternName,
+    pattern_counts,
+    skipped_by,
+)
 
 router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)
-
-
-# A copied name replaces another pattern: in the next release that needs PUT, or If-Match.
-_REPLACING = {"Deprecation": "@1795737600", "Link": '</docs>; rel="deprecation"'}
 
 
 def named_pattern(name: str, pattern: NewPattern) -> tuple[str, NewPattern]:
@@ -45,14 +53,20 @@ def named_pattern(name: str, pattern: NewPattern) -> tuple[str, NewPattern]:
     dependencies=[Depends(once)],
     responses={
         201: {"headers": LOCATION},
-        200: {"model": CheckedPattern, "description": "It is already registered with the same text."},
+        200: {
+            "model": CheckedPattern,
+            "description": "It is already registered with the same text, or with `If-Match` as its next version.",
+        },
     },
 )
 @bounded
 def register_pattern(
     pattern: NewPattern, services: Served, caller: Calling, response: Response, preconditions: Preconditions
 ) -> CheckedPattern:
-    """Match a pattern from this position of the log on; another text under the same name is its next version.
+    """Match a pattern from this position of the log on.
+
+    Another pattern of the same name is not replaced (409), except with ``If-Match``; ``PUT /v1/patterns/{name}``
+    replaces it.
 
     The pattern is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the
     stream's constraints make impossible is refused with the reason, a minimal clash. Register a pattern that looks for
@@ -64,11 +78,14 @@ def register_pattern(
     With ``state: draft`` the pattern is only checked and stored until it is activated. Sending a draft again without
     this member activates it.
     """
-    report, is_created = _registered(pattern, services, caller, preconditions)
+    parsed = services.registration.read_pattern(pattern.text, pattern.definition)
+    draft = replace(pattern.to_domain(parsed, preconditions), creates=preconditions.matches is None)
+    report = _registered(pattern.stream, parsed, draft, services, caller)
     give_location(response, "patterns", report.pattern.name)
-    if report.is_new and not is_created and preconditions == Condition():
-        response.headers.update(_REPLACING)
-    return _answered(report, response)
+    answer = _answered(report, response)
+    if not draft.creates:
+        response.status_code = status.HTTP_200_OK
+    return answer
 
 
 @router.put(
@@ -85,15 +102,30 @@ def put_pattern(
     response: Response,
     preconditions: Preconditions,
 ) -> CheckedPattern:
-    """Register a pattern, or its next version, as ``POST /v1/patterns`` does; the name is that in the text."""
+    """Register a pattern, or its next version, in the form of ``POST /v1/patterns``; the name is that in the text.
+
+    Members that are left out have their defaults: another severity than before is set, too.
+    """
     name, pattern = asked
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
     if parsed.name != name:
         raise WrongShape(f"path.name: the pattern's name is {parsed.name!r}; name it so in the path or in the text")
-    report, is_created = _registered(pattern, services, caller, preconditions)
+    is_known = _is_known(services, name)
+    draft = replace(pattern.to_domain(parsed, preconditions), severity=pattern.severity or USUAL_SEVERITY)
+    report = _registered(pattern.stream, parsed, draft, services, caller)
     answer = _answered(report, response)
-    response.status_code = status.HTTP_201_CREATED if is_created else status.HTTP_200_OK
+    response.status_code = status.HTTP_200_OK if is_known else status.HTTP_201_CREATED
     return answer
+
+
+@router.patch("/{name:path}", summary="Change a pattern")
+def change_pattern(
+    name: str, changes: PatternChanges, services: Served, response: Response, preconditions: Preconditions
+) -> PatternModel:
+    """Change the severity of a pattern, for new alerts; its version stays the same."""
+    record = services.registration.grade_pattern(name, changes.severity, preconditions)
+    give_tag(response, record)
+    return PatternModel.from_domain(record)
 
 
 @router.get("", summary="List the patterns")
@@ -109,6 +141,16 @@ def list_versions(name: str, services: Served, part: WantedPart) -> PatternVersi
     versions = services.stores.registry.pattern_operators.versions(name)
     last = versions[-1].version
     return PatternVersions(**part.of([PatternVersion.from_domain(version, last) for version in versions], "version"))
+
+
+@router.get("/{name:path}/versions/{version}", summary="Look up a version of a pattern")
+def get_pattern_version(name: str, version: int, services: Served) -> PatternVersionDetail:
+    """A version of the pattern with its text."""
+    versions = services.stores.registry.pattern_operators.versions(name)
+    found = next((one for one in versions if one.version == version), None)
+    if found is None:
+        raise UnknownPatternName(f"the pattern {name!r} has no version {version}; it has {versions[-1].version}")
+    return PatternVersionDetail.from_domain(found, versions[-1].version)
 
 
 @router.get("/{name:path}/statistics", summary="Get the statistics of a pattern")
@@ -169,15 +211,12 @@ def delete_pattern(name: str, services: Served, preconditions: Preconditions) ->
 
 
 def _registered(
-    pattern: NewPattern, services: Services, caller: Caller, preconditions: Condition
-) -> tuple[PatternReport, bool]:
-    """Register a pattern; the second value is whether there was none of its name."""
-    parsed = services.registration.read_pattern(pattern.text, pattern.definition)
+    stream: str, parsed: Pattern, draft: OperatorDraft, services: Services, caller: Caller
+) -> PatternReport:
+    """Register a pattern on a stream, if the caller may touch the stream that it feeds."""
     if parsed.into is not None and not caller.may_touch(parsed.into.stream):
         raise Forbidden(f"the API key {caller.id} may not touch the stream {parsed.into.stream!r}, which INTO names")
-    is_known = _is_known(services, parsed.name)
-    report = services.registration.register(pattern.stream, parsed, pattern.to_domain(parsed, preconditions))
-    return report, report.is_new and not is_known
+    return services.registration.register(stream, parsed, draft)
 
 
 def _is_known(services: Services, name: str) -> bool:

@@ -12,9 +12,17 @@ from api.locations import LOCATION, give_location
 from api.requests.filters import WantedPart
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.streams import NewStream, StreamChanges, StreamDetail, StreamList, StreamModel, StreamRemoval
-from api.services import Served
-from service import stream_usage
+from api.schemas.streams import (
+    NewStream,
+    SchemaChecks,
+    StreamChanges,
+    StreamDetail,
+    StreamList,
+    StreamModel,
+    StreamRemoval,
+)
+from api.services import Served, Services
+from service import SchemaUse, stream_usage
 
 router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRoute)
 
@@ -41,14 +49,16 @@ def declare_stream(
         response.status_code = status.HTTP_200_OK
     give_location(response, "streams", declaration.name)
     give_tag(response, declaration)
-    return StreamModel.from_domain(declaration)
+    checks = stream.schemas if "schemas" in stream.model_fields_set else None
+    return StreamModel.from_domain(declaration, _with_checks(services, declaration.name, checks))
 
 
 @router.get("", summary="List the streams")
 def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamList:
     """All streams that the caller may touch, by name."""
-    found = [stream for stream in services.stores.registry.streams() if caller.may_touch(stream.name)]
-    return StreamList(**part.of([StreamModel.from_domain(stream) for stream in found], "name"))
+    found = services.stores.registry.streams_with_schemas()
+    shown = [StreamModel.from_domain(stream, use) for stream, use in found if caller.may_touch(stream.name)]
+    return StreamList(**part.of(shown, "name"))
 
 
 @router.get("/{name}", summary="Look up a stream")
@@ -58,9 +68,9 @@ def get_stream(name: str, services: Served, response: Response) -> StreamDetail:
     Events of a derived stream wait until no older ones can come from any shard or source; ``waits_for`` names what they
     wait for.
     """
-    declaration = services.stores.registry.stream(name)
+    declaration, use = services.stores.registry.stream_with_schemas(name)
     give_tag(response, declaration)
-    return StreamDetail.of(declaration, stream_usage(services.stores, declaration))
+    return StreamDetail.of(declaration, use, stream_usage(services.stores, declaration))
 
 
 @router.patch("/{name}", summary="Change a stream")
@@ -69,13 +79,16 @@ def change_stream(
 ) -> StreamModel:
     """Change the changeable members of a declaration, from this position of the log on; members that are left out stay.
 
+    With ``schemas: check``, an event that violates the schema of its type is rejected: the answer names it, and it
+    becomes a dead letter with the code `schema-broken`. Events of a type without a schema are not checked.
+
     Events that wait for older ones are matched under the changed declaration. The watermark does not go back. A new
     idle timeout or new end events apply to open transactions, too. New end events give the stream's constraint set its
     next version, which transactions that begin later follow.
     """
     declaration = services.streams.change(name, changes.to_domain(), preconditions)
     give_tag(response, declaration)
-    return StreamModel.from_domain(declaration)
+    return StreamModel.from_domain(declaration, _with_checks(services, name, changes.schemas))
 
 
 @router.delete("/{name}", summary="Delete a stream")
@@ -103,3 +116,12 @@ def delete_stream(
         require_scope(caller, "admin")
     found = services.streams.remove(name, preconditions, is_cascading=cascade)
     return StreamRemoval.of(name, found, dry_run=False)
+
+
+def _with_checks(services: Services, name: str, checks: SchemaChecks | None) -> SchemaUse:
+    """The use of schemas of a stream, after its checks were turned on or off if a request says so."""
+    types = services.stores.registry.event_types
+    use = types.use(name)
+    if checks is None or use.is_checked == (checks == "check"):
+        return use
+    return types.switch(name, is_checked=checks == "check")

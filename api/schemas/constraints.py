@@ -127,4 +127,4 @@ class ConstraintsVersion(ConstraintsSummary):
 class ConstraintsVersions(PartModel):
     """Every constraint set that a stream has had, the newest first. Open transactions may follow older ones."""
 
-    items: list[ConstraintsVersion]
+    items: list[ConstraintsSummary]

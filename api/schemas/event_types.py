@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import Field
 
 from api.wire import PartModel, Time, WireModel
-from service import EventType, SchemaUse, unknown_words
+from service import EventType, unknown_words
 
 _EXAMPLE: dict[str, Any] = {
     "type": "object",
@@ -40,20 +40,7 @@ class EventTypeModel(WireModel):
         return cls.copying(found, stream=stream, type=found.name, json_schema=schema, warnings=warnings)
 
 
-class SchemaSwitch(WireModel):
-    """The switch for checking a stream's events against the schemas of their types."""
-
-    schemas: Literal["off", "check"] = Field(
-        description="With 'check' events that violate the schema of their type are rejected (default: 'off')."
-    )
-
-    @classmethod
-    def from_use(cls, use: SchemaUse) -> Self:
-        """The wire form of a stream's use of schemas."""
-        return cls(schemas="check" if use.is_checked else "off")
-
-
-class EventTypeList(SchemaSwitch, PartModel):
-    """The types of a stream that have schemas, by name, and whether these are checked."""
+class EventTypeList(PartModel):
+    """The types of a stream that have schemas, by name."""
 
     items: list[EventTypeModel]

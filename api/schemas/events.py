@@ -76,11 +76,6 @@ class IntakeModel(WireModel):
         description="Events that were dropped, as the stream had accepted them before: same `id`, and of CloudEvents "
         "same `source`."
     )
-    duplicate: bool = Field(
-        description="The batch had been accepted before under this Idempotency-Key; the header `Idempotency-Replayed` "
-        "has the same meaning, and remains in later releases.",
-        deprecated=True,
-    )
 
     @classmethod
     def from_domain(cls, report: IntakeReport, lines: Sequence[int] | None = None) -> Self:
@@ -98,5 +93,4 @@ class IntakeModel(WireModel):
             accepted=report.accepted,
             rejected=rejected,
             duplicates=report.duplicates,
-            duplicate=report.is_duplicate,
         )

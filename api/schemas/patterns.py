@@ -77,8 +77,8 @@ class NewPattern(WireModel):
     )
     severity: Severity | None = Field(
         None,
-        description="Severity of its alerts; webhooks may filter by it. Left out: as before, "
-        "and medium at first. Changing it makes no new version, and applies to new alerts.",
+        description="Severity of its alerts; webhooks may filter by it. Left out: medium. "
+        "Changing it makes no new version, and applies to new alerts.",
     )
     suppress: SuppressModel | None = Field(None, description="Suppress alerts that follow another one of their group.")
     incident: IncidentRules | None = Field(None, description="Alerts of a group open an incident, and join it.")
@@ -110,6 +110,12 @@ class NewPattern(WireModel):
             is_draft=self.state == "draft",
             condition=condition,
         )
+
+
+class PatternChanges(WireModel):
+    """Changes of a pattern; its text is changed by `PUT`."""
+
+    severity: Severity = Field(description="Severity of its new alerts; webhooks may filter by it.")
 
 
 class PatternModel(WireModel):
@@ -239,10 +245,9 @@ class PatternList(PartModel):
 
 
 class PatternVersion(WireModel):
-    """One version of a pattern."""
+    """One version of a pattern, without its text."""
 
     version: int
-    text: str
     constraints: Switch
     route: str | None
     suppress: SuppressModel | None = None
@@ -261,6 +266,12 @@ class PatternVersion(WireModel):
             **shown_quiet(pattern.body),
             current=pattern.version == last,
         )
+
+
+class PatternVersionDetail(PatternVersion):
+    """One version of a pattern."""
+
+    text: str
 
 
 class PatternVersions(PartModel):

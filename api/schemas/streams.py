@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from api.wire import PartModel, Time, WireModel, moment
-from service import EventPage, LatenessDecision, MeasuredLateness, StreamUsage, StreamUse
+from service import EventPage, LatenessDecision, MeasuredLateness, SchemaUse, StreamUsage, StreamUse
 from streams import (
-    CHANGEABLE,
     ColumnType,
     Duplicates,
     FieldMapping,
@@ -31,7 +30,7 @@ from streams import (
 
 _SECOND_US = 1_000_000
 _BOUND = "Bound of out-of-orderness. Null: events are matched in the order of arrival."
-_NOT_NULL = ("late", "end_events", "description")
+_NOT_NULL = ("late", "end_events", "schemas", "description")
 _LATENESS = (
     "Bound of out-of-orderness: seconds that an event may be older than the newest one before "
     "it. Events are sorted by time before they are matched. `auto`: the bound follows the "
@@ -53,7 +52,11 @@ _AHEAD = (
     "`none`: any time. Null: six hours."
 )
 _ENDS = "Types that end a transaction."
+_SCHEMAS = "With 'check' events that violate the schema of their type are rejected, from the next request on."
 _DESCRIPTION = "For people; at most 4,000 characters."
+
+
+SchemaChecks: TypeAlias = Literal["off", "check"]
 
 
 class MappingModel(WireModel):
@@ -175,6 +178,7 @@ class _StreamMembers(WireModel):
         "such pattern declares its stream; declare it before to give it event types, end events or "
         "an idle timeout.",
     )
+    schemas: SchemaChecks = Field("off", description=_SCHEMAS)
     description: str = Field("", max_length=4_000, description=_DESCRIPTION)
 
 
@@ -217,10 +221,11 @@ class StreamModel(_StreamMembers):
     max_ahead: AheadModel = Field(description=_AHEAD)
 
     @classmethod
-    def from_domain(cls, declaration: StreamDeclaration) -> Self:
-        """The wire form of a declaration."""
+    def from_domain(cls, declaration: StreamDeclaration, use: SchemaUse) -> Self:
+        """The wire form of a declaration and its use of schemas."""
         return cls.copying(
             declaration,
+            schemas="check" if use.is_checked else "off",
             idle_timeout_s=declaration.idle_timeout,
             quiet_after_s=declaration.quiet_after,
             max_ahead=AheadModel.from_domain(declaration.max_ahead),
@@ -302,9 +307,9 @@ class StreamDetail(StreamModel):
     )
 
     @classmethod
-    def of(cls, declaration: StreamDeclaration, usage: StreamUsage) -> Self:
+    def of(cls, declaration: StreamDeclaration, use: SchemaUse, usage: StreamUsage) -> Self:
         """The wire form of a declaration, its producers and consumers, and its measured lateness."""
-        plain = StreamModel.from_domain(declaration)
+        plain = StreamModel.from_domain(declaration, use)
         consumers = sorted({use.name for use in usage.uses if not use.feeds})
         producers = sorted({use.name for use in usage.uses if use.feeds})
         return cls(
@@ -333,12 +338,13 @@ class StreamChanges(WireModel):
     quiet_after_s: float | None = Field(None, gt=0, description=_QUIET, validation_alias=_either("quiet_after_s"))
     max_ahead: NewAhead = Field(None, description=_AHEAD)
     end_events: list[str] | None = Field(None, description=f"{_ENDS} Replaces all present ones.")
+    schemas: SchemaChecks | None = Field(None, description=_SCHEMAS)
     description: str | None = Field(None, max_length=4_000, description=_DESCRIPTION)
 
     @model_validator(mode="before")
     @classmethod
     def _has_changeable_members(cls, value: Any) -> Any:
-        fixed = [name for name in StreamModel.model_fields if name.removesuffix("_s") not in CHANGEABLE]
+        fixed = [name for name in StreamModel.model_fields if name not in cls.model_fields]
         if isinstance(value, dict) and (asked := [name for name in fixed if name in value]):
             raise ValueError(
                 f"{', '.join(asked)} of a declared stream cannot be changed; what can is {', '.join(cls.model_fields)}."
@@ -354,7 +360,8 @@ class StreamChanges(WireModel):
 
     def to_domain(self) -> dict[str, Any]:
         """The changes by member."""
-        found = {name.removesuffix("_s"): getattr(self, name) for name in self.model_fields_set}
+        given = self.model_fields_set - {"schemas"}
+        found = {name.removesuffix("_s"): getattr(self, name) for name in given}
         for name, read in (("lateness", lateness_of), ("max_ahead", ahead_of)):
             if name in found:
                 found[name] = read(_plain(found[name]))

@@ -23,11 +23,9 @@ _TYPES = Table(("type", "version", "created_at"))
 def list_types(stream: Stream, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """List the event types of a stream that have schemas, by name."""
     with calling(url, api_key) as client:
-        found = client.event_types.page(stream)
+        found, checks = client.event_types.page(stream), client.streams.get(stream)["schemas"]
     _TYPES.show(found["items"], is_json=is_json)
-    standard_error.print(
-        printable(f"events of {stream} are {'checked' if found['schemas'] == 'check' else 'not checked'}")
-    )
+    standard_error.print(printable(f"events of {stream} are {'checked' if checks == 'check' else 'not checked'}"))
 
 
 @event_types.command("show")
@@ -73,4 +71,5 @@ def check(
 ) -> None:
     """Turn schema checks of a stream on or off."""
     with calling(url, api_key) as client:
-        show(client.event_types.switch(stream, {"schemas": "off" if is_off else "check"}), is_json=is_json)
+        found = client.streams.change(stream, {"schemas": "off" if is_off else "check"})
+    show({"schemas": found["schemas"]}, is_json=is_json)

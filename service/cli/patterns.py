@@ -81,6 +81,35 @@ def add_pattern(
     ] = False,
     severity: Annotated[Severity | None, typer.Option(help="Severity of its alerts.")] = None,
     unguarded: Unguarded = False,
+    suppress: Suppress = None,
+    incident: Incident = None,
+    resolves: Resolves = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Register a pattern; 'forestall patterns change' registers the next version of one."""
+    body = given(
+        stream=stream,
+        **_form(pattern),
+        state="draft" if draft else None,
+        severity=severity,
+        constraints="off" if unguarded else None,
+        **quiet_of(suppress, incident, resolves),
+    )
+    with calling(url, api_key) as client:
+        tell_operator(client.post("/patterns", body), is_json=is_json)
+
+
+@patterns.command("change")
+def change_pattern(
+    name: Name,
+    pattern: Annotated[
+        str | None,
+        typer.Argument(help="File with the changed pattern, text or .json, or its text (default: as it is)."),
+    ] = None,
+    severity: Annotated[Severity | None, typer.Option(help="Severity of its new alerts.")] = None,
+    unguarded: Unguarded = False,
     migrate: Annotated[
         bool, typer.Option("--migrate", help="Let the former version continue for its present partial matches.")
     ] = False,
@@ -91,18 +120,20 @@ def add_pattern(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Register a pattern; a changed text under an existing name is its next version."""
-    body = given(
-        stream=stream,
-        **_form(pattern),
-        state="draft" if draft else None,
-        severity=severity,
-        constraints="off" if unguarded else None,
-        start="migrate" if migrate else None,
-        **quiet_of(suppress, incident, resolves),
-    )
+    """Change a pattern: another text is its next version; what is left out stays."""
+    quiet = quiet_of(suppress, incident, resolves)
+    at = f"{_PATTERNS.path}/{part(name)}"
     with calling(url, api_key) as client:
-        tell_operator(client.post("/patterns", body), is_json=is_json)
+        if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
+            found = client.patch(at, {"severity": severity})
+        else:
+            kept, tag = client.read(at) or (client.get(at), "")  # the second says that there is none
+            members = {member: kept[member] for member in ("stream", "severity", "constraints", *quiet)}
+            changes = given(severity=severity, constraints="off" if unguarded else None, **quiet)
+            form = {"text": kept["text"]} if pattern is None else _form(pattern)
+            body = {**members, **changes, **form, **given(start="migrate" if migrate else None)}
+            found = client.change("PUT", at, tag, json=body)
+        tell_operator(found, is_json=is_json)
 
 
 add_moves(

@@ -9,9 +9,7 @@ from service.client import Client
 from service.errors import FileUnreadable
 from service.projects.planning import KINDS, as_yaml
 from service.projects.resources import Form, ResourceKind
-from service.projects.streams import EventTypes, Following, SchemaChecks
-
-_BESIDE = (Following, SchemaChecks)  # members of the documents of their streams
+from service.projects.streams import EventTypes, Following
 
 
 def export_project(client: Client, folder: Path) -> list[Path]:
@@ -36,7 +34,7 @@ class _Writer:
     def written(self) -> list[Path]:
         """All files."""
         for kind in KINDS:
-            if not isinstance(kind, _BESIDE):
+            if not isinstance(kind, Following):  # a member of the documents of streams
                 for name in kind.names(self._client):
                     self._write(kind, name)
         return self._files
@@ -49,24 +47,18 @@ class _Writer:
         place = self._folder / f"{kind.title.replace(' ', '-')}s"
         body = kind.export(self._client, name, found, partial(self._keep, place))
         if kind.title == "stream":
-            body = {**body, **self._beside(name)}
+            body = {**body, **self._followed(name)}
         own = name.partition("/")[2] if isinstance(kind, EventTypes) else name
         head = {"kind": _DOCUMENT_KINDS.get(kind.title, kind.title), "name": own}
         self._keep(place, f"{name}.yaml", as_yaml({**head, **body}).encode())
 
-    def _beside(self, stream: str) -> Form:
-        """The members of a stream's document that are resources of their own."""
-        body: Form = {}
-        for kind in KINDS:
-            found = kind.find(self._client, stream) if isinstance(kind, _BESIDE) else None
-            if found is None:
-                continue
-            if isinstance(kind, SchemaChecks):
-                body |= {} if found.form["schemas"] == "off" else found.form
-            else:
-                name, mode = found.form["workflow"], found.form["mode"]
-                body["workflow"] = name if mode == "auto" else {"name": name, "mode": mode}
-        return body
+    def _followed(self, stream: str) -> Form:
+        """The member for the workflow that a stream follows, if any."""
+        found = Following().find(self._client, stream)
+        if found is None:
+            return {}
+        name, mode = found.form["workflow"], found.form["mode"]
+        return {"workflow": name if mode == "auto" else {"name": name, "mode": mode}}
 
     def _keep(self, place: Path, file: str, content: bytes) -> str:
         """Write a file under a unique name that every file system accepts; returns the name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 
@@ -15,8 +15,9 @@ from service.projects.resources import Files, Form, Found, ResourceKind, Wanted,
 from shards import DOCUMENT_KINDS
 from streams import CHANGEABLE, ForestallError, StreamDeclaration
 
-_BESIDE = ("schemas", "workflow")
-_USUAL = {name: getattr(StreamDeclaration(name="usual"), name) for name in CHANGEABLE}
+_SCHEMAS, _WORKFLOW = "schemas", "workflow"
+_CHANGEABLE = (*CHANGEABLE, _SCHEMAS)
+_USUAL = {**{name: getattr(StreamDeclaration(name="usual"), name) for name in CHANGEABLE}, _SCHEMAS: "off"}
 _XML, _YAML = "application/xml", "application/yaml"
 
 
@@ -29,7 +30,7 @@ class Streams(ResourceKind):
         """The declaration."""
         if document.kind != "stream":
             return
-        members = {name: value for name, value in document.body.items() if name not in _BESIDE}
+        members = {name: value for name, value in document.body.items() if name != _WORKFLOW}
         form = _declared({"name": document.name, **members})
         yield Wanted(kind=self, name=document.name, form=form, document=document)
 
@@ -65,42 +66,14 @@ class Streams(ResourceKind):
         if found is None:
             client.request("POST", "/streams", body={"name": wanted.name, **wanted.form}, headers=condition(None))
             return
-        changes = {name: wanted.form.get(name, _USUAL[name]) for name in CHANGEABLE}
+        changes = {name: wanted.form.get(name, _USUAL[name]) for name in _CHANGEABLE}
         client.request("PATCH", found.at, body=changes, headers=condition(found.tag))
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
         """Members that define how events are read cannot be changed."""
         fixed = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
-        named = ", ".join(name for name in fixed if name not in CHANGEABLE)
+        named = ", ".join(name for name in fixed if name not in _CHANGEABLE)
         return named and f"{named} of a stream cannot be changed; delete the stream first, or declare another one"
-
-
-class SchemaChecks(ResourceKind):
-    """Whether streams check their events against schemas."""
-
-    title = "schema check"
-    cannot_go: ClassVar[str] = "it is a member of its stream"
-
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The check of a stream's events, on or off."""
-        if document.kind == "stream":
-            form = {"schemas": document.body.get("schemas", "off")}
-            yield Wanted(kind=self, name=document.name, form=form, document=document)
-
-    def names(self, client: Client) -> list[str]:
-        """No names: a check belongs to its stream."""
-        return []
-
-    def find(self, client: Client, name: str) -> Found | None:
-        """The check of a stream's events; off for an undeclared stream."""
-        at = f"/streams/{part(name)}/event-types"
-        schemas, tag = client.find(at) or ({"schemas": "off"}, "")
-        return Found(form={"schemas": schemas["schemas"]}, tag=tag, at=at)
-
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Turn the check on or off."""
-        if found is not None:
-            client.request("PUT", found.at, body=wanted.form, headers=condition(found.tag))
 
 
 class EventTypes(ResourceKind):
@@ -292,9 +265,11 @@ def _declared(members: dict[str, Any]) -> Form:
     """The members of a declaration that differ from the defaults, and the key."""
     plain = StreamDeclaration.from_json(members).to_json()
     usual = StreamDeclaration(name="usual", key="subject").to_json()
-    return {
+    found = {
         name: value for name, value in plain.items() if name == "key" or (name != "name" and value != usual.get(name))
     }
+    checks = members.get(_SCHEMAS, "off")
+    return found if checks == "off" else {**found, _SCHEMAS: checks}
 
 
 def _event_type_at(name: str) -> str:

@@ -63,6 +63,13 @@ class Registration:
         self._stores.registry.stream(stream)
         return self._stores.registry.constraint_versions(stream)
 
+    def constraint_version(self, stream: str, version: int) -> RegisteredConstraints:
+        """A version of a stream's constraint set; raises ``UnknownConstraints``."""
+        for record in self.constraint_versions(stream):
+            if record.version == version:
+                return record
+        raise UnknownConstraints(f"the constraint set of {stream!r} has no version {version}", stream=stream)
+
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
         """Analyse, without events, a stream's constraint set and the patterns under it that are not too large."""
         declaration = self._stores.registry.stream(stream)
@@ -127,6 +134,10 @@ class Registration:
         )
         warnings = pattern_warnings(on_stream, found.check)
         return PatternReport(pattern=record, is_new=False, parsed=on_stream.pattern, warnings=warnings), found
+
+    def grade_pattern(self, name: str, severity: Severity, condition: Condition = ANY) -> RegisteredPattern:
+        """Change the severity of a pattern, for new alerts."""
+        return self._stores.registry.pattern_operators.grade(name, severity, condition)
 
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False

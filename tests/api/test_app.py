@@ -112,7 +112,7 @@ def test_a_bug_is_a_500_that_tells_nothing(http, check_problem, monkeypatch):
     def fail(*_):
         raise ValueError("secret detail")
 
-    monkeypatch.setattr("service.stores.Registry.streams", fail)
+    monkeypatch.setattr("service.stores.Registry.streams_with_schemas", fail)
     answer = http.get("/v1/streams", headers={"X-Request-Id": "r-1"})
     assert "secret" not in check_problem(answer, 500, "internal")["detail"]
     assert (answer.headers["x-request-id"], answer.headers["cache-control"]) == ("r-1", "private, no-cache")

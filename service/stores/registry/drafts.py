@@ -25,6 +25,7 @@ class OperatorDraft:
         keeps: Whether it can continue with the state of an operator with another body.
         start: How it starts if it cannot continue.
         is_draft: Whether it is only stored, to run later.
+        creates: Whether it may not replace another operator of its name.
         into: The derived stream that it produces; empty: none.
         parts: Further operators that it consists of.
     """
@@ -38,6 +39,7 @@ class OperatorDraft:
     keeps: Callable[[Mapping[str, Any]], bool] = lambda _: False
     start: Start = "fresh"
     is_draft: bool = False
+    creates: bool = False
     condition: Condition = ANY
     into: str = ""
     parts: tuple[OperatorPart, ...] = ()

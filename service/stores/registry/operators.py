@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from service.errors import MigrationRefused, NotFound, ServiceError
+from service.errors import MigrationRefused, NotFound, OperatorExists, ServiceError
 from service.stores.conditions import ANY, Condition
 from service.stores.records import encode
 from service.stores.registry.changes import Change, PartChange, RecordBook, version_of
 from service.stores.registry.drafts import OperatorDraft
 from service.stores.registry.life_cycle import Action, begun, moved, require_writable
 from service.stores.registry.registered import RegisteredOperator
-from service.stores.severities import USUAL_SEVERITY
+from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import ControlRecord, Start
 
 
@@ -67,8 +67,8 @@ class Operators:
 
         The next version of a paused operator is active. If a draft is sent again as an operator to run, it is
         activated. Another severity makes no next version: the operator continues. Refused as a ``Conflict``: a name
-        taken on another stream, a state that permits no other version, and a version that is to finish its partial
-        matches but listens by another key.
+        taken on another stream, or at all where the draft only creates, a state that permits no other version, and a
+        version that is to finish its partial matches but listens by another key.
         """
 
         def change(current: bytes | None) -> Change | None:
@@ -78,11 +78,21 @@ class Operators:
             if there is not None:
                 self._check_same_stream(there, stream)
                 require_writable(there, is_draft=draft.is_draft)
-                if draft.is_registered_as(there):
+                is_same = draft.is_registered_as(there)
+                if draft.creates and not (is_same and draft.severity in (None, there.severity)):
+                    raise OperatorExists(
+                        f"the {there.kind} {there.name!r} exists with other members; change it with "
+                        f"'forestall {there.kind}s change', PUT /v1/{there.kind}s/{there.name} or If-Match, or use "
+                        "another name",
+                        kind=there.kind,
+                        name=there.name,
+                        version=there.version,
+                    )
+                if is_same:
                     return self._same_change(there, draft)
             fresh = replace(
                 draft.record(stream, 1 if known is None else known.version + 1, now_us),
-                severity=draft.severity or (USUAL_SEVERITY if known is None else known.severity),
+                severity=draft.severity or (USUAL_SEVERITY if there is None else there.severity),
                 stage="draft" if draft.is_draft else "running",
             )
             running = there if there is not None and there.is_running else None
@@ -117,6 +127,16 @@ class Operators:
             return self._moved_change(known, action, now_us)
 
         return self._apply(name, change)
+
+    def grade(self, name: str, severity: Severity, condition: Condition = ANY) -> RegisteredOperator:
+        """Change the severity of an operator's new alerts; the operator continues."""
+
+        def change(current: bytes | None) -> Change | None:
+            known = self._existing(current, name)
+            condition.check_record(known)
+            return None if known.severity == severity else self._change(replace(known, severity=severity), None)
+
+        return self._apply(name, change)[0]
 
     def suspend(self, name: str, suspension: Mapping[str, Any]) -> bool:
         """Suspend an operator in every shard after one shard reports that its version cost too much work.

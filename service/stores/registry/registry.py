@@ -135,7 +135,11 @@ class Registry:
 
     def streams(self) -> list[StreamDeclaration]:
         """All streams, by name."""
-        return [read_declaration(body, name) for name, body in self._book.all(STREAMS_KEY)]
+        return [stream for stream, _ in self.streams_with_schemas()]
+
+    def streams_with_schemas(self) -> list[tuple[StreamDeclaration, SchemaUse]]:
+        """All streams, by name, each with its use of schemas."""
+        return [read_stream(body, name) for name, body in self._book.all(STREAMS_KEY)]
 
     # Patterns
 

@@ -63,7 +63,7 @@ def test_a_backtest_that_is_done_shows_its_result_and_alerts_in_pages(orders, as
 
 def test_registered_patterns_are_named_by_version(orders, check_problem):
     for text in (TEXT, "PATTERN p EVENT SEQ(A a, B b, Z z)"):
-        assert orders.post("/v1/patterns", json={"stream": "orders", "text": text}).status_code == 201
+        assert orders.put("/v1/patterns/p", json={"stream": "orders", "text": text}).is_success
     answer = ask(orders, pattern={"name": "p"}, against={"name": "p", "version": 1}).json()
     assert [(one["version"], one["text"]) for one in answer["against"]] == [(1, TEXT)]
     assert answer["patterns"][0]["version"] == 2

@@ -49,7 +49,10 @@ def test_every_version_is_kept(orders, check_problem):
     check_problem(orders.get("/v1/constraints/orders/versions"), 404, "unknown-constraints")
     for document in (["exclusive(A, C)"], {"prior": [["A", "B"]], "settings": {"prune": "off"}}):
         orders.post("/v1/constraints?stream=orders", json=document)
-    newest, oldest = orders.get("/v1/constraints/orders/versions").json()["items"]
+    items = orders.get("/v1/constraints/orders/versions").json()["items"]
+    assert [one.keys() for one in items] == [{"stream", "version", "created_at"}] * 2
+    newest, oldest = (orders.get(f"/v1/constraints/orders/versions/{one['version']}").json() for one in items)
+    check_problem(orders.get("/v1/constraints/orders/versions/3"), 404, "unknown-constraints")
     assert (newest["version"], newest["constraints"], newest["settings"]["prune"]) == (2, ["prior(A, B)"], "off")
     assert (oldest["version"], oldest["constraints"], oldest["end_events"]) == (1, ["exclusive(A, C)"], ["Z"])
     assert oldest["settings"]["prune"] == "state"

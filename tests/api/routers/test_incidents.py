@@ -73,7 +73,7 @@ def test_patterns_show_how_their_alerts_become_incidents(orders):
     closes = orders.post("/v1/patterns", json=CLOSES).json()
     assert (closes["resolves"], closes["incident"], closes["into"]) == (CLOSES["resolves"], None, None)
     both = {**OPENS, "suppress": {"by": ["customer"], "for": "1 h"}, "incident": {"close_after": "2 h"}}
-    second = orders.post("/v1/patterns", json=both).json()
+    second = orders.post("/v1/patterns", json=both, headers={"If-Match": "*"}).json()
     assert (second["version"], second["suppress"], second["incident"]) == (2, both["suppress"], OPENS["incident"])
     versions = orders.get("/v1/patterns/p/versions").json()["items"]
     assert [one["incident"] for one in versions] == [OPENS["incident"], OPENS["incident"]]
@@ -84,7 +84,8 @@ def test_a_pattern_that_resolves_may_come_first_and_go_last(orders):
     assert "no pattern 'p' with 'incident' is registered" in warning
     assert orders.post("/v1/patterns", json=OPENS).status_code == 201
     assert orders.post("/v1/patterns", json=CLOSES).json()["warnings"] == []
-    (warning,) = orders.post("/v1/patterns", json={**CLOSES, "resolves": {"pattern": "p"}}).json()["warnings"]
+    other = {**CLOSES, "resolves": {"pattern": "p"}}
+    (warning,) = orders.put("/v1/patterns/r", json=other).json()["warnings"]
     assert "are by customer, so none here closes none" in warning
     assert orders.delete("/v1/patterns/p").status_code == 204
     assert orders.get("/v1/streams/p.alerts").status_code == 200

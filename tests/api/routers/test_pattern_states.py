@@ -29,7 +29,9 @@ def test_a_draft_is_matched_once_it_is_activated(orders, stores):
     draft = register(orders, state="draft")
     assert (draft.status_code, draft.json()["state"], controls(stores)) == (201, "draft", [])
     assert register(orders, state="draft").status_code == 200
-    assert register(orders, NEXT, state="draft").json()["version"] == 2
+    assert register(orders, NEXT, state="draft").status_code == 409
+    wanted = {"stream": "orders", "text": NEXT, "state": "draft"}
+    assert orders.put("/v1/patterns/p", json=wanted).json()["version"] == 2
     active = move(orders, "activate")
     assert (active.status_code, active.json()["state"], active.json()["version"]) == (200, "active", 2)
     assert move(orders, "activate").json() == active.json()
@@ -145,12 +147,15 @@ def test_a_draft_that_became_impossible_is_not_activated(orders, check_problem):
 
 def test_versions_are_listed(orders, check_problem):
     register(orders)
-    register(orders, NEXT, constraints="off")
+    orders.put("/v1/patterns/p", json={"stream": "orders", "text": NEXT, "constraints": "off"})
     versions = orders.get("/v1/patterns/p/versions").json()["items"]
-    assert [(one["version"], one["text"], one["constraints"], one["current"]) for one in versions] == [
-        (1, TEXT, "on", False),
-        (2, NEXT, "off", True),
+    assert [(one["version"], one["constraints"], one["current"]) for one in versions] == [
+        (1, "on", False),
+        (2, "off", True),
     ]
+    shown = [orders.get(f"/v1/patterns/p/versions/{number}").json() for number in (1, 2)]
+    assert shown == [{**versions[0], "text": TEXT}, {**versions[1], "text": NEXT}]
+    check_problem(orders.get("/v1/patterns/p/versions/3"), 404, "unknown-pattern")
     check_problem(orders.get("/v1/patterns/q/versions"), 404, "unknown-pattern")
 
 

@@ -131,7 +131,8 @@ def test_the_same_text_is_the_same_version(orders):
     register(orders)
     again = register(orders)
     assert (again.status_code, again.json()["version"]) == (200, 1)
-    assert register(orders, TEXT + " -- more").json()["version"] == 2
+    wanted = {"stream": "orders", "text": TEXT + " -- more"}
+    assert orders.put("/v1/patterns/p", json=wanted).json()["version"] == 2
 
 
 def test_an_unparsable_pattern_is_refused_with_its_place(orders, check_problem):
@@ -169,8 +170,8 @@ def test_what_an_order_makes_impossible_is_not_said_to_look_for_a_violation(orde
 
 def test_the_switch_makes_another_version(orders, check_problem):
     assert register(orders).json()["version"] == 1
-    off = orders.post("/v1/patterns", json={"stream": "orders", "text": TEXT, "constraints": "off"})
-    assert (off.status_code, off.json()["version"]) == (201, 2)
+    off = orders.put("/v1/patterns/p", json={"stream": "orders", "text": TEXT, "constraints": "off"})
+    assert (off.status_code, off.json()["version"]) == (200, 2)
     maybe = orders.post("/v1/patterns", json={"stream": "orders", "text": TEXT, "constraints": "maybe"})
     check_problem(maybe, 422, "wrong-shape")
 
@@ -240,8 +241,9 @@ def test_only_a_known_pattern_is_paused(orders, check_problem):
 
 def test_a_version_may_migrate(orders, stores):
     register(orders)
-    answer = orders.post("/v1/patterns", json={"stream": "orders", "text": f"{TEXT} WITHIN 1 h", "start": "migrate"})
-    assert (answer.status_code, answer.json()["version"]) == (201, 2)
+    wanted = {"stream": "orders", "text": f"{TEXT} WITHIN 1 h", "start": "migrate"}
+    answer = orders.post("/v1/patterns", json=wanted, headers={"If-Match": "*"})
+    assert (answer.status_code, answer.json()["version"]) == (200, 2)
     assert b'"start":"migrate"' in list(stores.log.read_range(0))[-1].body
 
 
@@ -254,10 +256,10 @@ def test_a_pattern_is_matched_by_a_further_key(http, check_problem):
     body = check_problem(register(http, "PATTERN q EVENT A a WHERE [region]", "shop"), 400, "pattern-key")
     assert "[customer_id] for those of customer" in body["detail"]
     moved = {"stream": "shop", "text": TEXT, "start": "migrate"}
-    check_problem(http.post("/v1/patterns", json=moved), 409, "migration-refused")
+    check_problem(http.put("/v1/patterns/p", json=moved), 409, "migration-refused")
 
 
-def test_a_pattern_is_put_and_a_post_that_replaces_is_deprecated(orders, check_problem):
+def test_a_pattern_is_put_and_a_post_replaces_none(orders, check_problem):
     wanted = {"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)"}
     created = orders.put("/v1/patterns/p", json=wanted)
     assert (created.status_code, created.json()["version"]) == (201, 1)
@@ -266,13 +268,34 @@ def test_a_pattern_is_put_and_a_post_that_replaces_is_deprecated(orders, check_p
     other = {**wanted, "text": "PATTERN p EVENT SEQ(A a, C c)"}
     check_problem(orders.put("/v1/patterns/p", json=other, headers={"If-None-Match": "*"}), 412, "precondition-failed")
     changed = orders.put("/v1/patterns/p", json=other)
-    assert (changed.status_code, changed.json()["version"], "deprecation" in changed.headers) == (200, 2, False)
+    assert (changed.status_code, changed.json()["version"]) == (200, 2)
     where = check_problem(orders.put("/v1/patterns/q", json=other), 422, "wrong-shape")["errors"][0]["where"]
     assert where == "path.name"
-    copied = orders.post("/v1/patterns", json=wanted)
-    assert (copied.status_code, copied.json()["version"], copied.headers["deprecation"][0]) == (201, 3, "@")
-    known = {"If-Match": copied.headers["etag"]}
-    assert "deprecation" not in orders.post("/v1/patterns", json=other, headers=known).headers
+    copied = check_problem(orders.post("/v1/patterns", json=wanted), 409, "operator-exists")
+    assert (copied["name"], copied["version"], "forestall patterns change" in copied["detail"]) == ("p", 2, True)
+    graded = check_problem(orders.post("/v1/patterns", json={**other, "severity": "high"}), 409, "operator-exists")
+    assert graded["version"] == 2
+    assert orders.post("/v1/patterns", json=other).status_code == 200
+    known = {"If-Match": changed.headers["etag"]}
+    replaced = orders.post("/v1/patterns", json=wanted, headers=known)
+    assert (replaced.status_code, replaced.json()["version"]) == (200, 3)
+
+
+def test_the_severity_is_changed_without_another_version_and_is_no_leftover(orders, check_problem):
+    wanted = {"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)", "severity": "high"}
+    first = orders.post("/v1/patterns", json=wanted)
+    graded = orders.patch("/v1/patterns/p", json={"severity": "low"}, headers={"If-Match": first.headers["etag"]})
+    assert (graded.status_code, graded.json()["severity"], graded.json()["version"]) == (200, "low", 1)
+    stale = orders.patch("/v1/patterns/p", json={"severity": "high"}, headers={"If-Match": first.headers["etag"]})
+    check_problem(stale, 412, "precondition-failed")
+    check_problem(orders.patch("/v1/patterns/q", json={"severity": "high"}), 404, "unknown-pattern")
+    check_problem(orders.patch("/v1/patterns/p", json={}), 422, "wrong-shape")
+    del wanted["severity"]
+    put = orders.put("/v1/patterns/p", json=wanted).json()
+    assert (put["severity"], put["version"]) == ("medium", 1)
+    orders.patch("/v1/patterns/p", json={"severity": "critical"})
+    orders.delete("/v1/patterns/p")
+    assert orders.post("/v1/patterns", json=wanted).json()["severity"] == "medium"
 
 
 def test_a_pattern_that_comes_after_a_deleted_one_of_its_name_is_created(orders):

@@ -40,6 +40,7 @@ ORDERS: dict[str, Any] = {
     },
     "duplicates": "keep",
     "derived": False,
+    "schemas": "off",
     "description": "Orders of the shop.",
 }
 NO_BOUND = dict.fromkeys(("seconds", "at_least_s", "at_most_s", "start_s", "late_share"))

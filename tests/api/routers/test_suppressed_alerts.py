@@ -15,9 +15,9 @@ def test_it_is_shown_and_another_one_is_the_next_version(orders):
     assert answer.status_code == 201
     assert (answer.json()["suppress"], answer.json()["into"]) == (QUIET["suppress"], None)
     assert orders.post("/v1/patterns", json=QUIET).status_code == 200
-    other = orders.post("/v1/patterns", json={**QUIET, "suppress": {"for": "5 min"}}).json()
+    other = orders.post("/v1/patterns", json={**QUIET, "suppress": {"for": "5 min"}}, headers={"If-Match": "*"}).json()
     assert (other["version"], other["suppress"]) == (2, {"by": [], "for": "5 min"})
-    assert orders.post("/v1/patterns", json={**QUIET, "suppress": None}).json()["suppress"] is None
+    assert orders.put("/v1/patterns/p", json={**QUIET, "suppress": None}).json()["suppress"] is None
     versions = orders.get("/v1/patterns/p/versions").json()["items"]
     assert [one["suppress"] for one in versions] == [QUIET["suppress"], {"by": [], "for": "5 min"}, None]
     assert orders.get("/v1/patterns/p").json()["version"] == 3
