@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,7 +35,9 @@ class ColumnNames:
         """How a table of a stream's events is read."""
         usual = reading_of(declaration)
         identity = self.id if self.id is None or isinstance(self.id, str) else tuple(self.id)
-        given = {name: value for name, value in (("id", identity), ("type", self.type), ("time", self.time)) if value}
+        given: dict[str, Any] = {
+            name: value for name, value in (("id", identity), ("type", self.type), ("time", self.time)) if value
+        }
         return replace(
             usual,
             key=self.key or usual.key,

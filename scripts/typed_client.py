@@ -37,6 +37,8 @@ _NAMES = {  # what the rule of _named would call otherwise
     "change_table_row": "tables.put_row",
     "delete_table_row": "tables.delete_row",
     "get_workflow_version": "workflows.version",
+    "get_pattern_version": "patterns.version",
+    "get_constraint_version": "constraints.version",
     "get_workflow_source": "workflows.source",
     "send_events": "events.send",
     "add_note": "alerts.add_note",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, status
 
@@ -39,7 +39,7 @@ def wanted_times(
 def wanted_alerts(
     stream: StreamFilter,
     pattern: PatternFilter,
-    times: Annotated[dict[str, int | None], Depends(wanted_times)],
+    times: Annotated[dict[str, Any], Depends(wanted_times)],
     key: Annotated[str | None, Query(description="Only alerts of this transaction.")] = None,
     acknowledged: Annotated[
         bool | None, Query(description="Only acknowledged alerts, or only unacknowledged ones.")

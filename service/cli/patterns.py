@@ -14,7 +14,7 @@ from service.cli.choices import Incident, Resolves, Suppress, quiet_of
 from service.cli.inputs import read_pattern_files
 from service.cli.operators import add_moves, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
-from service.client import part
+from service.client import condition, part
 from service.errors import FileUnreadable
 
 if TYPE_CHECKING:
@@ -127,12 +127,12 @@ def change_pattern(
         if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
             found = client.patch(at, {"severity": severity})
         else:
-            kept, tag = client.read(at) or (client.get(at), "")  # the second says that there is none
+            kept, tag = client.find(at) or (client.get(at), "")  # the second says that there is none
             members = {member: kept[member] for member in ("stream", "severity", "constraints", *quiet)}
             changes = given(severity=severity, constraints="off" if unguarded else None, **quiet)
             form = {"text": kept["text"]} if pattern is None else _form(pattern)
             body = {**members, **changes, **form, **given(start="migrate" if migrate else None)}
-            found = client.change("PUT", at, tag, json=body)
+            found = client.request("PUT", at, body=body, headers=condition(tag))
         tell_operator(found, is_json=is_json)
 
 

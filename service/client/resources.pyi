@@ -199,7 +199,9 @@ class Constraints:
         self, *, stream: str | None = None, after: str | None = None, limit: int | None = None
     ) -> wire.ConstraintsList:
         """List the constraint sets: one page."""
-    def versions(self, stream: str, **options: Unpack[Walk]) -> Iterator[wire.ConstraintsVersion]:
+    def version(self, stream: str, version: int) -> wire.ConstraintsVersion:
+        """Look up a version of a stream's constraint set."""
+    def versions(self, stream: str, **options: Unpack[Walk]) -> Iterator[wire.ConstraintsSummary]:
         """List the versions of a stream's constraint set."""
     def versions_page(
         self, stream: str, *, after: str | None = None, limit: int | None = None
@@ -318,8 +320,6 @@ class EventTypes:
         **options: Unpack[ConditionalCreation],
     ) -> wire.EventTypeModel:
         """Set the schema of a type."""
-    def switch(self, stream: str, body: wire.SchemaSwitch, **options: Unpack[Condition]) -> wire.SchemaSwitch:
-        """Turn schema checks on or off."""
 
 class Events:
     def send(
@@ -440,6 +440,8 @@ class Keys:
 class Patterns:
     def activate(self, name: str, **options: Unpack[Condition]) -> wire.CheckedPattern:
         """Activate a draft."""
+    def change(self, name: str, body: wire.PatternChanges, **options: Unpack[Condition]) -> wire.PatternModel:
+        """Change a pattern."""
     def create(self, body: wire.NewPattern, **options: Unpack[ConditionalCreation]) -> wire.CheckedPattern:
         """Register a pattern."""
     def delete(self, name: str, **options: Unpack[Condition]) -> None:
@@ -466,6 +468,8 @@ class Patterns:
         """Retire a pattern."""
     def statistics(self, name: str) -> wire.PatternStatistics:
         """Get the statistics of a pattern."""
+    def version(self, name: str, version: int) -> wire.PatternVersionDetail:
+        """Look up a version of a pattern."""
     def versions(self, name: str, **options: Unpack[Walk]) -> Iterator[wire.PatternVersion]:
         """List the versions of a pattern."""
     def versions_page(self, name: str, *, after: str | None = None, limit: int | None = None) -> wire.PatternVersions:
@@ -990,7 +994,9 @@ class AsyncConstraints:
         self, *, stream: str | None = None, after: str | None = None, limit: int | None = None
     ) -> wire.ConstraintsList:
         """List the constraint sets: one page."""
-    def versions(self, stream: str, **options: Unpack[Walk]) -> AsyncIterator[wire.ConstraintsVersion]:
+    async def version(self, stream: str, version: int) -> wire.ConstraintsVersion:
+        """Look up a version of a stream's constraint set."""
+    def versions(self, stream: str, **options: Unpack[Walk]) -> AsyncIterator[wire.ConstraintsSummary]:
         """List the versions of a stream's constraint set."""
     async def versions_page(
         self, stream: str, *, after: str | None = None, limit: int | None = None
@@ -1109,8 +1115,6 @@ class AsyncEventTypes:
         **options: Unpack[ConditionalCreation],
     ) -> wire.EventTypeModel:
         """Set the schema of a type."""
-    async def switch(self, stream: str, body: wire.SchemaSwitch, **options: Unpack[Condition]) -> wire.SchemaSwitch:
-        """Turn schema checks on or off."""
 
 class AsyncEvents:
     async def send(
@@ -1233,6 +1237,8 @@ class AsyncKeys:
 class AsyncPatterns:
     async def activate(self, name: str, **options: Unpack[Condition]) -> wire.CheckedPattern:
         """Activate a draft."""
+    async def change(self, name: str, body: wire.PatternChanges, **options: Unpack[Condition]) -> wire.PatternModel:
+        """Change a pattern."""
     async def create(self, body: wire.NewPattern, **options: Unpack[ConditionalCreation]) -> wire.CheckedPattern:
         """Register a pattern."""
     async def delete(self, name: str, **options: Unpack[Condition]) -> None:
@@ -1261,6 +1267,8 @@ class AsyncPatterns:
         """Retire a pattern."""
     async def statistics(self, name: str) -> wire.PatternStatistics:
         """Get the statistics of a pattern."""
+    async def version(self, name: str, version: int) -> wire.PatternVersionDetail:
+        """Look up a version of a pattern."""
     def versions(self, name: str, **options: Unpack[Walk]) -> AsyncIterator[wire.PatternVersion]:
         """List the versions of a pattern."""
     async def versions_page(

@@ -502,7 +502,7 @@ class ConstraintsVersions(TypedDict):
     """Every constraint set that a stream has had, the newest first. Open transactions may follow older ones."""
 
     next: NotRequired[str | None]
-    items: list[ConstraintsVersion]
+    items: list[ConstraintsSummary]
 
 
 class CorrectionCount(TypedDict):
@@ -891,10 +891,9 @@ class EngineCostModel(TypedDict):
 
 
 class EventTypeList(TypedDict):
-    """The types of a stream that have schemas, by name, and whether these are checked."""
+    """The types of a stream that have schemas, by name."""
 
     next: NotRequired[str | None]
-    schemas: Literal["off", "check"]
     items: list[EventTypeModel]
 
 
@@ -1035,7 +1034,6 @@ class IntakeModel(TypedDict):
     accepted: int
     rejected: list[RejectedModel]
     duplicates: int
-    duplicate: bool
 
 
 class KeyList(TypedDict):
@@ -1168,6 +1166,13 @@ class MeasuredLatenessModel(TypedDict):
     seen: LatenessSeen | None
     total_changes: int
     changes: list[LatenessChangeModel]
+
+
+class MetRowsModel(TypedDict):
+    """Which rows of the table of FOR EACH ROW the events of a step meet."""
+
+    step: str
+    rows: str
 
 
 class MissingCount(TypedDict):
@@ -1383,6 +1388,7 @@ class NewStream(TypedDict):
     mapping: NotRequired[MappingModel]
     duplicates: NotRequired[Literal["drop", "keep"]]
     derived: NotRequired[bool]
+    schemas: NotRequired[Literal["off", "check"]]
     description: NotRequired[str]
     lateness: NotRequired[float | Literal["auto"] | LatenessModel | None]
     max_ahead: NotRequired[float | Literal["none"] | AheadModel | None]
@@ -1552,6 +1558,12 @@ class PatternAnalysisModel(TypedDict):
     states: list[StateModel]
 
 
+class PatternChanges(TypedDict):
+    """Changes of a pattern; its text is changed by `PUT`."""
+
+    severity: Literal["low", "medium", "high", "critical"]
+
+
 class PatternDetail(TypedDict):
     """A registered pattern, the effect of the constraints, and statistics."""
 
@@ -1577,6 +1589,7 @@ class PatternDetail(TypedDict):
     redundant_steps: list[RedundantStepModel]
     states: list[StateModel]
     ending_summary: EndingSummary
+    rows: NotRequired[list[MetRowsModel]]
 
 
 class PatternList(TypedDict):
@@ -1631,10 +1644,9 @@ class PatternStatistics(TypedDict):
 
 
 class PatternVersion(TypedDict):
-    """One version of a pattern."""
+    """One version of a pattern, without its text."""
 
     version: int
-    text: str
     constraints: Literal["on", "off"]
     route: str | None
     suppress: NotRequired[SuppressModel | None]
@@ -1642,6 +1654,20 @@ class PatternVersion(TypedDict):
     resolves: NotRequired[ResolvesModel | None]
     created_at: str
     current: bool
+
+
+class PatternVersionDetail(TypedDict):
+    """One version of a pattern."""
+
+    version: int
+    constraints: Literal["on", "off"]
+    route: str | None
+    suppress: NotRequired[SuppressModel | None]
+    incident: NotRequired[IncidentRules | None]
+    resolves: NotRequired[ResolvesModel | None]
+    created_at: str
+    current: bool
+    text: str
 
 
 class PatternVersions(TypedDict):
@@ -1805,12 +1831,6 @@ class Rotation(TypedDict):
 
     secret: NotRequired[str | None]
     grace_s: NotRequired[int]
-
-
-class SchemaSwitch(TypedDict):
-    """The switch for checking a stream's events against the schemas of their types."""
-
-    schemas: Literal["off", "check"]
 
 
 class SeenEvent(TypedDict):
@@ -2017,6 +2037,7 @@ class StreamChanges(TypedDict):
     quiet_after_s: NotRequired[float | None]
     max_ahead: NotRequired[float | Literal["none"] | AheadModel | None]
     end_events: NotRequired[list[str] | None]
+    schemas: NotRequired[Literal["off", "check"] | None]
     description: NotRequired[str | None]
 
 
@@ -2035,6 +2056,7 @@ class StreamDetail(TypedDict):
     mapping: NotRequired[MappingModel]
     duplicates: NotRequired[Literal["drop", "keep"]]
     derived: NotRequired[bool]
+    schemas: NotRequired[Literal["off", "check"]]
     description: NotRequired[str]
     lateness: LatenessModel | None
     max_ahead: AheadModel
@@ -2085,6 +2107,7 @@ class StreamModel(TypedDict):
     mapping: NotRequired[MappingModel]
     duplicates: NotRequired[Literal["drop", "keep"]]
     derived: NotRequired[bool]
+    schemas: NotRequired[Literal["off", "check"]]
     description: NotRequired[str]
     lateness: LatenessModel | None
     max_ahead: AheadModel
@@ -2357,6 +2380,7 @@ class VariantModel(TypedDict):
     name: Literal["pattern", "against", "no_prune", "no_constraints"]
     alerts: int
     suppressed_alerts: NotRequired[int]
+    derived_events: NotRequired[int]
     timeouts: int
     endings: int
     deviations: int
