@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, LaneOutput, MatchColumns, Path, Pattern, ValueKind, atoms_of, kind_of_value
-from service.runs.match_text import chosen_matches, joined_matches, order_of_matches
+from service import chosen_matches, joined_matches, order_of_matches
 from streams import column_of, time_column
 
 _TIME = pa.timestamp("us", tz="UTC")

@@ -15,7 +15,7 @@ from forestall.errors import ResultsNotKept
 from forestall.frames import Back
 from forestall.match_columns import MatchForm
 from forestall.row_columns import table_of_rows
-from service.runs.stream_report import StreamReport
+from service import StreamReport
 
 FrameT = TypeVar("FrameT")
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from forestall.errors import FrameRefused
-from forestall.frames import read_frame
+from forestall.frames import Frame, read_frame
 from forestall.match_columns import MatchForm
 from forestall.match_result import OUTPUTS, MatchResult
 from forestall.reading import ColumnNames, event_type_of, kinds_in, read_by
 from forestall.rules import ConstraintsLike, ModelLike, PatternLike, constraints_of, model_of, patterns_of
-from nfa import Prune, require_key
-from service.registering.strangers import strangers
-from service.runs.run_rules import RunRules
-from service.runs.stream_report import WorkflowUse
-from service.runs.stream_run import StreamRun, exercises_of
-from streams import KeyForm, StreamDeclaration, key_names, listed
+from nfa import Pattern, Prune, require_key
+from service import RunRules, StreamRun, WorkflowUse, exercises_of, follow_model, strangers
+from streams import EventBatch, KeyForm, StreamDeclaration, key_names, listed
 from streams.compiling import compile_kernels
 from streams.readers import batch_of_table
 
@@ -25,6 +22,8 @@ if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and most calls need none
 
 FrameT = TypeVar("FrameT")
+Follow: TypeAlias = Literal["auto", "exact", "tables"]
+Pruning: TypeAlias = Literal["state", "query", "shadow", "off"]
 
 
 def match(
@@ -38,16 +37,13 @@ def match(
     zone: str | None = None,
     constraints: ConstraintsLike | None = None,
     workflow: ModelLike | None = None,
-    follow: Literal["auto", "exact", "tables"] = "auto",
-    prune: Literal["state", "query", "shadow", "off"] | None = None,
+    follow: Follow = "auto",
+    prune: Pruning | None = None,
     stream: Mapping[str, Any] | None = None,
-    suppress: Mapping[str, Any] | None = None,
     outputs: Collection[str] = OUTPUTS,
     is_open: bool = False,
 ) -> MatchResult[FrameT]:
-    """Match patterns in a table of events.
-
-    The results are those of ``forestall match`` on the same events.
+    """Match patterns in a table of events; the results are those of ``forestall match`` on the same events.
 
     Args:
         events: A list of dictionaries, a DataFrame of pandas or polars, a table or dataset of Arrow, or a relation of
@@ -62,46 +58,97 @@ def match(
         workflow: A model that the transactions follow: text or a ``Path`` (BPMN, PNML, or a process tree as YAML).
         follow: How the model is followed: by its automaton, by the constraints that hold in it, or whichever is best.
         prune: What is dropped of partial matches that cannot complete (default: as in the constraints).
-        stream: Further members of a stream's document, such as ``end_events``, ``ties``, ``lateness``,
-            ``idle_timeout``, ``keys`` or ``duplicates``.
-        suppress: Suppresses alerts that follow another one of their group: ``{"by": ["customer"], "for": "1 h"}``.
+        stream: Further members of a stream's document, such as ``end_events``, ``ties``, ``lateness`` or ``keys``.
         outputs: The lists of results that are kept; everything is counted.
         is_open: Whether transactions continue after the last event (default: they end with it).
 
     Raises:
         ForestallError: A pattern, the constraints, the model or the table is refused; the message says why.
     """
-    if unknown := sorted(set(outputs) - set(OUTPUTS)):
-        raise FrameRefused(f"outputs: {listed(unknown)} is unknown; choose from {', '.join(OUTPUTS)}")
-    notices: list[str] = []
-    patterns, declaration = patterns_of(pattern), _declaration(stream, key)
-    if not declaration.keys:
-        for one in patterns:
-            require_key(
-                one, () if key is None else key_names(key), f", or use key={one.keys[0][-1] if one.keys else ''!r}"
-            )
-    own, use = _followed(constraints, workflow, follow, notices)
-    rules = RunRules(
-        patterns=patterns,
-        declaration=declaration,
-        own=own,
-        prune=None if prune is None else Prune(prune),
-        is_open=is_open,
-        suppress=suppress,
-    )
-    notices.extend(rules.notices())
     names = ColumnNames(key=key, time=time, type=type, id=id, zone=zone)
-    read = None if own is not None and own.conditions else read_by(patterns, declaration)
-    frame, dropped = read_frame(events), list[int]()
-    options = replace(names.options(declaration), on_dropped=dropped.append)
-    batch = batch_of_table(frame.table, options, read)
-    compile_kernels(exercises_of(rules.plan))
-    notices += [f"{one.name}: {notice.placed}" for one, notice in strangers(patterns, batch)]
-    run = StreamRun(rules.plan, lists=[OUTPUTS[name] for name in outputs])
-    run.feed(batch)
-    report = replace(run.report(is_open=is_open), workflow=use, duplicates=sum(dropped))
-    form = MatchForm.of(patterns, kinds_in(batch), event_type_of(frame.table, options))
-    return MatchResult(report=report, form=form, back=frame.back, outputs=tuple(outputs), notices=tuple(notices))
+    given = Given(constraints=constraints, workflow=workflow, follow=follow, prune=prune, stream=stream)
+    matching = Matching.of(pattern, names, given, outputs, is_open=is_open)
+    return matching.run(read_frame(events))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The rules beside the patterns, as ``match`` takes them."""
+
+    constraints: ConstraintsLike | None
+    workflow: ModelLike | None
+    follow: Follow
+    prune: Pruning | None
+    stream: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matching:
+    """A call of ``match``, checked, before its events are read.
+
+    Attributes:
+        names: The columns of the events.
+        rules: The patterns, the stream and the constraints.
+        use: How a model is followed.
+        outputs: The lists of results that are kept.
+        notices: Probable mistakes, in words.
+    """
+
+    names: ColumnNames
+    rules: RunRules
+    use: WorkflowUse | None
+    outputs: tuple[str, ...]
+    notices: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        pattern: PatternLike | Iterable[PatternLike],
+        names: ColumnNames,
+        given: Given,
+        outputs: Collection[str],
+        *,
+        is_open: bool,
+    ) -> Matching:
+        """Check the arguments of a call.
+
+        Raises:
+            ForestallError: One of them is refused.
+        """
+        if unknown := sorted(set(outputs) - set(OUTPUTS)):
+            raise FrameRefused(f"outputs: {listed(unknown)} is unknown; choose from {', '.join(OUTPUTS)}")
+        patterns, declaration = patterns_of(pattern), _declaration(given.stream, names.key)
+        for one in patterns if not declaration.keys else ():
+            asked = one.keys[0][-1] if one.keys else ""
+            require_key(one, () if names.key is None else key_names(names.key), f", or use key={asked!r}")
+        own, use, notices = _followed(given)
+        prune = None if given.prune is None else Prune(given.prune)
+        rules = RunRules(patterns=patterns, declaration=declaration, own=own, prune=prune, is_open=is_open)
+        notices += rules.notices()
+        return cls(names=names, rules=rules, use=use, outputs=tuple(outputs), notices=tuple(notices))
+
+    def run(self, frame: Frame) -> MatchResult[Any]:
+        """Match the events of a frame."""
+        rules, dropped = self.rules, list[int]()
+        options = replace(self.names.options(rules.declaration), on_dropped=dropped.append)
+        is_whole = rules.own is not None and rules.own.conditions
+        batch = batch_of_table(frame.table, options, None if is_whole else read_by(rules.patterns, rules.declaration))
+        compile_kernels(exercises_of(rules.plan))
+        run = StreamRun(rules.plan, lists=[OUTPUTS[name] for name in self.outputs])
+        run.feed(batch)
+        report = replace(run.report(is_open=rules.is_open), workflow=self.use, duplicates=sum(dropped))
+        return MatchResult(
+            report=report,
+            form=MatchForm.of(rules.patterns, kinds_in(batch), event_type_of(frame.table, options)),
+            back=frame.back,
+            outputs=self.outputs,
+            notices=(*self.notices, *_stranger_notices(rules.patterns, batch)),
+        )
+
+
+def _stranger_notices(patterns: Sequence[Pattern], batch: EventBatch) -> Iterator[str]:
+    """Types and attributes that patterns name and no event has, in words."""
+    return (f"{pattern.name}: {notice.placed}" for pattern, notice in strangers(patterns, batch))
 
 
 def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> StreamDeclaration:
@@ -112,18 +159,11 @@ def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> Strea
     return StreamDeclaration.from_json({"name": "file", "key": key or "key", **given})
 
 
-def _followed(
-    constraints: ConstraintsLike | None,
-    workflow: ModelLike | None,
-    mode: Literal["auto", "exact", "tables"],
-    notices: list[str],
-) -> tuple[ConstraintSet | None, WorkflowUse | None]:
-    """The constraints joined with those of a model, and how the model is followed."""
-    own = constraints_of(constraints, notices)
-    if workflow is None:
-        return own, None
-    from service.runs.followed_model import follow_model  # noqa: PLC0415 - takes long, and most calls need none
-
-    found = follow_model(own, *model_of(workflow), mode)
-    notices += [*found.warnings, found.explanation]
-    return found.constraint_set, found.use
+def _followed(given: Given) -> tuple[ConstraintSet | None, WorkflowUse | None, list[str]]:
+    """The constraints joined with those of a model, how the model is followed, and notices about both."""
+    notices: list[str] = []
+    own = constraints_of(given.constraints, notices)
+    if given.workflow is None:
+        return own, None, notices
+    found = follow_model(own, *model_of(given.workflow), given.follow)
+    return found.constraint_set, found.use, [*notices, *found.warnings, found.explanation]

@@ -91,6 +91,7 @@ from .registering.operators import OperatorExplanation, OperatorLibrary
 from .registering.registration import Registration
 from .registering.reports import ConstraintReport, PatternReport
 from .registering.skipping import SkippedBacklog, skipped_by
+from .registering.strangers import strangers
 from .registering.stream_library import StreamLibrary
 from .registering.tables import TableLibrary, TableReport, TableUpload
 from .registering.workflow_library import (
@@ -101,6 +102,11 @@ from .registering.workflow_library import (
     WorkflowLibrary,
     WorkflowReport,
 )
+from .runs.followed_model import FollowedModel, follow_model
+from .runs.match_text import chosen_matches, joined_matches, order_of_matches
+from .runs.run_rules import RunRules
+from .runs.stream_report import StreamReport, WorkflowUse
+from .runs.stream_run import StreamRun, exercises_of
 from .runtime import Stores, build_stores, open_stores
 from .settings import (
     Limits,
@@ -201,6 +207,7 @@ __all__ = [
     "EventSchema",
     "EventShape",
     "EventType",
+    "FollowedModel",
     "Follower",
     "Gap",
     "HttpTimes",
@@ -272,6 +279,7 @@ __all__ = [
     "Reply",
     "RequestRefused",
     "ResultsFeed",
+    "RunRules",
     "SchemaUse",
     "Scope",
     "ServiceError",
@@ -288,6 +296,8 @@ __all__ = [
     "StreamLibrary",
     "StreamMissing",
     "StreamOverview",
+    "StreamReport",
+    "StreamRun",
     "StreamUsage",
     "StreamUse",
     "TableLibrary",
@@ -326,17 +336,23 @@ __all__ = [
     "WorkflowInDocument",
     "WorkflowLibrary",
     "WorkflowReport",
+    "WorkflowUse",
     "build_stores",
     "check_idempotency_key",
+    "chosen_matches",
     "configure_logs",
     "document_schema",
+    "exercises_of",
     "find_server",
+    "follow_model",
     "is_loopback",
     "is_token",
+    "joined_matches",
     "load_settings",
     "missing_parts",
     "open_spans",
     "open_stores",
+    "order_of_matches",
     "pattern_counts",
     "pattern_draft",
     "pipeline_overview",
@@ -346,6 +362,7 @@ __all__ = [
     "run_process",
     "set_document",
     "skipped_by",
+    "strangers",
     "stream_usage",
     "tag_of",
     "unknown_words",

@@ -16,8 +16,7 @@ PATTERNS = [
     "PATTERN p EVENT SEQ(A a, B b) WITHIN 9 s",
     "PATTERN p EVENT SEQ(A a [v > 0 OR w = 'é'], B b [x < 1 AND NOT is]) RETURN a.v, b.x AS x, count(b) AS n",
     "PATTERN p EVENT SEQ(A a, B+ b [v >= a.v], C c) RETURN first(b.w) AS w, sum(b.v) AS s, a.key AS k, c.is AS flag",
-    "PATTERN p EVENT SEQ(A start, C? c, B end [n.v = 1]) RETURN end.n.w AS c "
-    "PATTERN q EVENT SEQ(C c, NOT A) WITHIN 3 s",
+    "PATTERN p EVENT SEQ(A start, C? c, B end [n.v = 1]) RETURN end.n.w AS c PATTERN q EVENT SEQ(C c, NOT A)",
     "PATTERN p EVENT SEQ(A a, B b) WHERE [key, w] RETURN a.l[0] AS first, a.w",
 ]
 TEXTS = st.sampled_from(["", "a", "é", '"\\'])
