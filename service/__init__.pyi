@@ -78,6 +78,7 @@ from .observing.readiness import missing_parts
 from .observing.stream_usage import StreamUsage, stream_usage
 from .observing.tracing import open_spans
 from .process import run_process
+from .processes.supervisor import CHILDREN, CONSOLE
 from .projects.documents import document_schema
 from .questions.asking import Questions
 from .questions.errors import AnswersLate, PipelineAway, TooManyQuestions
@@ -120,7 +121,6 @@ from .settings import (
 )
 from .stores import (
     DIGEST,
-    USUAL_KINDS,
     USUAL_SEVERITY,
     Acknowledgement,
     Action,
@@ -163,11 +163,12 @@ from .trials.traces import Traces
 
 __all__ = [
     "ANYBODY",
+    "CHILDREN",
+    "CONSOLE",
     "DIALECT",
     "DIGEST",
     "METRICS_FORM",
     "MOST_GRACE_S",
-    "USUAL_KINDS",
     "USUAL_SEVERITY",
     "Acknowledgement",
     "Action",

@@ -12,7 +12,17 @@ from .errors import (
 )
 from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
-from .kinds import COUNTED, DECIDERS, DOCUMENT_KINDS, EXERCISES, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
+from .kinds import (
+    COUNTED,
+    DECIDERS,
+    DOCUMENT_KINDS,
+    EXERCISES,
+    KINDS,
+    KINDS_BY_NAME,
+    RESULT_KINDS,
+    USUAL_KINDS,
+    result_table,
+)
 from .kinds.joins.deciding import WAIT
 from .kinds.patterns import (
     ACKNOWLEDGE,
@@ -81,6 +91,7 @@ __all__ = [
     "RESULT_KINDS",
     "STATS",
     "SUPPRESSION",
+    "USUAL_KINDS",
     "WAIT",
     "BoundTexts",
     "Comparison",

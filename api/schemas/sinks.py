@@ -20,7 +20,8 @@ from api.schemas.webhooks import (
     as_draft,
 )
 from api.wire import PartModel, Time, WireModel
-from service import USUAL_KINDS, RegisteredWebhook, Severity, WebhookDraft, WebhookHealth
+from service import RegisteredWebhook, Severity, WebhookDraft, WebhookHealth
+from shards import USUAL_KINDS
 
 _Path: TypeAlias = Annotated[
     str, Field(description="Folder for the files, relative to the folder of all sinks (FORESTALL_WEBHOOKS__FOLDER).")

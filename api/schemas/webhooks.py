@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from api.wire import Moment, OneOf, PageModel, PartModel, Secret, Time, WireModel, moment
 from service import (
     DIGEST,
-    USUAL_KINDS,
     Attempt,
     RecentPage,
     RegisteredWebhook,
@@ -20,7 +19,7 @@ from service import (
     WebhookDraft,
     WebhookHealth,
 )
-from shards import RESULT_KINDS
+from shards import RESULT_KINDS, USUAL_KINDS
 from streams import format_time, parse_time
 
 Description: TypeAlias = Annotated[str, Field(max_length=500, description="For people.")]

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show
 from service.cli.resources import After, AtMost, Resource, Table, add_list_of_latest, note_more
+from service.cli.wording import printable
 
 alerts = typer.Typer(help="Alerts of the running service.", no_args_is_help=True)
 

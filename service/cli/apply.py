@@ -11,10 +11,11 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.inputs import read_event_batch, standard_error, tell_notices
 from service.cli.run import files_of
 from service.cli.waiting import waiting_on, working
+from service.cli.wording import printable
 from service.projects import (
     EVENTS,
     Change,

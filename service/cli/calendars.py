@@ -8,10 +8,11 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.models import read_content
 from service.cli.operators import read_document
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
+from service.cli.wording import printable
 from service.client import part
 
 calendars = typer.Typer(help="Calendars of the running service.", no_args_is_help=True)

@@ -16,6 +16,7 @@ import yaml
 from rich.markup import escape
 
 from service.cli.inputs import standard_error
+from service.cli.wording import printable
 from service.client import Client
 from service.settings import load_settings
 
@@ -103,11 +104,6 @@ def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: 
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def printable(text: str) -> str:
-    """A text without control characters."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _spoken(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from constraints import Constraint
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.choices import OutputFormat
 from service.cli.inputs import progress_bar, read_text, standard_error
 from service.cli.models import read_model_file
 from service.cli.resources import Resource, Table, add_list_of_stream, add_show
+from service.cli.wording import printable
 from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
 

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable, show, show_sentence
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show, show_sentence
 from service.cli.inputs import read_json, standard_error
 from service.cli.resources import Table
+from service.cli.wording import printable
 
 event_types = typer.Typer(help="Schemas of event types, by stream of the running service.", no_args_is_help=True)
 

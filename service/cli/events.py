@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
 from service.cli.inputs import standard_error
+from service.cli.wording import printable
 from service.client import part
 
 events = typer.Typer(help="Events of streams of the running service.", no_args_is_help=True)

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, Url, calling, printable
+from service.cli.calling import ApiKeyOption, Url, calling
 from service.cli.inputs import standard_error
+from service.cli.wording import printable
 from service.projects import export_project
 
 

@@ -10,9 +10,10 @@ import orjson
 import typer
 import yaml
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
 from service.cli.inputs import standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
+from service.cli.wording import printable
 from service.client import part
 from service.errors import FileUnreadable
 from streams import indefinite

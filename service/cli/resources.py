@@ -12,8 +12,9 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show, show_list
 from service.cli.inputs import standard_error
+from service.cli.wording import printable
 from service.client import Client, part
 
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]

@@ -8,8 +8,9 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.resources import After, AtMost, OfStream, Table
+from service.cli.wording import printable
 from shards import RESULT_KINDS
 
 results = typer.Typer(help="Results of any kind of the running service.", no_args_is_help=True)

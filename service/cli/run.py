@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import printable
 from service.cli.columns import with_options
 from service.cli.inputs import read_event_batch, tell_notices
 from service.cli.stream_files import STREAM_OPTIONS, readings
 from service.cli.waiting import waiting_on, working
+from service.cli.wording import printable
 from service.projects import (
     EVENTS,
     LISTS,

@@ -8,11 +8,12 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show_sentence
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show_sentence
 from service.cli.inputs import read_json, read_text
 from service.cli.patterns import Severity
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.cli.webhooks import KINDS_HELP, add_deliveries, add_switches, digest_of, id_of, known_kinds
+from service.cli.wording import printable
 
 sinks = typer.Typer(help="Sinks of the running service beside webhooks.", no_args_is_help=True)
 

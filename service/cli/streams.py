@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show, show_list
 from service.cli.choices import AUTO_FORM, NONE, LatePolicy, TieOrder, read_lateness, seconds_of
 from service.cli.inputs import chosen_key, further_keys, standard_error
 from service.cli.resources import Resource, Table, add_list, add_show
+from service.cli.wording import printable
 from service.client import part
 from streams import AUTO, key_text
 

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import typer
 from rich.markup import escape
 
-from service.cli.calling import printable
 from service.cli.inputs import standard_error, tell_notices
 from service.cli.waiting import waiting_on
+from service.cli.wording import printable
 from service.errors import FileUnreadable
 from service.projects import (
     Case,

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show_secret, show_sentence
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show_secret, show_sentence
 from service.cli.inputs import read_json, read_text, standard_error
 from service.cli.patterns import Severity
 from service.cli.resources import After, AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
+from service.cli.wording import printable
 from service.client import Client, part
-from service.stores import USUAL_KINDS
-from shards import RESULT_KINDS
+from shards import RESULT_KINDS, USUAL_KINDS
 
 webhooks = typer.Typer(help="Webhooks of the running service.", no_args_is_help=True)
 

@@ -11,10 +11,11 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
 from service.cli.inputs import progress_bar, read_text, standard_error
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
+from service.cli.wording import printable
 from service.client import Client, part
 from workflows import read_mapping
 

@@ -30,7 +30,6 @@ from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
     ANY,
-    USUAL_KINDS,
     Circuit,
     Condition,
     DeliveryStats,
@@ -40,6 +39,7 @@ from service.stores import (
     Severity,
 )
 from service.targets import Resolver, check_target, resolve
+from shards import USUAL_KINDS
 from streams import Clock, duration_of, format_time
 
 BY_REQUEST = "by request"

@@ -8,7 +8,7 @@ from pathlib import Path
 from service.client import Client, condition, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
-from service.registering.calendars import public_holidays
+from service.registering.public_holidays import public_holidays
 from streams.tables import CalendarRefused, keep_calendar, read_calendar
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from service.client import Client, condition, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted
-from service.stores import USUAL_KINDS
+from shards import USUAL_KINDS
 
 _WEBHOOK: Form = {
     "stream": None,

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 from service.errors import InvalidTableName
+from service.registering.public_holidays import public_holidays
 from service.registering.tables import TableLibrary, TableReport
 from service.stores import ANY, Condition, RegisteredTable
-from streams import listed, name_fault
-from streams.tables import PREFIX, CalendarRefused, document_of, keep_calendar, read_calendar
-
-_CODE = re.compile(r"[A-Z0-9]{2,5}")  # of a country or a market
+from streams import name_fault
+from streams.tables import PREFIX, document_of, keep_calendar, read_calendar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,44 +64,3 @@ class CalendarLibrary:
             document=document_of(self._tables.rows(name)),
             versions=tuple(self._tables.versions(name)),
         )
-
-
-def public_holidays(wanted: Mapping[str, Any], first: int, last: int) -> list[date]:
-    """The public holidays of a country, perhaps of one of its parts, or the closing days of a stock market.
-
-    Raises:
-        CalendarRefused: The country, part or market is unknown.
-    """
-    import holidays  # noqa: PLC0415 - few commands and requests need it
-
-    if set(wanted) not in ({"country"}, {"country", "subdivision"}, {"market"}):
-        raise _refused("write the member country, perhaps with subdivision, or the member market")
-    years, part = range(first, last + 1), wanted.get("subdivision")
-    part = None if part is None else str(part)
-    if not _CODE.fullmatch(str(wanted.get("market", wanted.get("country")))):
-        raise _unknown(wanted)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # where some of the years have no holidays
-            if "market" in wanted:
-                return list(holidays.financial_holidays(wanted["market"], years=years))
-            return list(holidays.country_holidays(wanted["country"], subdiv=part, years=years))
-    except (NotImplementedError, AttributeError, TypeError) as error:  # how the library refuses names
-        raise _unknown(wanted) from error
-
-
-def _unknown(wanted: Mapping[str, Any]) -> CalendarRefused:
-    """The refusal of an unknown country, part or market, with a list of the known ones."""
-    import holidays  # noqa: PLC0415 - few commands and requests need it
-
-    known = holidays.list_supported_countries(include_aliases=False)
-    if "market" in wanted:
-        others = f"markets are {listed(sorted(holidays.list_supported_financial()))}"
-    elif wanted.get("subdivision") is not None and (own := known.get(str(wanted["country"]))):
-        others = f"its subdivisions are {listed(sorted(own))}"
-    else:
-        others = f"countries are {listed(sorted(known))}"
-    return _refused(f"{dict(wanted)} is unknown; {others}")
-
-
-def _refused(reason: str) -> CalendarRefused:
-    return CalendarRefused(f"holidays: {reason}", field="holidays")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from constraints import (
     Clause,
@@ -17,9 +17,11 @@ from constraints import (
     to_document,
 )
 from service.registering.reports import joined_with, undeclared_ends
-from service.stores import Following, FollowMode
 from streams import StreamDeclaration
 from workflows import AutomatonTooLarge, CompiledWorkflow, Extraction, Method, minimal_cover
+
+if TYPE_CHECKING:
+    from service.stores import Following, FollowMode  # bring Redis, which local runs do without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class Derived:
 
     def followed_as(self, mode: FollowMode) -> Following:
         """The record of a stream that follows the workflow."""
+        from service.stores import Following  # noqa: PLC0415 - brings Redis
+
         return Following(workflow=self.workflow, version=self.version, mode=mode)
 
     def joined_to(self, own: ConstraintSet, mode: FollowMode) -> ConstraintSet:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from constraints import ConstraintSet, QueryCheck, check_set
 from nfa import MAX_REASONED, Pattern, PatternRefused, is_coarse, parse_pattern, unknown_types
 from service.registering.inspection import is_explained
 from service.registering.on_stream import OnStream, StreamRules
-from service.stores import RegisteredConstraints, RegisteredPattern
 from shards import RoutedPattern
 from streams import StreamDeclaration, key_text
+
+if TYPE_CHECKING:
+    from service.stores import RegisteredConstraints, RegisteredPattern  # bring Redis, which local runs do without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

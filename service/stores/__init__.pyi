@@ -9,7 +9,6 @@ from .deliveries.delivery import DIGEST, Delivery, DeliveryOutcome
 from .deliveries.delivery_queue import Circuit, CollectedResult, DeliveryStore, QueueRules
 from .deliveries.log import Attempt, DeliveryLog
 from .deliveries.webhooks import (
-    USUAL_KINDS,
     DeliveryStats,
     DigestRules,
     RegisteredWebhook,
@@ -72,7 +71,6 @@ __all__ = [
     "DIGEST",
     "FIRST_FORMAT",
     "SEVERITIES",
-    "USUAL_KINDS",
     "USUAL_SEVERITY",
     "Acknowledgement",
     "Action",

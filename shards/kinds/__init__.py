@@ -8,5 +8,6 @@ from shards.kinds.table import (
     KINDS,
     KINDS_BY_NAME,
     RESULT_KINDS,
+    USUAL_KINDS,
     result_table,
 )

@@ -46,3 +46,5 @@ def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:
 
 
 RESULT_KINDS: Mapping[str, ResultKind] = result_table(KINDS)
+USUAL_KINDS = tuple(kind.delivered_as for kind in RESULT_KINDS.values() if kind.is_usual)
+"""The kinds of results that webhooks without a choice of kinds get."""

@@ -11,7 +11,7 @@ from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
 from service.stores.severities import USUAL_SEVERITY, Severity, is_as_grave
-from shards import RESULT_KINDS
+from shards import USUAL_KINDS
 
 WEBHOOKS_KEY = PREFIX + "webhooks"
 NAMES_KEY = PREFIX + "webhook-names"
@@ -22,7 +22,6 @@ LOG_KEY = PREFIX + "webhook-log:"
 GIVEN_UP_KEY = PREFIX + "webhook-given-up:"
 GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
-USUAL_KINDS = tuple(kind.delivered_as for kind in RESULT_KINDS.values() if kind.is_usual)
 _FORMER_KINDS = ("alert", "correction")  # of records without the member
 
 _ATTEMPTS = 5
