@@ -14,6 +14,7 @@ COPY requirements/build.txt requirements/runtime.txt requirements/
 RUN pip install --no-deps --require-hashes -r requirements/build.txt
 RUN pip install --no-deps --require-hashes --no-build-isolation -r requirements/runtime.txt
 COPY pyproject.toml README.md ./
+COPY scripts/relocation.py scripts/
 COPY streams streams
 COPY joins joins
 COPY aggregates aggregates
@@ -24,6 +25,8 @@ COPY shards shards
 COPY pipeline pipeline
 COPY service service
 COPY api api
+COPY forestall forestall
+COPY console console
 RUN pip wheel --no-deps --no-build-isolation --no-index --wheel-dir dist . && pip install --no-deps --no-index dist/*.whl
 
 FROM base
@@ -45,5 +48,5 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8000
 ENTRYPOINT ["tini", "--"]
-CMD ["python", "-m", "api"]
+CMD ["python", "-m", "forestall.process", "api"]
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 CMD ["container-health", "api"]

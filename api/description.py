@@ -150,7 +150,7 @@ def _describe_event_streams(document: dict[str, Any]) -> None:
 
 def _table(name: str) -> dict[str, Any]:
     """The entries of a JSON file of this package, by operation or model."""
-    found: dict[str, Any] = orjson.loads(files("api").joinpath(name).read_bytes())
+    found: dict[str, Any] = orjson.loads(files(__package__).joinpath(name).read_bytes())
     return found
 
 

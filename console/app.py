@@ -89,7 +89,7 @@ def _to_login(request: Request) -> Response:
 
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
-    file = files("console") / "static" / name
+    file = files(__package__) / "static" / name
     if "/" in name or not file.is_file():
         return await _missing(request, None)
     return Response(file.read_bytes(), media_type=_KINDS[name.rpartition(".")[2]], headers={"Cache-Control": _FOREVER})

@@ -203,5 +203,5 @@ def static(name: str) -> str:
 @cache
 def _digest() -> str:
     """The digest of all files: scripts import each other by names beside their own."""
-    found = sorted((files("console") / "static").iterdir(), key=lambda file: file.name)
+    found = sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name)
     return hashlib.sha256(b"".join(file.read_bytes() for file in found)).hexdigest()[:12]

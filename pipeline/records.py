@@ -43,7 +43,7 @@ class ShardRecords:
     def __init__(self, server: redis.Redis, results: str = "") -> None:
         self._server = server
         self._results = results or _MATCHED_KEY
-        self._script = read_script("pipeline", "record")
+        self._script = read_script(__package__, "record")
         self._run = server.register_script(self._script.text)
         self._known: dict[int, Known] = {}
         self._epochs: dict[int, int] = {}

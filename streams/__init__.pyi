@@ -50,7 +50,7 @@ from .forms.parsing import ParsedEvents, parse_each
 from .forms.plain import parse_plain, render_plain
 from .hashing import EVERY_KEY, MAX_SHARDS, key_hash, key_of, shard_of
 from .kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
-from .kept.kernel_digest import folder_of_package, kernel_digest
+from .kept.kernel_digest import PACKAGES_PREFIX, folder_of_package, kernel_digest
 from .kept.replaced_files import replacing, sync_folder
 from .kept.spilled_files import SpilledFiles
 from .key_ranges import GREATEST_NUMBER, LEAST_NUMBER, KeyRange, whole_number, whole_numbers
@@ -136,6 +136,7 @@ __all__ = [
     "NAMED_UNITS_US",
     "NEVER_US",
     "NOTED_KEY",
+    "PACKAGES_PREFIX",
     "TASKS_JOB_KEY",
     "TASKS_OWNERS_KEY",
     "UNITS_US",

@@ -7,7 +7,9 @@ from typing import TypeVar
 
 from pyspark.errors import PySparkException
 
-_OWN_ERRORS = "pipeline.errors."
+from pipeline.errors import PipelineError
+
+_OWN_ERRORS = f"{PipelineError.__module__}."
 _OF_SOURCE = ("PythonStreamingSourceRunner", "PythonPlannerRunner")
 _TRIES = 3
 _Answer = TypeVar("_Answer")

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 
-from streams import folder_of_package
+from streams import PACKAGES_PREFIX, folder_of_package
 
 SHIPPED = ("streams", "joins", "aggregates", "nfa", "constraints", "workflows", "shards", "pipeline")
 
@@ -20,8 +20,8 @@ def pack(folder: Path) -> Path:
     """Write the packages that tasks import into an archive named by its digest, unless it exists."""
     body = BytesIO()
     with zipfile.ZipFile(body, "w") as archive:
-        for name, path in _sources():
-            archive.writestr(zipfile.ZipInfo(name, _SAME_TIME), path.read_bytes(), zipfile.ZIP_DEFLATED)
+        for name, content in _sources():
+            archive.writestr(zipfile.ZipInfo(name, _SAME_TIME), content, zipfile.ZIP_DEFLATED)
     digest = blake2b(body.getvalue(), digest_size=8).hexdigest()
     target = folder / f"forestall-{digest}.zip"
     if not target.exists():
@@ -31,11 +31,14 @@ def pack(folder: Path) -> Path:
     return target
 
 
-def _sources() -> Iterator[tuple[str, Path]]:
-    """Every file of the packages, by its name in the archive."""
+def _sources() -> Iterator[tuple[str, bytes]]:
+    """Every file of the packages, by its name in the archive; the packages around them are empty there."""
+    outer = PACKAGES_PREFIX.split(".")[:-1]
+    for depth in range(len(outer)):
+        yield "/".join([*outer[: depth + 1], "__init__.py"]), b""
     for package in SHIPPED:
         top = folder_of_package(package)
         for path in sorted(top.rglob("*")):
             place = path.relative_to(top)
             if path.is_file() and not _LEFT_OUT & set(place.parts):
-                yield f"{package}/{place.as_posix()}", path
+                yield "/".join([*outer, package, place.as_posix()]), path.read_bytes()

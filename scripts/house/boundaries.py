@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from house.sources import LITERATURE, PACKAGES, ROOT, Source, Violation
@@ -182,3 +183,42 @@ def _without_lambdas(node: ast.AST) -> Iterator[ast.AST]:
 
 def _is_main_guard(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+
+
+def named_modules(source: Source) -> Iterator[Violation]:
+    """A text names a module by a dotted name, or an f-string begins with that of a package: so a wheel renames it.
+
+    ``scripts/relocation.py`` changes such texts; a bare name such as ``api`` may mean anything else, and stays.
+    """
+    if source.package not in PACKAGES:
+        return
+    moved = set(PACKAGES) - {"forestall"}
+    for node in source.nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if "." in alias.name and not alias.asname and alias.name.partition(".")[0] in moved:
+                    yield Violation(source.path, node.lineno, f"write from … import …, not import {alias.name}")
+        elif isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
+            beginning = str(node.values[0].value)
+            if _NAMES_MODULE.match(beginning) and beginning.partition(".")[0] in moved and not beginning.endswith("."):
+                yield Violation(source.path, node.lineno, "an f-string that names a module begins with f'PACKAGE.{…}'")
+        for name in _named(node):
+            if name in moved:
+                yield Violation(
+                    source.path, node.lineno, f"name a module within {name}, such as {name}.__main__, or __package__"
+                )
+
+
+_NAMES_MODULE = re.compile(r"\w+\.[\w.:]*$")
+_NAMING_CALLS = ("import_module", "find_spec", "files", "read_script", "run_module")
+
+
+def _named(node: ast.AST) -> Iterator[str]:
+    """Texts that name modules: arguments of calls that import, and what follows ``-m`` in a list of words."""
+    if isinstance(node, ast.Call) and node.args:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in _NAMING_CALLS and isinstance(node.args[0], ast.Constant):
+            yield str(node.args[0].value)
+    if isinstance(node, ast.List | ast.Tuple):
+        words = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
+        yield from (str(word) for option, word in pairwise(words) if option == "-m")

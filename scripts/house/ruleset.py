@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from house.boundaries import environment_reads, import_time_io, inner_imports, module_state, wall_clock
+from house.boundaries import environment_reads, import_time_io, inner_imports, module_state, named_modules, wall_clock
 from house.docstrings import plain_docstrings
 from house.failures import broad_except, unissued_todo
 from house.kernels import cached_callees, kernel_flags, kernel_imports
@@ -29,6 +29,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "environment": environment_reads,
         "wall-clock": wall_clock,
         "inner-imports": inner_imports,
+        "named-modules": named_modules,
         "package-front": package_front,
         "test-asserts": assertionless_tests,
         "skipped-tests": skipped_tests,

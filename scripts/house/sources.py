@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PACKAGES: tuple[str, ...] = tuple(PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+_WHEEL = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+PACKAGES: tuple[str, ...] = tuple(_WHEEL["hooks"]["custom"]["packages"])
 LITERATURE = "literature"  # keeps the rules of the shipped packages, and is not shipped
 
 _ALLOWANCE = re.compile(r"#\s*house:(?P<rest>.*)$")

@@ -18,6 +18,7 @@ from service.doctor.findings import Finding, ok, problem, warning
 from service.settings import PREFIX
 
 _DISTRIBUTION = "forestall"
+_INSTALLED = tuple({"extra": extra} for extra in ("", "service", "spark"))  # what the whole service needs
 _SHOWN = ("pyspark", "pandas", "numpy", "numba")  # the packages whose versions matter most to one another
 _GIB = 1024**3
 _LEAST_ROOM, _GOOD_ROOM = _GIB, 5 * _GIB
@@ -46,7 +47,7 @@ def look_at_python() -> Finding:
 def look_at_packages() -> Iterator[Finding]:
     """Check that the project supports the version of each installed package."""
     needed = [Requirement(text) for text in requires(_DISTRIBUTION) or ()]
-    wanted = [need for need in needed if need.marker is None or need.marker.evaluate({"extra": ""})]
+    wanted = [need for need in needed if need.marker is None or any(map(need.marker.evaluate, _INSTALLED))]
     faults = [finding for need in wanted if (finding := look_at_package(need)) is not None]
     yield from faults
     if not faults:

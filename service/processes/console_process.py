@@ -18,7 +18,7 @@ def serve_console(settings: Settings) -> None:
     """Serve the console of the service that the settings name, until the process is stopped."""
     url = settings.url or f"http://{settings.api_host}:{settings.api_port}"
     hosts = [host.strip() for host in settings.console_hosts.split(",") if host.strip()]
-    console = import_module("console")  # a client of the API, above this package
+    console = import_module("console.serving")  # a client of the API, above this package
     console.serve(url, settings.console_host, settings.console_port, hosts)
 
 

@@ -8,6 +8,9 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 
+PACKAGES_PREFIX = "".join(f"{part}." for part in __name__.split(".")[:-3])
+"""What names of this program's packages begin with: nothing in the repository, ``forestall._packages.`` in a wheel."""
+
 
 @cache
 def packages_with_kernels() -> tuple[str, ...]:
@@ -31,7 +34,7 @@ def digest_for(module: str, file: str) -> str:
 
     ``PACKAGE.kernels.TOPIC`` of another package also has the kernels of its own package.
     """
-    package, *inner = module.split(".")
+    package, *inner = module.removeprefix(PACKAGES_PREFIX).split(".")
     is_other = package not in packages_with_kernels() and len(inner) > 1 and inner[0] == "kernels"
     return _digest_with(Path(file).parents[len(inner) - 2] if is_other else None)
 
@@ -53,7 +56,7 @@ def digest_of(folders: Iterable[Path]) -> str:
 
 def folder_of_package(package: str) -> Path:
     """The folder of a package of this program, which need not be imported."""
-    spec = find_spec(package)
+    spec = find_spec(PACKAGES_PREFIX + package)
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError(f"the package {package} of this program is not installed as a folder")
     return Path(next(iter(spec.submodule_search_locations)))

@@ -69,6 +69,6 @@ def test_a_module_in_a_folder_of_what_is_reached_is_not_reached_by_that():
 
 def test_entry_points_are_commands_processes_and_what_documents_import():
     found = set(entry_points())
-    assert {*PACKAGES, "service.cli.main"} <= found
-    assert {"api.__main__", "service.processes.pipeline_process", "service.settings_table"} <= found
+    assert {*PACKAGES, "forestall.command.main"} <= found
+    assert {"forestall.process", "service.settings_table"} <= found
     assert "constraints.RuleProduct" in found

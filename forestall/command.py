@@ -1,0 +1,26 @@
+"""The command ``forestall``."""
+
+from __future__ import annotations
+
+import sys
+
+from forestall.extras import advice_on
+from service import cli
+
+_REFUSED = 2
+
+
+def main() -> None:
+    """Run the command of this process; one whose packages are not installed says which extra brings them."""
+    try:
+        cli.main()
+    except ModuleNotFoundError as error:
+        advice = advice_on(error)
+        if advice is None:
+            raise
+        sys.stderr.write(f"error: this command needs more: {advice}\n")
+        sys.exit(_REFUSED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""One process of the service, ``python -m forestall.process NAME``: api, pipeline, deliverer, backtests or console.
+
+``forestall serve`` runs all of them; containers run one each, with the settings of their environment.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from service import CHILDREN, CONSOLE
+
+
+def main() -> int:
+    """Run the named process until it ends; returns its exit status, or 2 for an unknown name."""
+    modules = {**CHILDREN, **CONSOLE}
+    names = sys.argv[1:]
+    if len(names) != 1 or names[0] not in modules:
+        sys.stderr.write(f"usage: python -m forestall.process {'|'.join(modules)}\n")
+        return 2
+    found: int = import_module(modules[names[0]]).main()
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""Builds the wheel: the packages move below ``forestall``, so that no other distribution's ``api`` meets ours (ADR 81).
+
+In the repository, packages are top-level folders. In a wheel they are ``forestall/_packages/NAME``, and what names a
+module in their sources names its new place: imports, and texts that are exactly the dotted name of a module, perhaps
+followed by ``:`` and more, or begin an f-string with the name of a package and a dot. A house rule keeps modules from
+being named in any other way.
+"""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+FRONT = "forestall"
+INNER = "_packages"
+PREFIX = f"{FRONT}.{INNER}."
+_SOURCES = (".py", ".pyi")
+_DOCSTRING = '"""The packages of Forestall, which are top-level folders in its repository; they are not public."""\n'
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ModuleNotFoundError:  # tests of the rewriting need no build backend
+    BuildHookInterface = object
+
+
+class RelocatingHook(BuildHookInterface):  # type: ignore[misc,valid-type]
+    """Hatchling's hook: writes the files of a wheel into a folder of their own, which becomes its content."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Relocate the packages; an editable installation finds them in the repository."""
+        if version == "editable":
+            return
+        self._folder = Path(tempfile.mkdtemp())
+        relocate(Path(self.root), self._folder, self.config["packages"])
+        build_data["force_include"][str(self._folder / FRONT)] = FRONT
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the folder."""
+        if version != "editable":
+            shutil.rmtree(self._folder)
+
+
+def relocate(root: Path, target: Path, packages: Collection[str]) -> None:
+    """Write the packages of a repository as they are in a wheel.
+
+    Args:
+        root: Folder of the repository.
+        target: Folder to write to.
+        packages: Names of the packages; ``forestall`` is one of them.
+    """
+    files = [path for package in packages for path in sorted((root / package).rglob("*")) if _is_shipped(path)]
+    relocation = Relocation(packages, [path.relative_to(root) for path in files])
+    for path in files:
+        place = path.relative_to(root)
+        goal = target / (place if place.parts[0] == FRONT else Path(FRONT, INNER, place))
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix in _SOURCES:
+            goal.write_text(relocation.rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
+        else:
+            shutil.copyfile(path, goal)
+    (target / FRONT / INNER / "__init__.py").write_text(_DOCSTRING, encoding="utf-8")
+
+
+def _is_shipped(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts
+
+
+class Relocation:
+    """Rewrites the names of modules in a source.
+
+    Args:
+        packages: The packages; all but ``forestall`` move.
+        files: Their files, relative to the repository.
+    """
+
+    def __init__(self, packages: Collection[str], files: Collection[Path]) -> None:
+        self._moved = frozenset(packages) - {FRONT}
+        sources = [file.with_suffix("") for file in files if file.suffix == ".py"]
+        places = {file.parent if file.name == "__init__" else file for file in sources}
+        self.modules = frozenset(".".join(place.parts) for place in places if place.parts[0] in self._moved)
+
+    def rewritten(self, text: str) -> str:
+        """The source with the names of modules in their new places."""
+        lines = text.encode().splitlines(keepends=True)
+        for line, column, old, new in sorted(self._changes(ast.parse(text)), reverse=True):
+            content = lines[line - 1]
+            place = content.index(old.encode(), column)
+            lines[line - 1] = content[:place] + new.encode() + content[place + len(old.encode()) :]
+        return b"".join(lines).decode()
+
+    def _changes(self, tree: ast.Module) -> Iterator[tuple[int, int, str, str]]:
+        """Line, column from which to look, the text there and what takes its place."""
+        for node in ast.walk(tree):
+            match node:
+                case ast.ImportFrom(module=str(module), level=0) if self._is_moved(module):
+                    yield node.lineno, node.col_offset + len("from"), module, PREFIX + module
+                case ast.Import():
+                    yield from self._of_import(node)
+                case ast.Constant(value=str(value)) if value.partition(":")[0] in self.modules and "." in value:
+                    yield node.lineno, node.col_offset, value, PREFIX + value
+                case ast.JoinedStr(values=[ast.Constant(value=str(value)), *_]) if self._is_beginning(value):
+                    yield node.lineno, node.col_offset, value, PREFIX + value
+
+    def _of_import(self, node: ast.Import) -> Iterator[tuple[int, int, str, str]]:
+        for alias in node.names:
+            if not self._is_moved(alias.name):
+                continue
+            if alias.asname is None and "." in alias.name:
+                raise ValueError(f"line {node.lineno}: write from … import …, or import {alias.name} as a name")
+            new = f"{PREFIX}{alias.name}" if alias.asname else f"{PREFIX}{alias.name} as {alias.name}"
+            yield alias.lineno, alias.col_offset, alias.name, new
+
+    def _is_moved(self, module: str) -> bool:
+        return module.partition(".")[0] in self._moved
+
+    def _is_beginning(self, text: str) -> bool:
+        """Whether a text begins the name of a module."""
+        return text.endswith(".") and text.removesuffix(".") in self.modules
