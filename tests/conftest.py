@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +170,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         vars(session.config)["workeroutput"]["surplus"] = sorted(found)
     elif exitstatus == pytest.ExitCode.OK and found:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure() -> None:
+    """Commands that tests have called in this process do not decide its status."""
+    if (starting := sys.modules.get("service.cli.starting")) is not None:
+        starting._QuickEnd.__call__ = lambda _: None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

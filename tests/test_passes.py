@@ -116,6 +116,13 @@ def test_a_pass_that_takes_longer_than_its_bound_is_interrupted(run, options):
     assert time.monotonic() - began < 300
 
 
+def test_a_failure_after_a_command_that_succeeded_fails_the_pass(run):
+    text = "import sys\nfrom service.cli import main\ndef test_it():\n    sys.argv[1:] = ['--version']\n"
+    text += "    try:\n        main()\n    except SystemExit as end:\n        assert end.code, 'planted'\n"
+    status, said = run(text)
+    assert (status, "planted" in said) == (1, True)
+
+
 def test_tests_of_one_id_are_refused(run):
     text = "def test_it():\n    assert 1\ndef pytest_collection_modifyitems(items):\n    items += items\n"
     assert run(text)[0] == 0
