@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
-from confluent_kafka import Consumer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from service import WebhookDraft, WebhookLibrary
 from service.delivery import digests
@@ -321,11 +321,11 @@ def brokers():
 
 class TestKafka:
     def consumed(self, brokers, topic, count):
-        consumer = Consumer({"bootstrap.servers": brokers.address, "group.id": topic, "auto.offset.reset": "earliest"})
-        consumer.subscribe([topic])
+        consumer = Consumer({"bootstrap.servers": brokers.address, "group.id": topic})
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(4)])
         found: list[Any] = []
         while len(found) < count:
-            found += [one for one in consumer.consume(10, timeout=20) if one.error() is None]
+            found += [one for one in consumer.consume(count - len(found), timeout=20) if one.error() is None]
         found += consumer.consume(1, timeout=0.5)
         consumer.close()
         return [((one.key() or b"").decode(), orjson.loads(one.value() or b"")) for one in found]

@@ -12,6 +12,7 @@ import structlog
 
 from api import create_app
 from service.cli import main
+from service.client import ForestallClient
 from tests.builders.api import serving
 from tests.builders.service import settings_for
 
@@ -58,6 +59,16 @@ def call(tmp_path, monkeypatch, capsys):
         return status if isinstance(status, int) else int(bool(status)), said.out, said.err
 
     return run
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Commands give up a service that does not answer after a fifth of a second."""
+
+    def made(*arguments, patience_s):
+        return ForestallClient(*arguments, patience_s=min(patience_s, 0.2))
+
+    monkeypatch.setattr("service.cli.calling.ForestallClient", made)
 
 
 @pytest.fixture

@@ -283,6 +283,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(("arguments", "code"), REFUSED, ids=[" ".join(arguments) for arguments, _ in REFUSED])
 def test_an_error_is_text_for_people_and_json_where_json_is_asked_for(call, files: Path, arguments, code) -> None:
     (files / "odd.pattern").write_text("PATTERN p EVENT A a -> B b")

@@ -326,6 +326,7 @@ def test_deviations_are_a_list(told):
     assert told("deviations", "list") == []
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_service_that_does_not_answer_is_another_status(call):
     for arguments in (("status",), ("alerts", "list")):
         status, _, err = call(*arguments, "--url", "http://127.0.0.1:9")
