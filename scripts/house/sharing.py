@@ -18,7 +18,7 @@ class FilesTogether(LoadFileScheduling):  # type: ignore[misc]  # xdist has no t
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
+        file: str = super()._split_scope(nodeid)
         return "spark" if uses_spark(self.config.rootpath / file) else file
 
 

@@ -272,8 +272,10 @@ def said(rows: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
     return sorted((kind, orjson.dumps(body, option=orjson.OPT_SORT_KEYS)) for kind, body in found)
 
 
-def inline(project: LocalProject, events: Mapping[str, EventBatch], shards: int, *, is_open: bool = False):
-    run, rows, plan = InlineShards(shards), [], project.plan()
+def inline(
+    project: LocalProject, events: Mapping[str, EventBatch], shards: int, *, is_open: bool = False
+) -> list[tuple[str, bytes]]:
+    run, rows, plan = InlineShards(shards), list[RowBlock](), project.plan()
     for stream, record in plan.records():
         run.say(stream, record)
     for stream, batch in events.items():
