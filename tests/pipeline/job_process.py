@@ -5,6 +5,7 @@ micro-batch. Under ``workers`` Spark's Python workers die after each micro-batch
 Rows go to the Redis hash ``rows``, by id, as the service's own store would keep them.
 """
 
+import itertools
 import os
 import signal
 import sys
@@ -44,23 +45,15 @@ class DyingSink:
 
     def kill_workers(self):
         """Kill the waiting workers, then the first worker that replaces them, which has just been given a task."""
-        waiting = self.workers()
+        waiting = {worker for daemon in children_of(self.jvm) for worker in children_of(daemon)}
         for worker in waiting:
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
-        while not (fresh := self.workers() - waiting):
-            time.sleep(0.002)
-        with suppress(ProcessLookupError):
-            os.kill(fresh.pop(), signal.SIGKILL)
-            self.client.hincrby("killed", "workers", 1)
+        self.kill_next("workers", waiting)
 
     def kill_first(self):
         """Kill the first Python process that Spark starts a task or a plan in."""
-        while not (workers := self.workers()):
-            time.sleep(0.002)
-        with suppress(ProcessLookupError):
-            os.kill(workers.pop(), signal.SIGKILL)
-            self.client.hincrby("killed", "starting", 1)
+        self.kill_next("starting", set())
 
     def kill_source(self):
         """Kill the process that plans micro-batches, as the kernel does where memory is short."""
@@ -69,8 +62,17 @@ class DyingSink:
                 os.kill(child, signal.SIGKILL)
                 self.client.hincrby("killed", "source", 1)
 
-    def workers(self):
-        return {worker for daemon in children_of(self.jvm) for worker in children_of(daemon)}
+    def kill_next(self, name, known):
+        """Kill the next process that a daemon forks. Daemons are looked for less often: Java has a hundred threads."""
+        for look in itertools.count():
+            if look % 25 == 0:
+                daemons = children_of(self.jvm)
+            if fresh := {worker for daemon in daemons for worker in children_of(daemon)} - known:
+                break
+            time.sleep(0.002)
+        with suppress(ProcessLookupError):
+            os.kill(fresh.pop(), signal.SIGKILL)
+            self.client.hincrby("killed", name, 1)
 
     def store(self, rows):
         for row in rows:

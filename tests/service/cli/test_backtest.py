@@ -23,7 +23,10 @@ main()
 """
 
 
-@pytest.fixture(params=["small", pytest.param("large", marks=[pytest.mark.spark, pytest.mark.slow])])
+IN_SPARK = [pytest.mark.spark, pytest.mark.slow, pytest.mark.deep]  # each day by tests/service/backtests/test_run.py
+
+
+@pytest.fixture(params=["small", pytest.param("large", marks=IN_SPARK)])
 def backtested(request, call, files):
     """Runs a backtest, in this process or in Spark, and returns its JSON."""
 
