@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from service.cli import traces
 from service.cli.traces import traces as command
+from service.client import Call
+from service.client.resources import Resources
 
 TRACE = {
     "key": "o-17",
@@ -50,17 +52,18 @@ SHOWN = {
 }
 
 
-class Answering:
+class Answering(Resources):
     """A client that records its requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
-    def get(self, path: str, **parameters: Any) -> dict[str, Any]:
-        self.asked.append((path, parameters))
+    def send(self, call: Call) -> dict[str, Any]:
+        parameters = {name: value for name, value in call.query.items() if value is not None}
+        self.asked.append((call.path, parameters))
         return (
             {"items": [TRACE], "open_count": 5, "matching_count": 3}
-            if path == "/traces"
+            if call.path == "/v1/traces"
             else {**SHOWN, "route": parameters.get("by")}
         )
 
@@ -84,7 +87,7 @@ def test_a_table_says_how_far_patterns_are(service: Answering) -> None:
     assert "idle" not in printed.output
     assert "2 more match; --limit shows more of them" in printed.output
     chosen = {"stream": "orders", "pattern": "unpaid", "state": "open", "older_than": "2d", "limit": 20}
-    assert service.asked == [("/traces", chosen)]
+    assert service.asked == [("/v1/traces", chosen)]
 
 
 def test_json_is_one_transaction_per_line(service: Answering) -> None:
@@ -100,4 +103,4 @@ def test_a_transaction_names_what_ended_patterns_and_where_those_of_further_keys
     assert "p is waiting: H e2 ended it" in printed.output
     printed = CliRunner().invoke(command, ["show", "orders", "ann", "--by", "customer"])
     assert "customer o-17 of orders, open" in printed.output
-    assert service.asked == [("/traces/orders/o-17", {}), ("/traces/orders/ann", {"by": "customer"})]
+    assert service.asked == [("/v1/traces/orders/o-17", {}), ("/v1/traces/orders/ann", {"by": "customer"})]

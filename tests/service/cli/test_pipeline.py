@@ -11,6 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from service.cli import pipeline
+from service.client import Call
+from service.client.resources import Resources
 
 ALONE = {"name": "j", "selectivity": 0.5, "results_per_s": 20.0}
 SEVERAL = [{"name": name, "selectivity": 0.00123, "results_per_s": 0.25} for name in ("p", "q")]
@@ -29,9 +31,9 @@ PLAN = {
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Answering:
-        def get(self, path: str) -> dict[str, Any]:
-            assert path == "/pipeline/plan"
+    class Answering(Resources):
+        def send(self, call: Call) -> dict[str, Any]:
+            assert (call.method, call.path) == ("GET", "/v1/pipeline/plan")
             return PLAN
 
     @contextmanager
