@@ -36,9 +36,6 @@ _NAMES = {  # what the rule of _named would call otherwise
     "punctuate": "streams.punctuate",
     "change_table_row": "tables.put_row",
     "delete_table_row": "tables.delete_row",
-    "get_workflow_version": "workflows.version",
-    "get_pattern_version": "patterns.version",
-    "get_constraint_version": "constraints.version",
     "get_workflow_source": "workflows.source",
     "send_events": "events.send",
     "add_note": "alerts.add_note",
@@ -122,9 +119,12 @@ def operations(description: Mapping[str, Any]) -> dict[str, list[Method]]:
             is_list = _item(path, description) is not None
             resource, name = _named(verb.upper(), path, operation["operationId"], is_list=is_list)
             for method in _methods(name, verb.upper(), path, operation, description):
-                resources.setdefault(resource, []).append(method)
+                known = resources.setdefault(resource, [])
+                if any(one.name == method.name for one in known):
+                    raise ValueError(f"{verb.upper()} {path}: {resource}.{method.name} exists; name it in _NAMES")
+                known.append(method)
                 if name == "get" and any(one.startswith(path) for one in changed):
-                    resources[resource].append(_finding(method))
+                    known.append(_finding(method))
     return {
         resource: sorted(methods, key=lambda method: method.name) for resource, methods in sorted(resources.items())
     }
@@ -138,7 +138,8 @@ def _named(verb: str, path: str, operation_id: str, *, is_list: bool) -> tuple[s
     first, *rest = path.removeprefix("/v1").strip("/").split("/")
     further = [part for part in rest if not part.startswith("{")]
     if further:
-        return _word(first), _word("_".join(further).removesuffix(".svg"))
+        word = _word("_".join(further).removesuffix(".svg"))
+        return _word(first), word.removesuffix("s") if rest[-1].startswith("{") else word
     return _word(first), "list" if verb == "GET" and is_list else _BY_METHOD[verb]
 
 

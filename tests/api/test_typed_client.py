@@ -86,7 +86,7 @@ def test_a_method_makes_the_described_request(description, resource, name):
     ("called", "message"),
     [
         (lambda client: client.pattern, "'pattern'; its resources are aggregates, alerts"),
-        (lambda client: client.patterns.creat, "no operation 'creat', but activate, create"),
+        (lambda client: client.patterns.creat, "no operation 'creat', but activate, change, create"),
         (lambda client: client.patterns.get(), "patterns.get needs name"),
         (lambda client: client.patterns.get("a", "b"), "takes name by position, and 2 were given"),
         (lambda client: client.patterns.get("a", name="b"), "given name twice"),
