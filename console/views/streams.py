@@ -160,7 +160,11 @@ def _drawn(notes: Mapping[str, tuple[str, str, str]], edges: set[tuple[str, str]
         depths |= deeper
     rows: dict[int, int] = defaultdict(int)
     nodes: dict[str, Node] = {}
-    for name in sorted(notes, key=lambda one: (depths[one], one)):
+    heights: dict[str, float] = {}
+    for name in sorted(notes, key=lambda one: depths[one]):  # below what feeds it, so that few lines cross
+        feeding = [heights[start] for start, to in edges if to == name and start in heights]
+        heights[name] = sum(feeding) / len(feeding) if feeding else float(len(heights))
+    for name in sorted(notes, key=lambda one: (depths[one], heights[one], one)):
         kind, note, link = notes[name]
         title = titles.get(name, name.partition(":")[2])
         place = (depths[name] * _COLUMN + 4, rows[depths[name]] * _ROW + 4)

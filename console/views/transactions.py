@@ -15,6 +15,7 @@ from console.formats import plural
 from console.page import Page, all_of, allowed
 from console.svg import inline
 from console.views.places import LARGEST, open_by_type
+from forestall import ApiError
 
 _FILTERS: Final = ("older_than", "state", "last_type", "waits_for", "pattern", "key")
 _SHOWN: Final = 50
@@ -86,8 +87,9 @@ class Verdict:
 async def show(page: Page) -> Response:
     """Render the story of one transaction."""
     stream, key, by = page.place("stream"), page.place("key"), page.query("by")
-    story, alerts, followed = await all_of(
+    story, case, alerts, followed = await all_of(
         page.api.get(at("traces", stream, key), by=by),
+        _open_case(page, stream, key),
         allowed(page.api.get("/alerts", stream=stream, key=key, limit=20), {"items": []}),
         allowed(page.api.recent(at("streams", stream, "workflow"), age_s=30.0)),
     )
@@ -95,7 +97,10 @@ async def show(page: Page) -> Response:
     if followed and by is None and story["total_events"]:
         drawing = page.api.picture(at("workflows", followed["workflow"], "picture.svg"), trace=key, stream=stream)
         picture = await allowed(drawing)
-    verdicts = [_verdict(pattern, is_open=story["is_open"]) for pattern in story["patterns"]]
+    waiting = {one["name"]: one["furthest"]["waits_for"] for one in case["patterns"] if one["furthest"]} if case else {}
+    verdicts = [
+        _verdict(pattern, waiting.get(pattern["name"]), is_open=story["is_open"]) for pattern in story["patterns"]
+    ]
     return page.render(
         "transaction.html",
         title=f"{key} in {stream}",
@@ -111,7 +116,16 @@ async def show(page: Page) -> Response:
     )
 
 
-def _verdict(pattern: Mapping[str, Any], *, is_open: bool) -> Verdict:
+async def _open_case(page: Page, stream: str, key: str) -> Any:
+    """The transaction among the open ones, which says what patterns wait for; None if it is over, or nobody answers."""
+    try:
+        listed = await page.api.get("/traces", stream=stream, key=key, limit=1)
+    except ApiError:
+        return None
+    return next(iter(listed["items"]), None)
+
+
+def _verdict(pattern: Mapping[str, Any], waits_for: Sequence[str] | None, *, is_open: bool) -> Verdict:
     """What became of a pattern, in words."""
     name, state = pattern["name"], pattern["state"]
     if pattern["matched"]:
@@ -125,8 +139,9 @@ def _verdict(pattern: Mapping[str, Any], *, is_open: bool) -> Verdict:
     if ended:
         return Verdict(name, "no", "impossible", ended["reason"], ended["event"])
     if state == "alive":
-        count = pattern["partial_matches"]
-        return Verdict(name, "open", "under way", f"It has bound {plural(count, 'event')} and waits for the rest.")
+        rest = " or ".join(waits_for) if waits_for else "the rest"
+        text = f"It has bound {plural(pattern['partial_matches'], 'event')} and waits for {rest}."
+        return Verdict(name, "open", "under way", text)
     if broken:
         bound = ", ".join(f"{alias} = {', '.join(ids)}" for alias, ids in broken["bindings"].items())
         text = f"It came as far as {bound}; then: {broken['reason']}"

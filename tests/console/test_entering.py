@@ -3,6 +3,12 @@
 import httpx
 import pytest
 
+from api import create_app
+from service.processes.temporary import free_port
+from tests.builders.api import serving
+from tests.builders.browser import console_of
+from tests.builders.console import Visitor
+from tests.builders.service import HandClock
 from tests.console.conftest import KEY
 
 pytestmark = pytest.mark.redis
@@ -79,6 +85,20 @@ def test_a_revoked_key_ends_its_session(visitor, http):
     assert "guest" in visitor.text("/alerts")
     assert http.delete(f"/keys/{key['id']}").status_code == 204
     assert visitor.get("/alerts?key=1").headers["location"].startswith("/login")
+
+
+def test_pages_say_that_the_api_does_not_answer_until_it_does(settings, stores):
+    port = free_port()
+    with console_of(f"http://127.0.0.1:{port}") as address, Visitor(address) as visitor:
+        assert "does not answer" in visitor.log_in(KEY).text
+        with serving(create_app(settings, HandClock()), port):
+            assert visitor.log_in(KEY).status_code == 303
+            visitor.text("/alerts")
+        gone = visitor.get("/alerts")
+        assert (gone.status_code, "data-retry" in gone.text) == (503, True)
+        assert visitor.get("/live/alerts").status_code == 503
+        with serving(create_app(settings, HandClock()), port):
+            visitor.text("/alerts")
 
 
 def test_every_answer_has_a_strict_policy(reader, address):

@@ -31,17 +31,18 @@ pytestmark = [
 STREAM = "shop_orders"
 LATE = "PATTERN late EVENT SEQ(A a, B b)"
 EVIL = "<img src=x onerror=alert(1)>"
-EVIL_STREAM = "console_evil"
+EVIL_STREAM = "returns"
 EVIL_MODEL = f"name: evil\ntree: {{sequence: [A, '{EVIL}', '<script>alert(2)</script>']}}\n"
 PICTURES = ROOT / "docs" / "pictures"
 LARGEST_PICTURE = 60_000
+FAULTY = "PATTERN paid_cancelled\nEVENT SEQ(ReceivePayment p, CancelOrder c)\nWHERE q.price > 200"
 SERIOUS = ("serious", "critical")
 PAGES = {
     "overview": f"/?stream={STREAM}",
     "alerts": f"/alerts?stream={STREAM}",
     "alert": "",
     "transactions": f"/transactions?stream={STREAM}",
-    "transaction": f"/transactions/{STREAM}/late-3",
+    "transaction": "",
     "process": f"/process?stream={STREAM}",
     "patterns": f"/patterns?stream={STREAM}",
     "pattern": "/patterns/Q1",
@@ -98,7 +99,8 @@ def filled(service):
     unguarded = {"stream": EVIL_STREAM, "text": LATE, "constraints": "off"}
     client.request("POST", "/patterns", body=unguarded)
     for stream in (STREAM, EVIL_STREAM):
-        webhook = {"stream": stream, "url": "http://127.0.0.1:9/alerts", "description": f"a dead receiver {EVIL}"}
+        description = EVIL if stream == EVIL_STREAM else "the shop's tickets"
+        webhook = {"stream": stream, "url": "http://127.0.0.1:9/alerts", "description": description}
         client.request("POST", "/webhooks", body=webhook)
         client.request("POST", "/events", query={"stream": stream}, body=[event(1, "k", "A"), {"id": EVIL}])
     simulated = SimulationSettings(traces=60, concurrent=20, interval_us=30_000_000, key_prefix="order-")
@@ -118,7 +120,14 @@ def pages(filled):
     """The address of each page."""
     alert = filled.client.request("GET", "/alerts", query={"stream": STREAM, "limit": 1})["items"][0]["id"]
     webhook = filled.client.request("GET", "/webhooks", query={"stream": STREAM})["items"][0]["id"]
-    return {**PAGES, "alert": f"/alerts/{alert}", "webhook": f"/webhooks/{webhook}"}
+    endings = filled.client.request("GET", "/endings", query={"stream": STREAM, "order": "asc"})["items"]
+    key = next(ending["key"] for ending in endings if ending["form"] != "end")
+    own = {
+        "alert": f"/alerts/{alert}",
+        "webhook": f"/webhooks/{webhook}",
+        "transaction": f"/transactions/{STREAM}/{key}",
+    }
+    return {**PAGES, **own}
 
 
 @pytest.mark.parametrize(("theme", "width", "height"), [("light", 1280, 800), ("dark", 390, 844)])
@@ -216,18 +225,22 @@ def test_the_keyboard_reaches_everything(filled, address, browser):
         expect(page.get_by_role("heading", name="Patterns")).to_be_visible()
 
 
-def test_the_api_goes_and_comes_back(filled, address, browser):
+def test_the_api_and_the_console_go_and_come_back(filled, address, browser):
+    """No alert is lost meanwhile, and the page says that it waits."""
     with reading(browser, address, filled.api_key) as reader:
         page = reader.go("/alerts")
         expect(page.get_by_text("live", exact=True)).to_be_visible()
         process = filled.supervisor.pid("api")
         assert process is not None
         os.kill(process, signal.SIGKILL)
-        expect(page.get_by_text("reconnecting")).to_be_visible()
         require_ready(filled.client, filled.supervisor)
-        expect(page.get_by_text("live", exact=True)).to_be_visible()
         send(filled, EVIL_STREAM, event(1, "third", "A"), event(2, "third", "B"))
         expect(page.get_by_role("link", name="third", exact=True)).to_be_visible()
+        reader.go("/")
+        page.context.set_offline(True)
+        expect(page.get_by_text("The connection is lost")).to_be_visible()
+        page.context.set_offline(False)
+        expect(page.get_by_text("The connection is lost")).to_be_hidden()
 
 
 def test_the_pictures_of_the_manual_are_of_its_pages(filled, address, browser, pages, request):
@@ -242,8 +255,10 @@ def test_the_pictures_of_the_manual_are_of_its_pages(filled, address, browser, p
                 for name, path in pages.items():
                     if f"{name}-{theme}.png" in used:
                         page = reader.go(path)
-                        page.wait_for_timeout(500)
+                        if name == "editor":
+                            page.get_by_label("Pattern", exact=True).fill(FAULTY)
+                        page.wait_for_timeout(1_000)
                         picture = Image.open(io.BytesIO(page.screenshot()))
-                        picture.convert("RGB").quantize(64).save(PICTURES / f"{name}-{theme}.png", optimize=True)
+                        picture.convert("RGB").quantize(128).save(PICTURES / f"{name}-{theme}.png", optimize=True)
     assert used == {file.name for file in PICTURES.glob("*.png")}
     assert all((PICTURES / name).stat().st_size <= LARGEST_PICTURE for name in used)
