@@ -66,7 +66,7 @@ from .runs.comparing import Comparison, ComparisonCounts, identity_of
 from .runs.decisions import DeciderState, decisions_of, observed_streams
 from .runs.exercises import run_exercises
 from .runs.plan import Decision, Likeness, RoundPlan, Variant, likeness
-from .runs.shard_round import RoundRows, ShardRound, VariantCounts
+from .runs.shard_round import FedPlace, RoundRows, ShardRound, VariantCounts
 from .state import ShardState
 from .stops import stop_note
 
@@ -105,6 +105,7 @@ __all__ = [
     "Entry",
     "EntryQuarantined",
     "EventLate",
+    "FedPlace",
     "Feed",
     "Feeds",
     "FoundRows",

@@ -44,6 +44,8 @@ class History:
         is_ordered: Whether events are matched in the order of the files, whatever their times, as in a log; otherwise
             in the order of their times, ties in the order of the files.
         routes: The further keys by which operators get the events, by name.
+        changes: For each file the number of its events before each change of the tables (``RoundPlan.changes``); empty:
+            there are none.
     """
 
     files: tuple[Path, ...]
@@ -51,6 +53,11 @@ class History:
     declaration: StreamDeclaration | None = None
     is_ordered: bool = False
     routes: Mapping[str, AttributePath] = field(default_factory=dict)
+    changes: tuple[tuple[int, ...], ...] = ()
+
+    def last_before(self, file: int) -> Sequence[int]:
+        """The number of the last event of a file before each change of the tables."""
+        return [(file << _FILE_BITS) + events - 1 for events in self.changes[file]] if self.changes else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +93,7 @@ class Source(NamedTuple):
     Attributes:
         variant: Index of the variant that derived them; ``POSTED``: they come from files.
         number: Number of the stream among those of the run.
+        changes: Number of the changes of the tables before the events.
         epoch: Number of the cuts of the stream (``RoundPlan.cuts``) before the events.
         route: The further key by which they are keyed; empty for the correlation key.
     """
@@ -93,6 +101,7 @@ class Source(NamedTuple):
     variant: int = POSTED
     number: int = 0
     stream: str = ""
+    changes: int = 0
     epoch: int = 0
     route: str = ""
 
@@ -153,16 +162,19 @@ def history_files(path: Path) -> tuple[Path, ...]:
 def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
     """The parts that can be read in parallel: about ``parts`` in all, divided equally among the files.
 
-    A file whose events must not repeat is one part.
+    A file whose events must not repeat, or have a place among changes of the tables, is one part.
     """
     each = -(-parts // max(sum(len(one.files) for one in histories.values()), 1))
     return [
         Part(stream, number, span)
         for stream, history in histories.items()
         for number, path in enumerate(history.files)
-        for span in ([*line_spans(path, history.options, each)] if history.options.duplicates == "keep" else ())
-        or (None,)
+        for span in ([*line_spans(path, history.options, each)] if _is_divided(history) else ()) or (None,)
     ]
+
+
+def _is_divided(history: History) -> bool:
+    return history.options.duplicates == "keep" and not history.changes
 
 
 def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[tuple[Source, Iterator[Portion]]]]:
@@ -196,8 +208,8 @@ def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callab
             source = Source(number=numbers[part.stream], stream=part.stream)
             try:
                 for batch in batches_of(history, part, done):
-                    for epoch, some in _epochs(batch, cuts.get(part.stream, ())):
-                        place = _place(part)._replace(source=source._replace(epoch=epoch), row=facts.events)
+                    for own, some in _divided(batch, source, history.last_before(part.file), cuts):
+                        place = _place(part)._replace(source=own, row=facts.events)
                         yield from _portions(some, place, history, shards)
                         facts += _facts_of(part.stream, some)
             except EventFileError as error:
@@ -249,6 +261,15 @@ def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> It
 
 def _slices(batch: EventBatch, rows: int) -> Iterator[EventBatch]:
     return (batch.slice(first, min(rows, len(batch) - first)) for first in range(0, len(batch), rows))
+
+
+def _divided(
+    batch: EventBatch, source: Source, changes: Sequence[int], cuts: Cuts
+) -> Iterator[tuple[Source, EventBatch]]:
+    """The events between changes of the tables, and between cuts of the stream, with the source of each part."""
+    for number, between in _epochs(batch, changes):
+        for epoch, some in _epochs(between, cuts.get(source.stream, ())):
+            yield source._replace(changes=number, epoch=epoch), some
 
 
 def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, EventBatch]]:

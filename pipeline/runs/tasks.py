@@ -20,7 +20,7 @@ import orjson
 
 from pipeline.runs.history import POSTED, Dealt, History, Part, Source, handed_on, reading, received
 from pipeline.runs.merging import Portion, in_order
-from shards import RoundPlan, RoundRows, ShardRound, run_exercises
+from shards import FedPlace, RoundPlan, RoundRows, ShardRound, run_exercises
 from streams import lines_of
 from streams.compiling import run_exercise
 
@@ -164,11 +164,11 @@ def _found(
     yield from one.begin()
     for source, portions in sources:
         is_posted = source.variant == POSTED
-        variant = None if is_posted else source.variant
+        place = FedPlace(source.route, None if is_posted else source.variant, source.epoch, source.changes)
         for batch in in_order(portions, is_ordered=not is_posted or source.stream in ordered):
             for first in range(0, len(batch), _FED_ROWS):
                 part = batch.slice(first, min(_FED_ROWS, len(batch) - first))
-                yield from one.feed(source.stream, part, route=source.route, variant=variant, epoch=source.epoch)
+                yield from one.feed(source.stream, part, place)
     yield from one.finish(newest_us)
 
 

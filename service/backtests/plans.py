@@ -14,7 +14,7 @@ from constraints import ConstraintSet, to_document, within_cap
 from nfa import Prune, build_query, lookups_in, parse_pattern
 from service.backtests.questions import Question, TriedPattern
 from shards import PatternKind, RoundPlan, Variant, likeness, records_of
-from streams import ConstraintsOn, ControlRecord, OperatorOn, StreamDeclaration, StreamOn
+from streams import ConstraintsOn, ControlRecord, OperatorOn, StreamDeclaration, StreamOn, TableOn
 from streams.tables import TableFiles, Tables, require_lookup
 
 TESTED, AGAINST, UNPRUNED, UNGUARDED = "pattern", "against", "no_prune", "no_constraints"
@@ -37,7 +37,7 @@ def plan_of(question: Question) -> RoundPlan:
         variants.append(_variant(question, UNPRUNED, question.patterns, Prune.OFF))
     if question.compares_constraints:
         variants.append(_variant(_without_constraints(question), UNGUARDED, question.patterns, None))
-    return RoundPlan(variants=tuple(variants), is_open=question.is_open)
+    return RoundPlan(variants=tuple(variants), is_open=question.is_open, changes=question.changes)
 
 
 def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], prune: Prune | None) -> Variant:
@@ -48,9 +48,11 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
     if question.constraint_set is not None:
         document = to_document(_used(question.constraint_set, patterns, prune))
         records.append((stream, ConstraintsOn(name=stream, version=_VERSION, document=document)))
+    changed = [one.table for one in question.changes if isinstance(one, TableOn)]
+    forms = tables.forms | {version.name: version.form for version in changed}
     for pattern in patterns:
         for lookup in lookups_in(parse_pattern(pattern.text)):
-            require_lookup(tables.forms, *lookup)
+            require_lookup(forms, *lookup)
         record = pattern.to_record()
         definition = record.definition(stream)
         if (feed := PatternKind().feed(definition)) is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from constraints import ConstraintSet, parse_constraints, to_document
 from nfa import Prune, TraceEnds, parse_pattern
 from service.registering.on_stream import trace_ends_of
-from shards import routed
+from shards import TableRecord, routed
 from streams import USUAL_BUDGET, PatternOn, StreamDeclaration, WorkBudget
 
 
@@ -64,7 +64,8 @@ class Question:
         compares_constraints: Whether to compare with matching without any constraints.
         is_open: Whether traces continue after the history.
         tables: The versions of the tables that patterns look up, each with the time from which it holds, in the form
-            of ``Tables.to_json``.
+            of ``Tables.to_json``; over the log, the one before its first event.
+        changes: Over the log, the changes of the tables between its events; not part of the document.
     """
 
     declaration: StreamDeclaration
@@ -76,6 +77,7 @@ class Question:
     compares_constraints: bool = False
     is_open: bool = False
     tables: tuple[Mapping[str, Any], ...] = ()
+    changes: tuple[TableRecord, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """The question as plain JSON."""

@@ -15,12 +15,12 @@ from service.backtests.job import Reports, SparkUse, run_job
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question
 from service.backtests.reports import alerts_of, summary_document
-from service.backtests.sources import allowed_path, export_log, require_inside
+from service.backtests.sources import LogRange, allowed_path, export_log, require_inside, tables_before
 from service.process import Stopped, run_process
 from service.runtime import Stores, open_stores
 from service.settings import Settings
 from service.stores import Backtest
-from streams import Clock, ForestallError, StreamDeclaration, SystemClock
+from streams import Clock, ForestallError, StreamDeclaration, SystemClock, TableOn
 from streams.readers import ReaderOptions, reading_of
 
 _NICENESS = 10  # live matching comes first
@@ -59,22 +59,46 @@ class BacktestRun:
 
     def _result(self, backtest: Backtest, scratch: Path) -> BacktestResult:
         question = Question.from_document(backtest.question)
+        if backtest.path is None:
+            history, question = self._of_log(backtest, question, scratch)
+        else:
+            history = self._of_files(backtest.path, question.declaration)
         for table in question.tables:
             self.stores.tables.files.path(table["digest"])
-        history = self._history(backtest, question.declaration, scratch)
         use = SparkUse(
             master=self.settings.spark_master, data_folder=self.settings.data_dir, settings=self.settings.spark.conf
         )
-        options = BacktestOptions(shards=use.shards, limit=self.settings.limits.backtest_alerts_kept)
+        shards = use.shards
+        if (
+            backtest.path is None
+        ):  # each part has events of one shard; all of them, where time decides what a table ends
+            parts = len(history.files)
+            shards = parts if history.changes else -(-shards // parts) * parts
+        options = BacktestOptions(shards=shards, limit=self.settings.limits.backtest_alerts_kept)
         histories = {question.declaration.name: history}
         return run_job(histories, plan_of(question), use, options, Reports(progress=_Teller(self.stores, backtest.id)))
 
-    def _history(self, backtest: Backtest, declaration: StreamDeclaration, scratch: Path) -> History:
-        if backtest.path is None:
-            since_ms = self.stores.registry.since_ms(backtest.stream)
-            files = export_log(self.stores.log, backtest.stream, scratch, self.clock.now_us(), since_ms)
-            return History(files=files, options=ReaderOptions(duplicates="keep"), is_ordered=True)
-        files = history_files(allowed_path(self.settings.backtest_dir, backtest.path))
+    def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
+        """The events of the log, and the question with the tables as they change between these events."""
+        names = frozenset(str(one["name"]) for one in question.tables)
+        wanted = LogRange(
+            stream=backtest.stream,
+            now_us=self.clock.now_us(),
+            since_ms=self.stores.registry.since_ms(backtest.stream),
+            tables=names,
+        )
+        found = export_log(self.stores.log, scratch, wanted)
+        for record in found.changes:
+            if isinstance(record, TableOn):
+                self.stores.tables.files.path(record.table.digest)
+        before = tables_before(self.stores.tables, names, found.changes)
+        history = History(
+            files=found.files, options=ReaderOptions(duplicates="keep"), is_ordered=True, changes=found.places
+        )
+        return history, replace(question, tables=tuple(before.to_json()), changes=found.changes)
+
+    def _of_files(self, path: str, declaration: StreamDeclaration) -> History:
+        files = history_files(allowed_path(self.settings.backtest_dir, path))
         require_inside(self.settings.backtest_dir, files)
         is_ordered = declaration.lateness is not None
         options = replace(reading_of(declaration), duplicates="keep")

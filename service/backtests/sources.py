@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
 
 from service.errors import BacktestRefused
 from service.settings import PREFIX
-from service.stores import EventLog
-from streams import EventBatch, RecordKind, render_plain
+from service.stores import EventLog, TableStore
+from shards import TableRecord
+from streams import EventBatch, RecordKind, TableOff, TableOn, TableRow, decode_control, render_plain
+from streams.tables import Tables
 
 _MS_US = 1_000
+_OF_TABLES = frozenset((TableOn.KIND, TableOff.KIND, TableRow.KIND))
 
 
 def allowed_path(folder: Path | None, path: str) -> Path:
@@ -47,15 +52,101 @@ def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
             raise BacktestRefused(f"{file.name} is a link out of the folder of {PREFIX}BACKTEST_DIR", path=file.name)
 
 
-def export_log(log: EventLog, stream: str, folder: Path, now_us: int, since_ms: int = 0) -> tuple[Path, ...]:
-    """Write the events of a stream that the log has between two times, one file of lines for each shard."""
-    files = []
-    for shard in range(log.layout.read().shards):
-        file = folder / f"shard-{shard:05d}.jsonl"
-        with file.open("wb") as lines:
-            for entry in log.read_range(shard, after=f"{since_ms}-0", until=str(now_us // _MS_US)):
-                if entry.kind is RecordKind.EVENTS and entry.stream == stream and not entry.route:
-                    for event in EventBatch.from_bytes(entry.body).to_events():
-                        lines.write(orjson.dumps(render_plain(event)) + b"\n")
-        files.append(file)
-    return tuple(files)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRange:
+    """What is exported from the log: the events of a stream between two times, and the changes of some tables.
+
+    ``tables`` are names; those of calendars are as ``streams.tables`` stores them.
+    """
+
+    stream: str
+    now_us: int
+    since_ms: int = 0
+    tables: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedLog:
+    """The exported part of the log.
+
+    Attributes:
+        files: One file of lines for each shard.
+        places: For each file the number of its events before each change.
+        changes: The changes of the tables, in the order of the log.
+    """
+
+    files: tuple[Path, ...]
+    places: tuple[tuple[int, ...], ...]
+    changes: tuple[TableRecord, ...]
+
+
+def export_log(log: EventLog, folder: Path, wanted: LogRange) -> ExportedLog:
+    """Write the events of a part of the log, and find the places of the changes of tables among them.
+
+    Every shard has the same changes, except for those that it no longer has, which came first.
+    """
+    shards = [_exported(log, shard, folder, wanted) for shard in range(log.layout.read().shards)]
+    changes = max((one.changes for one in shards), key=len)
+    return ExportedLog(
+        files=tuple(one.file for one in shards),
+        places=tuple((*[0] * (len(changes) - len(one.places)), *one.places) for one in shards) if changes else (),
+        changes=tuple(changes),
+    )
+
+
+@dataclass(slots=True)
+class _Shard:
+    """The exported part of a shard: the changes, each with the number of events before it."""
+
+    file: Path
+    changes: list[TableRecord] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+
+
+def _exported(log: EventLog, shard: int, folder: Path, wanted: LogRange) -> _Shard:
+    found = _Shard(folder / f"shard-{shard:05d}.jsonl")
+    events = 0
+    with found.file.open("wb") as lines:
+        for entry in log.read_range(shard, after=f"{wanted.since_ms}-0", until=str(wanted.now_us // _MS_US)):
+            if entry.kind is RecordKind.EVENTS and entry.stream == wanted.stream and not entry.route:
+                for event in EventBatch.from_bytes(entry.body).to_events():
+                    lines.write(orjson.dumps(render_plain(event)) + b"\n")
+                    events += 1
+            elif entry.kind in _OF_TABLES and wanted.tables:
+                record = decode_control(entry.kind, entry.body)
+                if isinstance(record, TableOn | TableOff | TableRow) and table_named(record) in wanted.tables:
+                    found.changes.append(record)
+                    found.places.append(events)
+    return found
+
+
+def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
+    """The tables at the place of the log at which some changes of them begin.
+
+    A row that was changed before and after the place, under one version, is that of the version's file.
+    """
+    found = Tables(tables.files)
+    for name in sorted(names):
+        versions = {one.version: one for one in tables.versions(name)}
+        own = [record for record in records if table_named(record) == name]
+        if (version := versions.get(_version_before(own, max(versions)))) is not None:
+            later = {one.key for one in own if isinstance(one, TableRow) and one.version == version.version}
+            changes = {key: row for key, row in tables.changes(version).items() if key not in later}
+            found = found.with_version(version.table, changes)
+    return found
+
+
+def _version_before(records: Sequence[TableRecord], newest: int) -> int:
+    """The version of a table before some changes of it."""
+    for record in records:
+        match record:
+            case TableRow():
+                return record.version
+            case TableOn(version):
+                return version.version - 1
+    return newest
+
+
+def table_named(record: TableRecord) -> str:
+    """The name of the table that a record changes."""
+    return record.table.name if isinstance(record, TableOn) else record.name

@@ -168,11 +168,13 @@ class RoundPlan:
         is_open: Whether the events are only a beginning: traces stay open, and the time of each stream is that of its
             newest event. Otherwise every trace ends, and all time passes.
         decisions: The decisions about the streams, from ``shards.runs.decisions``.
+        changes: The changes of the tables between events, in the order of the log; they belong to no stream.
     """
 
     variants: tuple[Variant, ...]
     is_open: bool = False
     decisions: tuple[Decision, ...] = ()
+    changes: tuple[ControlRecord, ...] = ()
 
     @cached_property
     def rounds(self) -> tuple[tuple[str, ...], ...]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -85,6 +85,22 @@ class RoundRows:
         return len(self.bodies)
 
 
+class FedPlace(NamedTuple):
+    """Where events that are fed come from.
+
+    Attributes:
+        route: Name of the further key by which they are keyed; empty for the correlation key.
+        variant: The variant that derived the events; None: they are posted.
+        epoch: Number of the cuts of a posted stream (``RoundPlan.cuts``) before these events.
+        changes: Number of the changes of the tables before them.
+    """
+
+    route: str = ""
+    variant: int | None = None
+    epoch: int = 0
+    changes: int = 0
+
+
 class ShardRound:
     """One shard in one round."""
 
@@ -94,6 +110,7 @@ class ShardRound:
         self._states = [_VariantShard(plan, number, variant, shard) for variant in range(len(plan.variants))]
         self._comparisons = [Comparison(variant) for variant in plan.variants[1:]]
         self._epochs: Counter[str] = Counter()
+        self._changes = 0
 
     @property
     def counts(self) -> list[VariantCounts]:
@@ -120,18 +137,16 @@ class ShardRound:
         yield from self._taken((variant, one.begun) for variant, one in enumerate(self._states) if not self._number)
         yield from self._applied(one for one in self._plan.decisions if not one.is_of_source)
 
-    def feed(
-        self, stream: str, batch: EventBatch, *, route: str = "", variant: int | None = None, epoch: int = 0
-    ) -> Iterator[RoundRows]:
+    def feed(self, stream: str, batch: EventBatch, place: FedPlace | None = None) -> Iterator[RoundRows]:
         """Match the next events of a stream.
 
         Args:
             stream: A stream of the round.
             batch: Posted events in processing order; derived events in any order.
-            route: Name of the further key by which they are keyed; empty for the correlation key.
-            variant: The variant that derived the events; None: they are posted.
-            epoch: Number of the cuts of a posted stream (``RoundPlan.cuts``) before these events.
+            place: Where they come from; None: posted, before all decisions and changes.
         """
+        route, variant, epoch, changes = place or FedPlace()
+        yield from self._changed(changes)
         yield from self._decided(stream, epoch)
         chosen = range(len(self._states)) if variant is None else [variant]
         yield from self._taken(
@@ -139,6 +154,13 @@ class ShardRound:
             for one in chosen
             if self._plan.takes(self._number, one, stream, route)
         )
+
+    def _changed(self, number: int) -> Iterator[RoundRows]:
+        """Apply the changes of the tables up to a number of them."""
+        due = self._plan.changes[self._changes : number]
+        self._changes = max(self._changes, number)
+        for one in due:
+            yield from self._taken((variant, state.say("", one)) for variant, state in enumerate(self._states))
 
     def _decided(self, stream: str, epoch: int) -> Iterator[RoundRows]:
         """Apply the decisions about a posted stream up to a cut."""
@@ -161,6 +183,7 @@ class ShardRound:
         Args:
             newest_us: Of each posted stream with events, the time of its newest event in all shards.
         """
+        yield from self._changed(len(self._plan.changes))
         for stream, cuts in self._plan.cuts.items():
             yield from self._decided(stream, len(cuts))
         yield from self._taken((variant, one.finish(newest_us)) for variant, one in enumerate(self._states))

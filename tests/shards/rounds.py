@@ -9,6 +9,7 @@ from itertools import pairwise
 from shards import (
     DeciderState,
     Decision,
+    FedPlace,
     RoundPlan,
     RoundRows,
     ShardRound,
@@ -57,7 +58,7 @@ def rounds_of(
             for variant, name, batch in reversed(handed):
                 parts = batch.split_by_shard(shards)
                 if shard in parts and name in plan.reads(number):
-                    rows += one.feed(name, parts[shard], variant=variant)
+                    rows += one.feed(name, parts[shard], FedPlace(variant=variant))
             rows += one.finish(newest_us)
             made += one.handed_on
             if counts is not None:
@@ -80,4 +81,4 @@ def _fed(one: ShardRound, plan: RoundPlan, name: str, batch: EventBatch, place: 
         for route, path in {"": None, **plan.routes(name)}.items():
             parts = (some if path is None else some.keyed_by(path)).split_by_shard(shards) if len(some) else {}
             if shard in parts:
-                yield from one.feed(name, parts[shard], route=route, epoch=epoch)
+                yield from one.feed(name, parts[shard], FedPlace(route=route, epoch=epoch))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.backtests.sources import allowed_path, export_log, require_inside
+from service.backtests.sources import LogRange, allowed_path, export_log, require_inside
 from service.errors import BacktestRefused
 from service.stores import Submission
 from streams import Event, EventBatch
@@ -59,12 +59,12 @@ def test_the_log_is_written_to_files_in_its_order(stores, tmp_path):
                 stream=stream, batch=batch, dead_letters=(), answer={}, fingerprint="f", token=f"{stream}{len(part)}"
             )
         )
-    files = export_log(stores.log, "orders", tmp_path, 2**52)
+    files = export_log(stores.log, tmp_path, LogRange(stream="orders", now_us=2**52)).files
     found = [list(iterate_events(file)) for file in files]
     assert sorted((event for part in found for event in part), key=lambda event: event.id) == events
     for part in found:
         for key in {event.key for event in part}:
             mine = [event for event in part if event.key == key]
             assert mine == [event for event in events if event.key == key]
-    assert export_log(stores.log, "orders", tmp_path, 0) == files
+    assert export_log(stores.log, tmp_path, LogRange(stream="orders", now_us=0)).files == files
     assert all(file.read_bytes() == b"" for file in files)
