@@ -22,10 +22,12 @@ from .client import (
     verify_webhook,
     wire,
 )
-from .errors import FrameRefused, ResultsNotKept
+from .errors import ForestallError, FrameRefused, ResultsNotKept
 from .match_result import MatchResult
 from .matching import match
+from .models import ConformanceResult, Discovery, conformance, discover, simulate
 from .queries import sql
+from .running import RunResult, run
 
 __all__ = [
     "AccessDenied",
@@ -33,6 +35,9 @@ __all__ = [
     "AsyncClient",
     "Client",
     "ClientError",
+    "ConformanceResult",
+    "Discovery",
+    "ForestallError",
     "FrameRefused",
     "InvalidRequest",
     "LiveEvent",
@@ -41,6 +46,7 @@ __all__ = [
     "ResourceConflict",
     "ResourceMissing",
     "ResultsNotKept",
+    "RunResult",
     "ServiceFault",
     "ServiceOverloaded",
     "ServiceUnavailable",
@@ -49,7 +55,11 @@ __all__ = [
     "UnexpectedAnswer",
     "WebhookMessage",
     "WebhookNotVerified",
+    "conformance",
+    "discover",
     "match",
+    "run",
+    "simulate",
     "sql",
     "verify_webhook",
     "wire",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from streams import ForestallError
 
+__all__ = ["ForestallError", "FrameRefused", "ResultsNotKept"]
+
 
 class FrameRefused(ForestallError, code="frame-refused", fault="caller"):
     """A value is not a table of events, or a column does not hold what it is used for."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from forestall.match_columns import FIXED, MatchForm, free_name
-from streams import parse_time, time_column
+from forestall.match_columns import FIXED, MatchForm, free_name, typed_column
+from streams import parse_time
 
 _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), FIXED.field("start").type
-_EVENT, _ALIASES = "event", "bindings"
+_MATCH = {**{field.name: field.type for field in FIXED}, "row": _TEXT}
 _COLUMNS: Mapping[str, Mapping[str, pa.DataType]] = {
+    "alerts": _MATCH,
+    "suppressed_alerts": _MATCH,
     "endings": {"pattern": _TEXT, "key": _TEXT, "event": _TEXT, "reason": _TEXT},
     "deviations": {
         "key": _TEXT,
@@ -30,31 +31,50 @@ _COLUMNS: Mapping[str, Mapping[str, pa.DataType]] = {
     "timeouts": {"pattern": _TEXT, "key": _TEXT, "missing": _TEXTS, "start": _TIME, "due": _TIME},
     "corrections": {"pattern": _TEXT, "key": _TEXT, "event": _TEXT, "event_type": _TEXT, "time": _TIME},
 }
-"""The columns of each list of results; timeouts and corrections also have one for each alias."""
-_BOUND = ("timeouts", "corrections")
+"""The columns of each list of results; those with bound events also have one for each alias."""
+_EVENT, _ALIASES, _RETURNS, _STREAM = "event", "bindings", "returns", "stream"
 
 
-def table_of_rows(rows: Sequence[Mapping[str, Any]], output: str, form: MatchForm) -> pa.Table:
+def table_of_rows(
+    rows: Sequence[Mapping[str, Any]], output: str, form: MatchForm, *, has_stream: bool = False
+) -> pa.Table:
     """Results of one list as columns.
 
     Args:
         rows: The results, as runs list them.
-        output: Their list in ``forestall match``.
-        form: The form of the matches, whose aliases timeouts and corrections have.
+        output: Their list in the output of a run.
+        form: The form of the matches, whose columns of RETURN and aliases they may have.
+        has_stream: Whether the results name their stream.
     """
+    kinds = {**({_STREAM: _TEXT} if has_stream else {}), **_COLUMNS[output]}
     columns = {
         name: _column([row.get(name) for row in rows], form.event if name == _EVENT else kind)
-        for name, kind in _COLUMNS[output].items()
+        for name, kind in kinds.items()
     }
-    for alias in form.aliases if output in _BOUND else ():
-        name = free_name(alias, list(columns))
-        columns[name] = _column([row[_ALIASES].get(alias) for row in rows], pa.list_(form.event))
+    is_match = _COLUMNS[output] is _MATCH
+    for name in form.returns if is_match else ():
+        columns[free_name(name, list(columns))] = value_column([row.get(_RETURNS, {}).get(name) for row in rows])
+    for alias in form.aliases if is_match or output in ("timeouts", "corrections") else ():
+        values = [row[_ALIASES].get(alias) for row in rows]
+        columns[free_name(alias, list(columns))] = _column(values, pa.list_(form.event))
     return pa.table(columns)
+
+
+def value_column(values: Sequence[Any]) -> pa.Array:
+    """Plain JSON values as a column of their own type; of several types, they are JSON texts."""
+    try:
+        found = pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return typed_column(values, _TEXT)
+    return found.cast(_TEXT) if pa.types.is_null(found.type) else found
 
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if kind == _TIME:
-        return time_column(np.array([parse_time(value) for value in values], np.int64))
+        times = [None if value is None else parse_time(value) for value in values]
+        return pa.array(times, pa.int64()).cast(pa.timestamp("us")).cast(_TIME)
+    if kind == pa.bool_():
+        return pa.array([bool(value) for value in values], kind)
     if kind == pa.int64():
         return pa.array([None if value is None else int(value) for value in values], kind)
     if kind == pa.list_(pa.int64()):

@@ -105,6 +105,7 @@ from .registering.workflow_library import (
 )
 from .runs.followed_model import FollowedModel, follow_model
 from .runs.match_text import chosen_matches, joined_matches, order_of_matches
+from .runs.past_log import PastLog
 from .runs.run_rules import RunRules
 from .runs.stream_report import StreamReport, WorkflowUse
 from .runs.stream_run import StreamRun, exercises_of
@@ -249,6 +250,7 @@ __all__ = [
     "OperatorLibrary",
     "OperatorQuestions",
     "Order",
+    "PastLog",
     "PatternChoice",
     "PatternCounts",
     "PatternInspection",

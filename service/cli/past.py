@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from constraints import ParsedConstraints, Part
-from service.cli.past_log import PastLog
+from service.runs.past_log import PastLog
 from workflows import count_violations
 
 

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from service.cli.inputs import Times, read_event_file
+from service.runs.past_log import PastLog
 from streams import KeyForm
 from streams.readers import ReaderOptions
-from workflows import LogSummary
-
-
-@dataclass(frozen=True, slots=True)
-class PastLog:
-    """A log by its traces: types in the order of time, and keys, which repeat where end events end traces."""
-
-    traces: Sequence[Sequence[str]]
-    keys: Sequence[str]
-    summary: LogSummary
-
 
 EndEvents = Annotated[
     list[str] | None,
@@ -47,23 +36,7 @@ def read_log(
     events = read_event_file(
         path, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle, classifier=classifier)
     )
-    traces: list[list[str]] = []
-    keys: list[str] = []
-    running: dict[str, list[str]] = {}
-    for event in events:
-        if event.key not in running:
-            running[event.key] = []
-            traces.append(running[event.key])
-            keys.append(event.key)
-        running[event.key].append(event.type)
-        if event.type in end_events:
-            del running[event.key]
-    times_us = [] if times is Times.LINE else [event.time_us for event in events]
-    summary = LogSummary(
-        name=path.name,
-        traces=len(traces),
-        events=len(events),
-        first_us=min(times_us, default=None),
-        last_us=max(times_us, default=None),
+    has_times = times is not Times.LINE
+    return PastLog.of(
+        path.name, ((event.key, event.type, event.time_us if has_times else None) for event in events), end_events
     )
-    return PastLog(traces, keys, summary)

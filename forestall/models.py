@@ -1,0 +1,227 @@
+"""``forestall.conformance``, ``discover`` and ``simulate``: models of processes and tables of past events."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from forestall.frames import Back, Frame, read_frame
+from forestall.reading import ColumnNames
+from forestall.rules import ModelLike, model_of
+from service import PastLog
+from streams import EventBatch, KeyForm, StreamDeclaration
+from streams.readers import batch_of_table
+from workflows import (
+    CompiledWorkflow,
+    LogConformance,
+    MinedConstraints,
+    MiningSettings,
+    SimulationSettings,
+    WorkflowModel,
+    check_log,
+    check_trace,
+    compile_workflow,
+    mine,
+    parse_duration_us,
+    playable,
+)
+from workflows import simulate as simulate_events
+
+FrameT = TypeVar("FrameT")
+
+_TEXT, _TEXTS = pa.string(), pa.list_(pa.string())
+
+
+def conformance(
+    events: FrameT,
+    model: ModelLike,
+    *,
+    key: KeyForm | None = None,
+    time: str | None = None,
+    type: str | None = None,
+    zone: str | None = None,
+    end_events: Collection[str] = (),
+    mapping: Mapping[str, str] | None = None,
+) -> ConformanceResult[FrameT]:
+    """Compare past transactions with a model, as ``forestall conformance`` does.
+
+    Args:
+        events: A table of events, as ``match`` takes it.
+        model: The model: text or a ``Path`` (BPMN, PNML, or a process tree as YAML).
+        key: Column of the correlation key (default: ``key``).
+        time: Column of the time (default: ``time``).
+        type: Column of the event type (default: ``type``).
+        zone: Time zone of times without one (default: UTC).
+        end_events: Types that end a transaction.
+        mapping: Event types by the names of tasks.
+
+    Raises:
+        ForestallError: The model or the table is refused; the message says why.
+    """
+    compiled = compile_workflow(model_of(model, mapping)[0])
+    frame, log = _past(events, ColumnNames(key=key, time=time, type=type, zone=zone), end_events)
+    return ConformanceResult(compiled=compiled, log=log, found=check_log(compiled, log.traces), back=frame.back)
+
+
+def discover(
+    events: FrameT,
+    *,
+    key: KeyForm | None = None,
+    time: str | None = None,
+    type: str | None = None,
+    zone: str | None = None,
+    end_events: Collection[str] = (),
+    min_support: float | None = None,
+    min_confidence: float = 1.0,
+    rules: bool = False,
+) -> Discovery[FrameT]:
+    """Discover the constraints that past transactions keep, as ``forestall discover`` does.
+
+    Args:
+        events: A table of events, as ``match`` takes it.
+        key: Column of the correlation key (default: ``key``).
+        time: Column of the time (default: ``time``).
+        type: Column of the event type (default: ``type``).
+        zone: Time zone of times without one (default: UTC).
+        end_events: Types that end a transaction.
+        min_support: Least number of transactions that activate a constraint; below 1: their share.
+        min_confidence: Least share of those transactions that keep it.
+        rules: Whether rules of DECLARE, such as response, are discovered too.
+
+    Raises:
+        ForestallError: The table is refused; the message says why.
+    """
+    frame, log = _past(events, ColumnNames(key=key, time=time, type=type, zone=zone), end_events)
+    settings = MiningSettings(min_support=min_support, min_confidence=min_confidence, has_rules=rules)
+    return Discovery(found=mine(log.traces, settings, log.summary), back=frame.back)
+
+
+def simulate(
+    model: ModelLike,
+    transactions: int,
+    *,
+    concurrent: int = 100,
+    interval: str = "1 s",
+    seed: int = 42,
+    mapping: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """Simulate transactions of a model as a table of Arrow with the columns id, type, time and key.
+
+    Args:
+        model: The model: text or a ``Path`` (BPMN, PNML, or a process tree as YAML).
+        transactions: Their number.
+        concurrent: The number of transactions that are open at the same time.
+        interval: Mean time between events; between starts of transactions if the model has durations.
+        seed: The same seed gives the same events.
+        mapping: Event types by the names of tasks.
+
+    Raises:
+        ForestallError: The model is refused; the message says why.
+    """
+    settings = SimulationSettings(
+        traces=transactions, concurrent=concurrent, interval_us=parse_duration_us(interval), key_prefix="trace-"
+    )
+    events = list(simulate_events(playable(model_of(model, mapping)[0]), settings, seed, None))
+    columns = EventBatch.from_events(events).columns
+    return pa.table({name: columns.column(name) for name in ("id", "type", "time", "key")}).cast(
+        pa.schema([("id", _TEXT), ("type", _TEXT), ("time", pa.timestamp("us", "UTC")), ("key", _TEXT)])
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConformanceResult(Generic[FrameT]):
+    """The conformance of past transactions to a model.
+
+    Attributes:
+        found: The counts: ``traces``, ``conforming``, ``complete``, ``fitting_share``, ``is_exact``.
+    """
+
+    compiled: CompiledWorkflow = field(repr=False)
+    log: PastLog = field(repr=False)
+    found: LogConformance
+    back: Back = field(repr=False)
+
+    @cached_property
+    def transactions(self) -> FrameT:
+        """A row for each transaction: key, conforms, complete, and the first event outside the model, if any."""
+        variants = {variant: check_trace(self.compiled, variant) for variant in set(map(tuple, self.log.traces))}
+        found = [variants[tuple(trace)] for trace in self.log.traces]
+        return self._frame(
+            {
+                "key": pa.array(self.log.keys, _TEXT),
+                "conforms": pa.array([one.conforms for one in found], pa.bool_()),
+                "complete": pa.array([one.is_complete for one in found], pa.bool_()),
+                "event": pa.array([one.event for one in found], _TEXT),
+                "at": pa.array([one.at for one in found], pa.int64()),
+                "kind": pa.array([one.kind for one in found], _TEXT),
+                "allowed": pa.array([list(one.allowed) for one in found], _TEXTS),
+            }
+        )
+
+    @cached_property
+    def deviations(self) -> FrameT:
+        """A row for each way of leaving the model, the most frequent first, with an example."""
+        found = self.found.deviations
+        return self._frame(
+            {
+                "event": pa.array([one.event for one in found], _TEXT),
+                "kind": pa.array([one.kind for one in found], _TEXT),
+                "allowed": pa.array([list(one.allowed) for one in found], _TEXTS),
+                "broken": pa.array([[str(part) for part in one.broken] for one in found], _TEXTS),
+                "transactions": pa.array([one.traces for one in found], pa.int64()),
+                "example": pa.array([self.log.keys[one.example] for one in found], _TEXT),
+            }
+        )
+
+    @property
+    def model(self) -> WorkflowModel:
+        """The model."""
+        return self.compiled.model
+
+    def _frame(self, columns: Mapping[str, pa.Array]) -> FrameT:
+        found: FrameT = self.back(pa.table(columns))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discovery(Generic[FrameT]):
+    """The constraints that past transactions keep."""
+
+    found: MinedConstraints = field(repr=False)
+    back: Back = field(repr=False)
+
+    @cached_property
+    def constraints(self) -> FrameT:
+        """A row for each constraint that does not follow from the others: support, confidence, violations."""
+        some = self.found.useful
+        columns = {
+            "constraint": pa.array([str(one.part) for one in some], _TEXT),
+            "support": pa.array([one.support for one in some], pa.int64()),
+            "confidence": pa.array([one.confidence for one in some], pa.float64()),
+            "violations": pa.array([one.violations for one in some], pa.int64()),
+        }
+        found: FrameT = self.back(pa.table(columns))
+        return found
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The constraint document, which ``match`` and a service take."""
+        return self.found.to_document()
+
+    def __repr__(self) -> str:
+        log = self.found.log
+        return f"<{len(self.found.useful)} constraints of {log.traces} transactions>"
+
+
+def _past(events: Any, names: ColumnNames, end_events: Collection[str]) -> tuple[Frame, PastLog]:
+    """A frame, and its events as past transactions."""
+    frame = read_frame(events)
+    declaration = StreamDeclaration(name="file", key=names.key or "key")
+    batch = batch_of_table(frame.table, names.options(declaration), ())
+    columns = batch.columns
+    keys, types = columns.column("key").to_pylist(), columns.column("type").to_pylist()
+    return frame, PastLog.of("events", zip(keys, types, batch.time_us.tolist(), strict=True), end_events)

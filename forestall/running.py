@@ -1,0 +1,183 @@
+"""``forestall.run``: a project over tables of events, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from forestall.errors import FrameRefused, ResultsNotKept
+from forestall.frames import Back, read_frame
+from forestall.match_columns import MatchForm
+from forestall.reading import ColumnNames
+from forestall.row_columns import table_of_rows, value_column
+from service.projects import LocalProject, read_project
+from service.runs import InlineRun
+from streams import did_you_mean, listed, parse_time, time_column
+from streams.compiling import compile_kernels
+from streams.readers import batch_of_table
+
+_EVENTS = "events"
+_COUNTED = {_EVENTS: "derived_events", "endings": "terminations", "alerts": "matches"}
+
+
+def run(
+    project: str | Path,
+    events: Mapping[str, Any],
+    *,
+    outputs: Collection[str] | None = None,
+    is_open: bool = False,
+) -> RunResult:
+    """Run a project over tables of events; the results are those of ``forestall run`` on the same events.
+
+    Args:
+        project: Folder of the project's documents.
+        events: By stream a table of its events, as ``match`` takes them; the stream's ``key`` and ``mapping`` name the
+            columns.
+        outputs: Derived streams whose events are kept (default: all).
+        is_open: Whether transactions continue after the last event (default: they end with it).
+
+    Raises:
+        ForestallError: A document or a table is refused; the message says why.
+    """
+    folder = Path(project)
+    local = LocalProject.of(read_project(folder), folder)
+    kept = _kept(outputs, local)
+    for name in events:
+        if local.stream(name).declaration.derived:
+            raise FrameRefused(f"the events of {name!r} are derived; give those that they are made of")
+    frames = {name: read_frame(one) for name, one in events.items()}
+    if not frames:
+        posted = [name for name, one in local.streams.items() if not one.declaration.derived]
+        raise FrameRefused(f"no events: give a table for one of the streams {listed(posted)}")
+    options = {name: ColumnNames().options(local.stream(name).declaration) for name in frames}
+    batches = {name: batch_of_table(frame.table, options[name]) for name, frame in frames.items()}
+    compile_kernels(local.exercises())
+    ran = local.fed(batches)
+    lists = ran.results(is_open=is_open)
+    return RunResult(
+        lists=lists,
+        form=_form(local),
+        back=next(iter(frames.values())).back,
+        outputs=kept,
+        notices=_notices(local, ran),
+        stats={
+            "events": sum(map(len, batches.values())),
+            **{_COUNTED.get(name, name): len(lists[name]) for name in lists},
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """The results of a project over tables of events, as frames of the kind of the first table.
+
+    Attributes:
+        outputs: The derived streams whose events were kept.
+        notices: Probable mistakes, lost events and members without effect, in words.
+        stats: The number of events, and of results by list.
+    """
+
+    lists: Mapping[str, list[dict[str, Any]]] = field(repr=False)
+    form: MatchForm = field(repr=False)
+    back: Back = field(repr=False)
+    outputs: tuple[str, ...]
+    notices: tuple[str, ...]
+    stats: Mapping[str, int]
+
+    @cached_property
+    def matches(self) -> Any:
+        """A row for each alert: stream, pattern, key, times, columns of RETURN, and a column of ids for each alias."""
+        return self._frame("alerts")
+
+    @cached_property
+    def suppressed(self) -> Any:
+        """A row for each suppressed alert, with the columns of ``matches``."""
+        return self._frame("suppressed_alerts")
+
+    @cached_property
+    def terminations(self) -> Any:
+        """A row for each early termination: stream, pattern, key, the deciding event and the reason."""
+        return self._frame("endings")
+
+    @cached_property
+    def deviations(self) -> Any:
+        """A row for each transaction that breaks a constraint."""
+        return self._frame("deviations")
+
+    @cached_property
+    def timeouts(self) -> Any:
+        """A row for each partial match that WITHIN ended."""
+        return self._frame("timeouts")
+
+    @cached_property
+    def corrections(self) -> Any:
+        """A row for each retracted match."""
+        return self._frame("corrections")
+
+    @cached_property
+    def streams(self) -> Mapping[str, Any]:
+        """By derived stream its events: id, type, time, key, and a column for each attribute."""
+        return {name: self.back(_event_table(name, self.lists[_EVENTS])) for name in self.outputs}
+
+    def stream(self, name: str) -> Any:
+        """The events of a derived stream.
+
+        Raises:
+            ResultsNotKept: The stream is not among the outputs.
+        """
+        if name not in self.outputs:
+            raise ResultsNotKept(
+                f"{name!r} is not a derived stream that was kept{did_you_mean(name, self.outputs)}", output=name
+            )
+        return self.streams[name]
+
+    def _frame(self, name: str) -> Any:
+        return self.back(table_of_rows(self.lists[name], name, self.form, has_stream=True))
+
+    def __repr__(self) -> str:
+        counts = [f"{count} {name}" for name, count in self.stats.items() if count]
+        return f"<{', '.join(counts) or 'no events'}>"
+
+
+def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, ...]:
+    """The derived streams that are kept."""
+    derived = project.derived()
+    for name in outputs or ():
+        if name not in derived:
+            raise FrameRefused(f"outputs: {name!r} is not a derived stream{did_you_mean(name, derived)}")
+    return tuple(derived if outputs is None else outputs)
+
+
+def _form(project: LocalProject) -> MatchForm:
+    """The form of the matches of all patterns."""
+    patterns = [one.pattern for stream in project.streams.values() for one, _ in stream.patterns]
+    return MatchForm.of(patterns, lambda _: "any", pa.string())
+
+
+def _notices(project: LocalProject, ran: InlineRun) -> tuple[str, ...]:
+    """Notices of operators and losses of streams, each with its name."""
+    found = [
+        (name, sentence)
+        for some in (project.notices, ran.unkeyed)
+        for name, all_of in some.items()
+        for sentence in all_of
+    ]
+    return tuple(f"{name}: {sentence}" for name, sentence in [*found, *ran.losses.items()])
+
+
+def _event_table(name: str, events: list[dict[str, Any]]) -> pa.Table:
+    """Derived events as columns."""
+    own = [one for one in events if one["stream"] == name]
+    texts = {member: pa.array([one[member] for one in own], pa.string()) for member in ("id", "type")}
+    times = time_column(np.array([parse_time(one["time"]) for one in own], np.int64))
+    columns = {**texts, "time": times, "key": pa.array([one["key"] for one in own], pa.string())}
+    for attribute in dict.fromkeys(attribute for one in own for attribute in one["data"]):
+        values = value_column([one["data"].get(attribute) for one in own])
+        columns[f"{attribute}_" if attribute in columns else attribute] = values
+    return pa.table(columns)
