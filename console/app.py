@@ -17,8 +17,8 @@ from starlette.routing import Route
 from console.entering import entering
 from console.guarding import Guard
 from console.page import FormRefused, Page, View, rendered
+from console.routes import ROUTES
 from console.sessions import COOKIE, Sessions
-from console.views import ROUTES
 from forestall import ApiError, ServiceUnreachable, UnexpectedAnswer
 
 _FOREVER = "public, max-age=31536000, immutable"

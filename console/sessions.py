@@ -59,7 +59,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions by the digest of their name: a dump of this process's memory logs nobody in.
+    """The sessions by the digest of their name: a dump of this process's memory contains no cookie.
 
     A session ends after twelve hours without a request. ``now`` gives seconds on a monotonic clock.
     """

@@ -119,7 +119,7 @@ def delete_stream(
 
 
 def _with_checks(services: Services, name: str, checks: SchemaChecks | None) -> SchemaUse:
-    """The use of schemas of a stream, after its checks were turned on or off if a request says so."""
+    """The use of schemas of a stream, after its checks were turned on or off by a request."""
     types = services.stores.registry.event_types
     use = types.use(name)
     if checks is None or use.is_checked == (checks == "check"):

@@ -1,4 +1,4 @@
-"""Ask: questions to aggregates, by groups and filters that nobody had to know before."""
+"""Ask: questions to aggregates, by groups and filters that need not be known before."""
 
 from __future__ import annotations
 

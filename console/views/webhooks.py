@@ -30,7 +30,7 @@ async def show_list(page: Page) -> Response:
 
 
 def health(webhook: Any) -> tuple[str, str]:
-    """How a webhook fares: a level and a word."""
+    """The state of a webhook: a level and a word."""
     if not webhook["enabled"]:
         return "warn", "off"
     if webhook["failing_since"]:

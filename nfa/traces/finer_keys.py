@@ -23,7 +23,9 @@ class FinerTraces:
     """The finer traces of each correlation key, so that all of them can end with it."""
 
     def __init__(self) -> None:
-        self.load(np.zeros((0, 2), np.uint64))
+        self._pairs: NDArray[np.uint64] = np.zeros((0, 2), np.uint64)
+        self._known: NDArray[np.uint64] = self._pairs[:, 1]
+        self._sweep_at = _LEAST_SWEEP
 
     @property
     def pairs(self) -> NDArray[np.uint64]:

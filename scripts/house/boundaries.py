@@ -202,10 +202,10 @@ def named_modules(source: Source) -> Iterator[Violation]:
             beginning = str(node.values[0].value)
             if _NAMES_MODULE.match(beginning) and beginning.partition(".")[0] in moved and not beginning.endswith("."):
                 yield Violation(source.path, node.lineno, "an f-string that names a module begins with f'PACKAGE.{…}'")
-        for name in _named(node):
+        for line, name in _named(node):
             if name in moved:
                 yield Violation(
-                    source.path, node.lineno, f"name a module within {name}, such as {name}.__main__, or __package__"
+                    source.path, line, f"name a module within {name}, such as {name}.__main__, or __package__"
                 )
 
 
@@ -213,12 +213,12 @@ _NAMES_MODULE = re.compile(r"\w+\.[\w.:]*$")
 _NAMING_CALLS = ("import_module", "find_spec", "files", "read_script", "run_module")
 
 
-def _named(node: ast.AST) -> Iterator[str]:
-    """Texts that name modules: arguments of calls that import, and what follows ``-m`` in a list of words."""
+def _named(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Lines and texts that name modules: arguments of calls that import, and what follows ``-m`` in a list of words."""
     if isinstance(node, ast.Call) and node.args:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if called in _NAMING_CALLS and isinstance(node.args[0], ast.Constant):
-            yield str(node.args[0].value)
+            yield node.lineno, str(node.args[0].value)
     if isinstance(node, ast.List | ast.Tuple):
         words = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
-        yield from (str(word) for option, word in pairwise(words) if option == "-m")
+        yield from ((node.lineno, str(word)) for option, word in pairwise(words) if option == "-m")

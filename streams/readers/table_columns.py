@@ -310,4 +310,4 @@ def _each_time(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64
         except EventRejected as error:
             row = pc.index(distinct.indices, place).as_py()
             raise EventRejected(f"column {name!r}, row {row}: {error.message}", field="time") from error
-    return np.array(found, np.int64)[numbers_of(distinct.indices)]
+    return np.array(found, np.int64).take(numbers_of(distinct.indices))

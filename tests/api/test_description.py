@@ -204,7 +204,8 @@ def kind_of(schemas, form):
 
 def reached(document, forms):
     """The names of the schemas that some forms refer to, directly or through others."""
-    found, left = set(), [forms]
+    found: set[str] = set()
+    left = [forms]
     while left:
         form = left.pop()
         for name in set(re.findall(r'"#/components/schemas/(\w+)"', orjson.dumps(form).decode())) - found:

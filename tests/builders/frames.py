@@ -34,28 +34,28 @@ def table(rows: Rows) -> pa.Table:
     return pa.Table.from_pylist(list(rows), SCHEMA)
 
 
-def pandas(rows: Rows) -> pd.DataFrame:
+def pandas(rows: Rows) -> Any:
     return table(rows).to_pandas(integer_object_nulls=True)  # otherwise whole numbers become floats beside nulls
 
 
-def categories(rows: Rows) -> pd.DataFrame:
+def categories(rows: Rows) -> Any:
     frame = pandas(rows)
     return frame.assign(**{name: frame[name].astype("category") for name in ("type", "key", "w")})
 
 
-def arrow_in_pandas(rows: Rows) -> pd.DataFrame:
+def arrow_in_pandas(rows: Rows) -> Any:
     return table(rows).to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def time_as_index(rows: Rows) -> pd.DataFrame:
+def time_as_index(rows: Rows) -> Any:
     return pandas(rows).set_index("time")
 
 
-def polars(rows: Rows) -> pl.DataFrame:
+def polars(rows: Rows) -> Any:
     return pl.from_arrow(table(rows))
 
 
-def lazy(rows: Rows) -> pl.LazyFrame:
+def lazy(rows: Rows) -> Any:
     return polars(rows).lazy()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -31,7 +32,12 @@ name: gone
 stream: orders
 text: PATTERN gone EVENT SEQ(A a, NOT B) WITHIN 5 s RETURN a.v AS v INTO late
 """
-ROWS = [("1", "A", 0, "k", 1, "x"), ("2", "B", 1, "k", 2, "y"), ("3", "A", 2, "m", 5, None), ("4", "C", 90, "m", 7, "")]
+ROWS: list[tuple[Any, ...]] = [
+    ("1", "A", 0, "k", 1, "x"),
+    ("2", "B", 1, "k", 2, "y"),
+    ("3", "A", 2, "m", 5, None),
+    ("4", "C", 90, "m", 7, ""),
+]
 NAMES = ("id", "type", "time", "customer", "v", "w")
 
 

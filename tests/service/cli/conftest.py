@@ -12,7 +12,7 @@ import structlog
 
 from api import create_app
 from service.cli import main
-from service.client import ForestallClient
+from service.client import Client
 from tests.builders.api import serving
 from tests.builders.service import settings_for
 
@@ -65,10 +65,10 @@ def call(tmp_path, monkeypatch, capsys):
 def impatient(monkeypatch):
     """Commands give up a service that does not answer after a fifth of a second."""
 
-    def made(*arguments, patience_s):
-        return ForestallClient(*arguments, patience_s=min(patience_s, 0.2))
+    def made(*arguments, patience_s, **options):
+        return Client(*arguments, patience_s=min(patience_s, 0.2), **options)
 
-    monkeypatch.setattr("service.cli.calling.ForestallClient", made)
+    monkeypatch.setattr("service.cli.calling.Client", made)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """``forestall match --sql``, called as a user calls it."""
 
 import gzip
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -11,7 +12,7 @@ QUERY = """SELECT id, label, began FROM orders MATCH_RECOGNIZE (
   PARTITION BY key ORDER BY time
   MEASURES FIRST(time) AS began, LAST(id) AS id, CLASSIFIER() AS label
   PATTERN (A B+) DEFINE B AS v > PREV(v))"""
-LINES = [
+LINES: list[dict[str, Any]] = [
     {"id": str(place), "type": "A", "time": f"2026-01-01T00:00:0{place}Z", "key": "k", "data": {"v": value}}
     for place, value in enumerate([1, 2, 3, 0])
 ]
@@ -24,7 +25,7 @@ def files(tmp_path):
     text = b"".join(orjson.dumps(line) + b"\n" for line in LINES)
     (tmp_path / "e.jsonl").write_bytes(text)
     (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(text))
-    flat = [line["data"] | {name: line[name] for name in ("id", "time", "key")} for line in LINES]
+    flat = [{**line["data"]} | {name: line[name] for name in ("id", "time", "key")} for line in LINES]
     table = pa.Table.from_pylist(flat)
     pyarrow.parquet.write_table(table, tmp_path / "e.parquet")
     rows = ["id,time,key,v", *(f"{one['id']},{one['time']},{one['key']},{one['v']}" for one in flat)]
