@@ -152,9 +152,13 @@ class Retries:
 
         Raises:
             ApiError: The call is refused, or the patience is over.
+            UnexpectedAnswer: The answer leads to another address.
         """
         if answer.is_success:
             return None
+        if answer.is_redirect:
+            place = answer.headers.get("Location", "elsewhere")
+            raise UnexpectedAnswer(f"{self._url} is not the address of the service: it redirects to {place}")
         error = refusal(answer, self._url)
         if answer.status_code == 429:
             pause_s, patience_s = float(error.retry_after_s or 1), self._patience.overload_s
