@@ -8,6 +8,7 @@ from api.schemas.dry_runs import DryRunModel, NewDryRun
 from api.services import Served
 from api.work import bounded
 from nfa import parse_pattern
+from shards import shown_quiet
 
 router = APIRouter(prefix="/patterns", tags=["patterns"])
 
@@ -21,11 +22,13 @@ def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
     or not among these events, is matched from its middle on; open transactions stay open.
     """
     stream, is_guarded = wanted.stream or "", wanted.constraints != "off"
+    suppress = None if wanted.suppress is None else wanted.suppress.model_dump(by_alias=True)
     if wanted.name is not None:
         record = services.stores.registry.pattern(wanted.name)
         pattern, stream = parse_pattern(record.text), wanted.stream or record.stream
         is_guarded = is_guarded if wanted.constraints is not None else record.is_guarded
+        suppress = shown_quiet(record.body).get("suppress") if suppress is None else suppress
     else:
         pattern = services.registration.read_pattern(wanted.text, wanted.definition)
-    run = services.dry_runs.run(stream, pattern, is_guarded=is_guarded, most_events=wanted.events)
+    run = services.dry_runs.run(stream, pattern, is_guarded=is_guarded, most_events=wanted.events, suppress=suppress)
     return DryRunModel(**run)

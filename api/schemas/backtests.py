@@ -15,16 +15,25 @@ from streams import format_time
 
 
 class PatternReference(WireModel):
-    """A registered pattern."""
+    """A registered pattern by name, or the text of a pattern; with `suppress`, some of its alerts are suppressed."""
 
-    name: str
-    version: int | None = Field(None, ge=1, description="Default: the current version.")
-    suppress: SuppressModel | None = Field(None, description="In place of its own.")
+    name: str | None = None
+    version: int | None = Field(None, ge=1, description="Of the registered pattern; default: the current version.")
+    text: str | None = Field(None, description="Instead of the name.")
+    suppress: SuppressModel | None = Field(None, description="In place of that of the registered pattern.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.name is None) == (self.text is None):
+            raise ValueError("give either 'name' or 'text'")
+        if self.version is not None and self.name is None:
+            raise ValueError("a 'version' is of a registered pattern: give its 'name'")
+        return self
 
     def to_domain(self) -> PatternChoice:
         """The domain form of the request."""
         suppress = None if self.suppress is None else self.suppress.model_dump(by_alias=True)
-        return PatternChoice(name=self.name, version=self.version, suppress=suppress)
+        return PatternChoice(text=self.text, name=self.name, version=self.version, suppress=suppress)
 
 
 class BacktestSource(WireModel):

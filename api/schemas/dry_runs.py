@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from api.schemas.patterns import Switch
+from api.schemas.patterns import SuppressModel, Switch
 from api.wire import Time, WireModel
 
 
@@ -23,6 +23,9 @@ class NewDryRun(WireModel):
         None,
         description="Whether the stream's constraints terminate partial matches early; default: 'on', or as "
         "registered.",
+    )
+    suppress: SuppressModel | None = Field(
+        None, description="Which of its alerts would be suppressed; default: none, or as registered."
     )
     events: int = Field(10_000, ge=1, le=100_000, description="How many of the stream's newest events are matched.")
 
@@ -66,7 +69,8 @@ class DryRunModel(WireModel):
     )
     first_time: Time | None
     last_time: Time | None
-    matched: int
+    matched: int = Field(description="Without suppressed ones.")
+    suppressed: int = Field(0, description="Matches whose alerts would be suppressed.")
     matches: list[DryMatch] = Field(description="The first 100, by their end.")
     endings: int
     ending_reasons: list[DryEnding] = Field(description="The most frequent reason first.")

@@ -210,7 +210,7 @@ class MetRowsModel(WireModel):
     """Which rows of the table of FOR EACH ROW the events of a step meet."""
 
     step: str
-    rows: str
+    meets: str
 
 
 class PatternDetail(CheckedPattern):
@@ -223,7 +223,7 @@ class PatternDetail(CheckedPattern):
     ending_summary: EndingSummary = Field(
         description="In how many transactions it could no longer match so far, and why."
     )
-    rows: list[MetRowsModel] = Field([], description="With FOR EACH ROW: which rows the events of each step meet.")
+    met_rows: list[MetRowsModel] = Field([], description="With FOR EACH ROW: which rows the events of each step meet.")
 
     @classmethod
     def of(cls, report: PatternReport, found: PatternInspection, endings: Sequence[Mapping[str, Any]]) -> Self:
@@ -233,7 +233,7 @@ class PatternDetail(CheckedPattern):
                 **CheckedPattern.from_report(report).model_dump(by_alias=True),
                 **found.to_document(),
                 "ending_summary": EndingSummary.from_domain(report.pattern.stream, report.pattern.name, endings),
-                "rows": [{"step": step, "rows": rows} for step, rows in rows_met(report.parsed)],
+                "met_rows": [{"step": step, "meets": meets} for step, meets in rows_met(report.parsed)],
             }
         )
 

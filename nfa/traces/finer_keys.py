@@ -40,7 +40,7 @@ class FinerTraces:
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
         """Add the finer keys of some events, each with its correlation key."""
         places = np.searchsorted(self._known, keys)
-        is_new = places == len(self._known)
+        is_new = np.equal(places, len(self._known))
         is_new[~is_new] = self._known[places[~is_new]] != keys[~is_new]
         if is_new.any():
             fresh = np.unique(np.column_stack([homes[is_new], keys[is_new]]), axis=0)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
+from service.cli.choices import Suppress, suppress_of
 from service.cli.inputs import progress_bar
 from service.cli.patterns import is_pattern, one_pattern
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
@@ -55,6 +56,7 @@ def ask(
         str | None, typer.Option(metavar="PATTERN", help="Pattern to compare with: file, text or name.")
     ] = None,
     path: Annotated[str | None, typer.Option(help="File or folder of the service (default: its log).")] = None,
+    suppress: Suppress = None,
     pruning: Annotated[Pruned | None, typer.Option(help="Whether constraints terminate partial matches early.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the backtest is over.")] = False,
     url: Url = None,
@@ -62,9 +64,10 @@ def ask(
     is_json: IsJson = False,
 ) -> None:
     """Start a backtest. Exit status 1: with --wait, it failed."""
+    wanted = suppress_of(suppress)
     body = given(
         stream=stream,
-        pattern=_choice(pattern),
+        pattern=_choice(pattern) if wanted is None else {**_reference(pattern), "suppress": wanted},
         against=None if against is None else _choice(against),
         source={"log": True} if path is None else {"path": path},
         pruning=pruning,
@@ -91,6 +94,11 @@ def alerts(
 
 
 add_delete(backtests, _BACKTESTS, "Cancel a waiting or running backtest; remove a finished one, with its alerts.")
+
+
+def _reference(argument: str) -> dict[str, Any]:
+    choice = _choice(argument)
+    return {"text": choice} if isinstance(choice, str) else choice
 
 
 def _choice(argument: str) -> str | dict[str, Any]:

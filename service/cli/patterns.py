@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
-from service.cli.choices import Incident, Resolves, Suppress, quiet_of
+from service.cli.choices import Incident, Resolves, Suppress, quiet_of, suppress_of
 from service.cli.inputs import read_pattern_files
 from service.cli.operators import add_moves, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
@@ -158,6 +158,7 @@ def dry_run(
         int | None, typer.Option(min=1, help="Number of newest events to try it on (default: 10,000).")
     ] = None,
     unguarded: Unguarded = False,
+    suppress: Suppress = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -166,7 +167,8 @@ def dry_run(
     if (pattern is None) == (name is None):
         raise typer.BadParameter("give a pattern, or the --name of a registered one")
     form = {} if pattern is None else _form(pattern)
-    body = given(name=name, stream=stream, events=events, constraints="off" if unguarded else None, **form)
+    quiet = given(suppress=suppress_of(suppress))
+    body = given(name=name, stream=stream, events=events, constraints="off" if unguarded else None, **quiet, **form)
     with calling(url, api_key) as client:
         show(client.post("/patterns/dry-run", body), is_json=is_json)
 

@@ -6,6 +6,7 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from nfa import Pattern, lookups_in
@@ -16,7 +17,7 @@ from service.registering.tables import tables_for
 from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
 from service.stores import LogTail
-from shards import routed
+from shards import read_suppression, routed
 from streams import EventBatch, LogEntry, RecordKind, StreamDeclaration, format_time, position_order
 
 _SHOWN_MATCHES = 100
@@ -36,12 +37,21 @@ class DryRuns:
         self._registration = registration
         self._tail = LogTail(stores.client)
 
-    def run(self, stream: str, pattern: Pattern, *, is_guarded: bool, most_events: int) -> dict[str, Any]:
+    def run(
+        self,
+        stream: str,
+        pattern: Pattern,
+        *,
+        is_guarded: bool,
+        most_events: int,
+        suppress: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """The answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
 
         The pattern is matched over the newest events of a stream, of which open transactions stay open.
 
-        ``is_guarded``: whether the stream's current constraints terminate its partial matches early.
+        ``is_guarded``: whether the stream's current constraints terminate its partial matches early. ``suppress``: the
+        member of a pattern's document; None: no match is suppressed.
 
         Raises:
             ForestallError: As for ``Registration.register_pattern``.
@@ -49,6 +59,7 @@ class DryRuns:
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
         on_stream = routed(pattern, declaration)
+        on_stream = replace(on_stream, suppression=read_suppression(suppress, on_stream))
         events = self._events(declaration, on_stream.route, most_events)
         rules = self._registration.constraint_set(declaration, route=on_stream.route, is_guarded=True)
         warnings += tuple(
@@ -74,6 +85,7 @@ class DryRuns:
             "first_time": format_time(int(times_us.min())) if len(events) else None,
             "last_time": format_time(int(times_us.max())) if len(events) else None,
             "matched": len(found.matches),
+            "suppressed": found.suppressed or 0,
             "matches": [_shown(match) for match in found.matches[:_SHOWN_MATCHES]],
             "endings": reasons.total(),
             "ending_reasons": [

@@ -31,9 +31,9 @@ def test_a_pattern_for_each_row_is_registered_and_explained(orders):
     answer = register(orders)
     assert (answer.status_code, answer.json()["warnings"]) == (201, [])
     assert answer.json()["definition"]["rows"] == {"table": "limits", "alias": "t"}
-    assert orders.get("/v1/patterns/p").json()["rows"] == [
-        {"step": "a", "rows": "the rows with the values of the event, by an index over t.v"},
-        {"step": "b", "rows": "the rows with events bound in the transaction"},
+    assert orders.get("/v1/patterns/p").json()["met_rows"] == [
+        {"step": "a", "meets": "the rows with the values of the event, by an index over t.v"},
+        {"step": "b", "meets": "the rows with events bound in the transaction"},
     ]
     assert orders.get("/v1/tables/limits").json()["users"] == [{"kind": "pattern", "name": "p"}]
 

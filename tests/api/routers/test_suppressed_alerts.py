@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.backtests.run import BacktestRun
 from service.delivery.sink import AlertSink
 from streams import SystemClock
 from tests.builders.service import sink_row
@@ -68,3 +69,60 @@ def test_suppressed_alerts_are_listed_and_counted(orders, stores):
     assert (statistics["alerts"], statistics["suppressed_alerts"]) == (0, 1)
     assert orders.get("/v1/alerts").json()["items"] == []
     assert 'forestall_suppressed_alerts_total{pattern="p",stream="orders"} 1.0' in orders.get("/metrics").text
+
+
+ONE = "PATTERN p EVENT A a RETURN a.customer AS customer"
+
+
+def post_three(http):
+    events = [
+        {
+            "id": f"e{n}",
+            "type": "A",
+            "time": f"2026-01-01T{n // 60:02}:{n % 60:02}:00Z",
+            "data": {"id": "k", "customer": "c"},
+        }
+        for n in (1, 30, 90)
+    ]
+    assert http.post("/v1/events?stream=orders", json=events).json()["rejected"] == []
+
+
+def test_dry_runs_suppress_as_the_pattern_would(orders, check_problem):
+    post_three(orders)
+    wanted = {"stream": "orders", "text": ONE}
+
+    def counts(**members):
+        found = orders.post("/v1/patterns/dry-run", json={**wanted, **members}).json()
+        return found["matched"], found["suppressed"], [one["bindings"]["a"] for one in found["matches"]]
+
+    assert counts() == (3, 0, [["e1"], ["e30"], ["e90"]])
+    assert counts(suppress={"by": ["customer"], "for": "1 h"}) == (2, 1, [["e1"], ["e90"]])
+    orders.post("/v1/patterns", json={**QUIET, "text": ONE})
+    wanted = {"name": "p"}
+    assert counts() == (2, 1, [["e1"], ["e90"]])
+    assert counts(suppress={"for": "2 h"}) == (1, 2, [["e1"]])
+    answer = orders.post("/v1/patterns/dry-run", json={"name": "p", "suppress": {"by": ["who"], "for": "1 h"}})
+    assert "who is neither a column of RETURN" in check_problem(answer, 422, "operator-refused")["detail"]
+
+
+def test_a_backtest_of_a_text_suppresses_its_alerts(orders, stores, settings, check_problem):
+    post_three(orders)
+    clock = SystemClock()
+
+    def ask(pattern):
+        wanted = {"stream": "orders", "pattern": pattern, "source": {"log": True}, "is_open": False}
+        return orders.post("/v1/backtests", json=wanted)
+
+    asked = ask({"text": ONE, "suppress": {"by": ["customer"], "for": "1 h"}}).json()["id"]
+    stores.backtests.change(asked, ("queued",), status="running")
+    BacktestRun(stores=stores, settings=settings, clock=clock).run(asked)
+    (found,) = orders.get(f"/v1/backtests/{asked}").json()["result"]["variants"]
+    assert (found["alerts"], found["suppressed_alerts"]) == (2, 1)
+    assert [one["bindings"]["a"] for one in orders.get(f"/v1/backtests/{asked}/alerts").json()["items"]] == [
+        ["e1"],
+        ["e90"],
+    ]
+    for wrong in ({}, {"name": "p", "text": ONE}, {"text": ONE, "version": 1}):
+        check_problem(ask(wrong), 422, "wrong-shape")
+    refused = ask({"text": ONE, "suppress": {"by": ["who"], "for": "1 h"}})
+    assert "who is neither" in check_problem(refused, 422, "operator-refused")["detail"]
