@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
+from pipeline.spark.java import archive_options, find_java
 from pipeline.spark.session import SessionOptions, build_session, end_session
 
 
@@ -35,6 +36,11 @@ def main() -> None:
             end_session(session)
             java.stdin.close()  # Java ends, and writes the archive
             java.wait()
+
+
+def short_lived() -> str:
+    """Options of a Java process of a cluster that lives for seconds."""
+    return f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {archive_options(find_java()[1], writes=False)}"
 
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -23,6 +23,7 @@ from pipeline import (
     start_continuous,
 )
 from streams import ForestallError
+from tests.builders.spark import short_lived
 
 
 class CountingSink:
@@ -45,8 +46,7 @@ def main():
         driver_host="127.0.0.1",
         worker_folder=Path(worker_folder),
     )
-    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # executors that live for seconds
-    executors = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": java}
+    executors = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": short_lived()}
     where = SessionOptions(
         data_folder=Path(folder), master=master, cluster=cluster, settings=executors, task_attempts=1_000
     )

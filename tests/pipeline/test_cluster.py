@@ -27,12 +27,12 @@ from pipeline.spark.cluster import (
 from shards.inline import run_inline
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
 from tests.builders.shards import Step, event, log_of
+from tests.builders.spark import short_lived
 
 SHARDS = 4
 ROUNDS = "AAUAUAUUAUAALUAUAUAAUUUA"
 OPTIONAL = {"pandas", "rich"}  # other packages import them where they are
 PROGRAM = Path(__file__).with_name("cluster_process.py")
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # processes that live for seconds
 
 
 def long_log(rounds=ROUNDS):
@@ -59,7 +59,7 @@ class Cluster:
         self.folder = folder
         self.environment = environment | {
             "SPARK_HOME": str(Path(pyspark.__file__).parent),
-            "SPARK_DAEMON_JAVA_OPTS": JAVA,
+            "SPARK_DAEMON_JAVA_OPTS": short_lived(),
         }
         self.port = free_port()
         self.master = f"spark://127.0.0.1:{self.port}"
