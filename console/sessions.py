@@ -59,7 +59,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions by the digest of their name: a dump of this process's memory contains no cookie.
+    """The sessions by the digest of their name: a list of them is of no use to anyone.
 
     A session ends after twelve hours without a request. ``now`` gives seconds on a monotonic clock.
     """

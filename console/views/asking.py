@@ -1,4 +1,4 @@
-"""Ask: questions to aggregates, by groups and filters that need not be known before."""
+"""Questions to aggregates, by groups and filters that were not known before."""
 
 from __future__ import annotations
 

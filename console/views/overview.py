@@ -22,7 +22,7 @@ _BEHIND_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence about the state of the service, how severe it is, and the page with more."""
+    """A sentence about the state of the service, its severity, and the page with more."""
 
     level: str
     text: str

@@ -98,7 +98,7 @@ def _badges(
 
 
 def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
-    """The steps between events of one transaction, longest first."""
+    """The steps between events of a transaction, the longest in all first."""
     latest: dict[str, tuple[str, float]] = {}
     gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     timed = sorted((datetime.fromisoformat(one["time"]).timestamp(), one["key"] or "", one["type"]) for one in events)

@@ -75,7 +75,7 @@ async def find(page: Page) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The state of a pattern in a transaction, in a word, and the reason."""
+    """The result of a pattern in a transaction: a word, and why."""
 
     pattern: str
     level: str
@@ -117,7 +117,7 @@ async def show(page: Page) -> Response:
 
 
 async def _open_case(page: Page, stream: str, key: str) -> Any:
-    """The transaction among the open ones, which says what patterns wait for; None if it is over, or no one answers."""
+    """The open transaction with what patterns wait for; None if it is over, or the shards do not answer."""
     try:
         listed = await page.api.get("/traces", stream=stream, key=key, limit=1)
     except ApiError:
@@ -126,7 +126,7 @@ async def _open_case(page: Page, stream: str, key: str) -> Any:
 
 
 def _verdict(pattern: Mapping[str, Any], waits_for: Sequence[str] | None, *, is_open: bool) -> Verdict:
-    """The state of a pattern, in words."""
+    """The result of a pattern, in words."""
     name, state = pattern["name"], pattern["state"]
     if pattern["matched"]:
         return Verdict(

@@ -259,6 +259,8 @@ def test_the_pictures_of_the_manual_are_of_its_pages(filled, address, browser, p
                             page.get_by_label("Pattern", exact=True).fill(FAULTY)
                         page.wait_for_timeout(1_000)
                         picture = Image.open(io.BytesIO(page.screenshot()))
-                        picture.convert("RGB").quantize(128).save(PICTURES / f"{name}-{theme}.png", optimize=True)
+                        picture.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(
+                            PICTURES / f"{name}-{theme}.png", optimize=True
+                        )
     assert used == {file.name for file in PICTURES.glob("*.png")}
     assert all((PICTURES / name).stat().st_size <= LARGEST_PICTURE for name in used)
