@@ -390,7 +390,7 @@ class Settings(BaseSettings):
     api_port: Annotated[int, Field(ge=0, le=65535)] = 8000
     api_read_timeout_s: Seconds = 30.0
     console_host: str = "127.0.0.1"
-    console_port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    console_port: Annotated[int, Field(ge=0, le=65535)] = 8010
     console_hosts: str = ""
     api_cors_origins: str = ""
     api_key: SecretStr | None = None

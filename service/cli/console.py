@@ -13,7 +13,7 @@ from service.cli.serve import require_free
 from service.processes.console_process import serve_console
 from service.settings import load_settings
 
-_FIRST = 8080
+_FIRST = 8010
 
 
 def console(

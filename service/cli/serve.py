@@ -60,8 +60,8 @@ class _Announcer:
         if reason is None:
             self._is_ready = True
             self._waiting.clear()
-            console = f"console at [bold]{self._console}[/bold], " if self._console else ""
-            sentence = f"[green]ready[/green]: {console}API at {self._address}/v1, described at {self._address}/docs; "
+            console = f", console at [bold]{self._console}[/bold]" if self._console else ""
+            sentence = f"[green]ready[/green]: {self._address}/v1, description at {self._address}/docs{console}; "
             fields = {"console": self._console} if self._console else {}
             self._tell("ready", f"{sentence}Ctrl-C ends it", url=f"{self._address}/v1", **fields)
         else:

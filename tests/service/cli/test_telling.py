@@ -39,7 +39,7 @@ def test_what_happens_to_a_service_is_told(capsys, tmp_path, is_json):
     log_file.write_text("the last line\n")
     said_to_wait: list[str] = []
     with ready_service() as url, Client(url) as client:
-        announcer = _Announcer("http://h:1", client, tell, Waiting(said_to_wait.append, 0.0))
+        announcer = _Announcer("http://h:1", client, tell, Waiting(said_to_wait.append, 0.0), "http://h:2")
         for _ in range(2):
             announcer.look()
     assert said_to_wait == []
@@ -48,11 +48,12 @@ def test_what_happens_to_a_service_is_told(capsys, tmp_path, is_json):
     if not is_json:
         assert said.out == ""
         assert said.err.startswith("ready: http://h:1/v1")
+        assert "console at http://h:2;" in said.err
         assert "pipeline" in said.err
         return
     ready, died = map(orjson.loads, said.out.splitlines())
     assert MOMENT.match(ready.pop("at"))
-    assert ready == {"event": "ready", "url": "http://h:1/v1"}
+    assert ready == {"event": "ready", "url": "http://h:1/v1", "console": "http://h:2"}
     assert (died["event"], died["name"], died["status"], died["restart_in_s"]) == ("process-died", "pipeline", -9, 2.0)
     assert said.err == ""
 
