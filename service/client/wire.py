@@ -795,6 +795,7 @@ class DryRunModel(TypedDict):
     first_time: str | None
     last_time: str | None
     matched: int
+    suppressed: NotRequired[int]
     matches: list[DryMatch]
     endings: int
     ending_reasons: list[DryEnding]
@@ -1172,7 +1173,7 @@ class MetRowsModel(TypedDict):
     """Which rows of the table of FOR EACH ROW the events of a step meet."""
 
     step: str
-    rows: str
+    meets: str
 
 
 class MissingCount(TypedDict):
@@ -1231,6 +1232,7 @@ class NewDryRun(TypedDict):
     definition: NotRequired[dict[str, Any] | None]
     name: NotRequired[str | None]
     constraints: NotRequired[Literal["on", "off"] | None]
+    suppress: NotRequired[SuppressModel | None]
     events: NotRequired[int]
 
 
@@ -1589,7 +1591,7 @@ class PatternDetail(TypedDict):
     redundant_steps: list[RedundantStepModel]
     states: list[StateModel]
     ending_summary: EndingSummary
-    rows: NotRequired[list[MetRowsModel]]
+    met_rows: NotRequired[list[MetRowsModel]]
 
 
 class PatternList(TypedDict):
@@ -1619,10 +1621,11 @@ class PatternModel(TypedDict):
 
 
 class PatternReference(TypedDict):
-    """A registered pattern."""
+    """A registered pattern by name, or the text of a pattern; with `suppress`, some of its alerts are suppressed."""
 
-    name: str
+    name: NotRequired[str | None]
     version: NotRequired[int | None]
+    text: NotRequired[str | None]
     suppress: NotRequired[SuppressModel | None]
 
 
