@@ -122,10 +122,10 @@ class AsyncClient(AsyncResources):
         following = Following(path, query, after, on_gap)
         while True:
             answer = await self._answer(following.call(), stream=True)
-            async with aclosing(answer):
-                with suppress(httpx.TransportError):
+            with suppress(httpx.TransportError):
+                async with aclosing(answer), aclosing(EventSource(answer).aiter_sse()) as events:
                     following.check(answer)
-                    async for event in EventSource(answer).aiter_sse():
+                    async for event in events:
                         if (taken := following.take(event)) is not None:
                             yield taken
             await asyncio.sleep(following.pause_s)

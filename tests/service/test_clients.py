@@ -263,3 +263,25 @@ def test_invalid_json_is_not_an_answer_of_this_api(kind, scripted):
     scripted.answers = [(200, {"content-type": "application/json"}, b"<html>")]
     with kind(scripted.url, **SHORT) as caller, pytest.raises(UnexpectedAnswer, match="invalid JSON"):
         caller.request("POST", "/streams", body={})
+
+
+def test_a_task_that_follows_ends_when_it_is_cancelled(api_url):
+    async def follow(client, seen):
+        async for event in client.streams.live("orders", after="0"):
+            assert event.data["id"] == "e1"
+            seen.set()
+
+    async def cancelled():
+        async with AsyncClient(api_url, KEY) as client:
+            await client.streams.create({"name": "orders", "key": "key", "mapping": {"id": "id", "type": "type"}})
+            event = {"id": "e1", "type": "A", "time": "2026-01-01T00:00:00Z", "key": "k"}
+            await client.events.send([event], stream="orders")
+            seen = asyncio.Event()
+            task = asyncio.create_task(follow(client, seen))
+            async with asyncio.timeout(30):
+                await seen.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(cancelled())
