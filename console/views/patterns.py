@@ -22,6 +22,7 @@ _MOVES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _DONE: Final = {"activate": "activated", "pause": "paused", "resume": "resumed", "retire": "retired"}
 _MOST_DRAWN: Final = 500
+_MOST_VERSIONS: Final = 20
 
 
 async def show_list(page: Page) -> Response:
@@ -53,7 +54,8 @@ async def show(page: Page) -> Response:
         page.api.get(at("patterns", name, "versions"), limit=1000),
         allowed(page.api.get("/backtests", stream=page.only_stream, limit=100), {"items": []}),
     )
-    listed = versions["items"]
+    newest = [str(one["version"]) for one in versions["items"][-_MOST_VERSIONS:]]
+    listed = await all_of(*(page.api.get(at("patterns", name, "versions", version)) for version in newest))
     changes = {new["version"]: _difference(old["text"], new["text"]) for old, new in pairwise(listed)}
     return page.render(
         "pattern.html",
