@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from forestall import AsyncClient
 
 _MOST_KEPT = 512
-_METRICS_AGE_S = 5.0
+_METRICS_AGE_S = 10.0
 
 Value: TypeAlias = str | int | None
 _Call: TypeAlias = tuple[str, tuple[tuple[str, Value], ...]]
@@ -28,6 +28,7 @@ class Api:
 
     def __init__(self, url: str, key: str | None) -> None:
         self._client = AsyncClient(url, key, patience_s=0.0, overload_patience_s=0.0)
+        self.users = 0  # sessions that call with this key
         self._kept: OrderedDict[_Call, tuple[float, asyncio.Future[Any]]] = OrderedDict()
 
     async def close(self) -> None:
@@ -74,12 +75,6 @@ class Api:
         """The JSON answer to a change; None if it has no body."""
         self._kept.clear()
         return await self._client.request(method, path, query=_given(parameters), body=body, headers=headers)
-
-    async def follow(self, path: str, after: str | None, **parameters: Value) -> AsyncIterator[tuple[str, Any]]:
-        """The cursor and the JSON of each server-sent event, until the service does not answer."""
-        wanted: dict[str, Any] = {"after": after, **_given(parameters)}
-        async for event in self._client.live(path, **wanted):
-            yield event.id, event.data
 
 
 def _given(parameters: Mapping[str, Value]) -> dict[str, str | int]:

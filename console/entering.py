@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from console.calls import Api
 from console.guarding import is_own_change
 from console.page import FormRefused, read_form, rendered
 from console.sessions import COOKIE
@@ -42,16 +41,17 @@ async def _log_in(request: Request) -> Response:
     if not is_own_change(request, "", ""):
         return _login(request, path, "The form was sent by another site.", 403)
     key = form.get("key", "").strip()
-    api = Api(request.app.state.url, key or None)
+    sessions = request.app.state.sessions
+    api = sessions.api(request.app.state.url, key or None)
     try:
         caller = await api.get("/caller")
     except (ServiceUnreachable, UnexpectedAnswer) as error:
-        await api.close()
+        await sessions.release(api)
         return _login(request, path, f"{error}; is the service running?", 503)
     except ApiError as error:
-        await api.close()
+        await sessions.release(api)
         return _login(request, path, error.detail, 403)
-    cookie = await request.app.state.sessions.open(api, caller)
+    cookie = await sessions.open(api, caller)
     answer = RedirectResponse(path, status_code=303)
     answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return answer

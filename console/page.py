@@ -35,6 +35,7 @@ MENU: Final = (
 _THEMES: Final = ("light", "dark")
 _LARGEST_FORM_BYTES: Final = 1_000_000
 _PAGE_SIZE: Final = 50
+_STREAMS_AGE_S: Final = 3.0
 
 View: TypeAlias = Callable[["Page"], Awaitable[Response]]
 
@@ -116,7 +117,7 @@ class Page:
 
     async def streams(self) -> list[dict[str, Any]]:
         """The declared streams, by name."""
-        found: list[dict[str, Any]] = (await self.api.recent("/streams", limit=1000))["items"]
+        found: list[dict[str, Any]] = (await self.api.recent("/streams", limit=1000, age_s=_STREAMS_AGE_S))["items"]
         return found
 
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:

@@ -67,9 +67,21 @@ class Sessions:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
+        self._apis: dict[bytes, Api] = {}
+
+    def api(self, url: str, key: str | None) -> Api:
+        """The calls with a key, which all its sessions share: what one has just asked, others need not ask again."""
+        return self._apis.setdefault(_digest(key or ""), Api(url, key))
+
+    async def release(self, api: Api) -> None:
+        """Close the connections of a key that no session uses."""
+        if api.users == 0:
+            self._apis = {digest: one for digest, one in self._apis.items() if one is not api}
+            await api.close()
 
     async def open(self, api: Api, caller: Mapping[str, Any]) -> str:
         """Begin a session of a key, as the API describes it; returns the session's name, the value of the cookie."""
+        api.users += 1
         cookie = secrets.token_urlsafe(32)
         self._sessions[_digest(cookie)] = Session(
             api=api,
@@ -108,7 +120,8 @@ class Sessions:
     async def _end(self, digest: bytes) -> None:
         session = self._sessions.pop(digest, None)
         if session is not None:
-            await session.api.close()
+            session.api.users -= 1
+            await self.release(session.api)
 
 
 def _digest(cookie: str) -> bytes:

@@ -59,7 +59,7 @@ const table = document.querySelector("table[data-live]");
 if (table) {
   const [body, state, more] = [table.tBodies[0], document.getElementById("live-state"), document.getElementById("live-more")];
   const size = +table.dataset.size;
-  let [after, held, count] = [table.dataset.after, [], 0];
+  let [after, held, count, isCut] = [table.dataset.after, [], 0, false];
   const say = (kind, text) => { state.className = `live ${kind}`; state.querySelector("[data-live-text]").textContent = text; };
   const isRead = () => scrollY > 150 || body.contains(document.activeElement) || body.matches(":hover");
   const insert = () => {
@@ -67,7 +67,7 @@ if (table) {
     body.prepend(...held.filter((row) => !known.has(row.dataset.id)));
     while (body.rows.length > size) body.rows[body.rows.length - 1].remove();
     document.getElementById("empty")?.remove();
-    [held, count, more.hidden] = [[], 0, true];
+    [held, count, isCut, more.hidden] = [[], 0, false, true];
   };
   more.addEventListener("click", () => { insert(); scrollTo(0, 0); });
   const follow = () => {
@@ -77,9 +77,11 @@ if (table) {
       after = event.lastEventId;
       const news = JSON.parse(event.data);
       count += news.count;
+      isCut ||= news.more;
       held = [...parsed(`<table>${news.rows}</table>`).querySelectorAll("tr"), ...held].slice(0, size);
       if (!isRead()) return insert();
-      more.textContent = `${count.toLocaleString("en")} new alert${count === 1 ? "" : "s"}: show ${count === 1 ? "it" : "them"}`;
+      const number = `${isCut ? "more than " : ""}${count.toLocaleString("en")}`;
+      more.textContent = `${number} new alert${count === 1 ? "" : "s"}: show ${count === 1 ? "it" : "the newest"}`;
       more.hidden = false;
     });
     source.addEventListener("error", () => { source.close(); say("off", "reconnecting"); setTimeout(follow, 1000); });

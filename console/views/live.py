@@ -1,76 +1,113 @@
-"""Alerts as they arrive: server-sent events with rendered rows, a few times a second."""
+"""Alerts as they arrive: server-sent events with rendered rows, twice a second at most.
+
+Pages with the same filters and the same key share one feed, so the API is asked as often for twenty pages as for one,
+and never for more alerts than a page shows.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import orjson
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
+from console.calls import Api
 from console.page import Page, templates
-from forestall import ApiError, ServiceUnreachable
+from forestall import ApiError, ServiceUnreachable, UnexpectedAnswer
 
-_EVERY_S = 0.25
-_MOST_ROWS = 50
-_SIGN_OF_LIFE_S = 15.0
-_OPENING_S = 0.2
-_END = object()
+FILTERS: Final = ("stream", "pattern", "key", "since")
+_EVERY_S: Final = 0.5
+_MOST_ROWS: Final = 50
+_SIGN_OF_LIFE_S: Final = 15.0
+_FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
+_FEEDS: WeakKeyDictionary[Api, dict[tuple[str | None, ...], Feed]] = WeakKeyDictionary()
+
+
+class Feed:
+    """New alerts of some filters, for all pages that follow them; it asks while there are such pages."""
+
+    def __init__(self, api: Api, wanted: dict[str, str | None]) -> None:
+        self._api = api
+        self._wanted = wanted
+        self._queues: set[asyncio.Queue[bytes | None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def join(self, cursor: str) -> asyncio.Queue[bytes | None]:
+        """A queue of batches as server-sent events; None ends it, when the API does not answer."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._queues.add(queue)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(cursor))
+        return queue
+
+    def leave(self, queue: asyncio.Queue[bytes | None]) -> None:
+        """End a page's part in the feed."""
+        self._queues.discard(queue)
+        if not self._queues and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def newer(self, cursor: str) -> tuple[str, bytes | None]:
+        """The cursor after all alerts, and the newest after ``cursor`` as an event; None: there is none."""
+        listed = await self._api.get("/alerts", **self._wanted, after=cursor, limit=_MOST_ROWS)
+        is_cut = listed["next"] is not None
+        items = list(reversed(listed["items"]))
+        if is_cut:
+            listed = await self._api.get("/alerts", **self._wanted, limit=_MOST_ROWS)
+            items = listed["items"]
+        return listed["after"], _event(items, listed["after"], is_cut=is_cut) if items else None
+
+    async def _run(self, cursor: str) -> None:
+        try:
+            while True:
+                await asyncio.sleep(_EVERY_S)
+                cursor, event = await self.newer(cursor)
+                if event is not None:
+                    self._send(event)
+        except _FAILURES:
+            self._task = None
+            self._send(None)  # browsers connect again, and then continue where they were
+
+    def _send(self, event: bytes | None) -> None:
+        for queue in self._queues:
+            queue.put_nowait(event)
+
+
+def _event(items: list[Any], cursor: str, *, is_cut: bool) -> bytes:
+    rows = templates().get_template("alert_rows.html").render(alerts=items)
+    body = orjson.dumps({"rows": rows, "count": len(items), "more": is_cut}).decode()
+    return f"id: {cursor}\nevent: rows\ndata: {body}\n\n".encode()
 
 
 async def follow_alerts(page: Page) -> Response:
-    """New alerts of the list's filters, in batches: the newest rows, and the number of all."""
-    arrived: asyncio.Queue[Any] = asyncio.Queue(maxsize=10_000)
-    after = page.request.headers.get("last-event-id") or page.query("after")
-    reader = asyncio.create_task(_read(page, after, arrived))
-    done, _ = await asyncio.wait({reader}, timeout=_OPENING_S)
-    if done:
+    """New alerts of the list's filters: the newest rows, and how many they are."""
+    cursor = page.request.headers.get("last-event-id") or page.query("after") or "0"
+    wanted = {name: page.query(name) for name in FILTERS}
+    feeds = _FEEDS.setdefault(page.api, {})
+    feed = feeds.setdefault(tuple(wanted.values()), Feed(page.api, wanted))
+    try:
+        cursor, missed = await feed.newer(cursor)
+    except _FAILURES:
         return PlainTextResponse("the alerts cannot be followed now", 503)
     headers = {"X-Accel-Buffering": "no"}
-    return StreamingResponse(_batches(reader, arrived), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_events(feed, cursor, missed), media_type="text/event-stream", headers=headers)
 
 
-async def _batches(reader: asyncio.Task[None], arrived: asyncio.Queue[Any]) -> AsyncIterator[bytes]:
-    """A batch of rows a quarter of a second after its first alert; a comment where nothing comes."""
+async def _events(feed: Feed, cursor: str, missed: bytes | None) -> AsyncIterator[bytes]:
+    """What the page has missed, then the batches of the feed; a comment where nothing comes."""
+    queue = feed.join(cursor)
     try:
-        yield b": alive\n\n"
+        yield missed or b": alive\n\n"
         while True:
-            try:
-                items = [await asyncio.wait_for(arrived.get(), _SIGN_OF_LIFE_S)]
-            except TimeoutError:
-                yield b": alive\n\n"
-                continue
-            await asyncio.sleep(_EVERY_S)
-            while not arrived.empty():
-                items.append(arrived.get_nowait())
-            if alerts := [item for item in items if item is not _END]:
-                yield _batch(alerts)
-            if items[-1] is _END:
+            event: bytes | None = b": alive\n\n"
+            with suppress(TimeoutError):
+                event = await asyncio.wait_for(queue.get(), _SIGN_OF_LIFE_S)
+            if event is None:
                 return
+            yield event
     finally:
-        reader.cancel()
-        with suppress(asyncio.CancelledError):
-            await reader
-
-
-async def _read(page: Page, after: str | None, arrived: asyncio.Queue[Any]) -> None:
-    """Put each alert with its cursor into a queue, until the API ends the connection."""
-    wanted = {"stream": page.query("stream"), "pattern": page.query("pattern")}
-    key = page.query("key")
-    try:
-        async for cursor, alert in page.api.follow("/alerts/live", after, **wanted):
-            if key is None or alert["key"] == key:
-                await arrived.put((cursor, alert))
-    except (ServiceUnreachable, ApiError):
-        pass  # the browser connects again, and then continues here
-    finally:
-        await arrived.put(_END)
-
-
-def _batch(items: list[tuple[str, Any]]) -> bytes:
-    newest = [alert for _, alert in reversed(items[-_MOST_ROWS:])]
-    rows = templates().get_template("alert_rows.html").render(alerts=newest)
-    body = orjson.dumps({"rows": rows, "count": len(items)}).decode()
-    return f"id: {items[-1][0]}\nevent: rows\ndata: {body}\n\n".encode()
+        feed.leave(queue)

@@ -15,7 +15,11 @@ from console.charts import histogram
 from console.formats import plural, span
 from console.page import Page, all_of, allowed
 
-_NEWEST: Final = 1_000
+_NEWEST: Final = 500
+_SHOWN: Final = 8
+_FAST_S: Final = 1.5  # how old figures may be, of pages that refresh every two seconds
+_QUIET_S: Final = 5.0
+_SLOW_S: Final = 30.0
 _MOST_WEBHOOKS: Final = 20
 _BEHIND_S: Final = 10.0
 
@@ -34,15 +38,16 @@ async def show(page: Page) -> Response:
     stream = page.query("stream")
     names = [one["name"] for one in await page.streams()]
     api = page.api
-    alerts, endings, patterns, summary, pipeline, webhooks, letters, metrics = await all_of(
-        allowed(api.recent("/alerts", stream=stream, limit=_NEWEST, age_s=2.0), {"items": []}),
-        allowed(api.recent("/endings", stream=stream, limit=_NEWEST, age_s=5.0), {"items": []}),
-        api.recent("/patterns", stream=stream, limit=1000),
-        allowed(api.recent("/endings/summary", stream=stream), {"items": []}),
-        allowed(api.recent("/pipeline")),
+    alerts, endings, patterns, summary, pipeline, webhooks, letters, metrics, newest = await all_of(
+        allowed(api.recent("/alerts", stream=stream, limit=_NEWEST, age_s=_SLOW_S), {"items": []}),
+        allowed(api.recent("/endings", stream=stream, limit=_NEWEST, age_s=_SLOW_S), {"items": []}),
+        api.recent("/patterns", stream=stream, limit=1000, age_s=_QUIET_S),
+        allowed(api.recent("/endings/summary", stream=stream, age_s=_QUIET_S), {"items": []}),
+        allowed(api.recent("/pipeline", age_s=_FAST_S)),
         allowed(_webhooks(page, stream), []),
-        allowed(api.recent("/dead-letters", stream=stream, limit=1), {"counts": []}),
+        allowed(api.recent("/dead-letters", stream=stream, limit=1, age_s=_QUIET_S), {"counts": []}),
         allowed(api.metrics(), ""),
+        allowed(api.recent("/alerts", stream=stream, limit=_SHOWN, age_s=_FAST_S), {"items": []}),
     )
     counted = _counters(metrics)
     return page.render(
@@ -55,12 +60,12 @@ async def show(page: Page) -> Response:
         rows=_rows(patterns["items"], summary["items"], alerts["items"], endings["items"], counted),
         alert_chart=histogram((alert["detected_at"] for alert in alerts["items"]), "alerts"),
         ending_chart=histogram((ending["time"] for ending in endings["items"]), "early terminations"),
-        newest=alerts["items"][:8],
+        newest=newest["items"],
     )
 
 
 async def _webhooks(page: Page, stream: str | None) -> list[Any]:
-    found = (await page.api.recent("/webhooks", stream=stream, limit=_MOST_WEBHOOKS))["items"]
+    found = (await page.api.recent("/webhooks", stream=stream, limit=_MOST_WEBHOOKS, age_s=_QUIET_S))["items"]
     return await all_of(*(page.api.recent(f"/webhooks/{webhook['id']}", age_s=5.0) for webhook in found))
 
 

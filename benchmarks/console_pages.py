@@ -1,0 +1,183 @@
+"""What the console costs: the first page, frames while 200 alerts arrive each second, the API under twenty consoles.
+
+The whole service runs as in production. A Chromium measures the first page and the longest time between two frames of
+the list of alerts. For the API, twenty sessions refresh the overview every two seconds and follow alerts, as pages do,
+in turns with no console at all; the latencies are those of reading a page of alerts while 200 events a second are sent.
+
+    scripts/bench console_pages --seconds=60
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import httpx
+import psutil
+from playwright.sync_api import Page, sync_playwright
+
+from service.processes.temporary import TemporaryService, running
+
+STREAM = "pages"
+CONSOLES = 20
+RATE = 200
+_EVERY_S = 0.1
+_REFRESH_S = 2.0
+_READ_EVERY_S = 0.05
+_ROUNDS = 3
+_FRAMES = """() => { window.longest = 0; let last = performance.now();
+  const step = (now) => {
+    window.longest = Math.max(window.longest, now - last); last = now; requestAnimationFrame(step) };
+  requestAnimationFrame(step) }"""
+_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--quick", action="store_true")
+    wanted = parser.parse_args()
+    seconds = 5.0 if wanted.quick else wanted.seconds
+    with TemporaryDirectory() as folder, running(Path(folder), has_console=True) as service:
+        client = service.client
+        client.request("POST", "/streams", body={"name": STREAM})
+        client.request("POST", "/patterns", body={"stream": STREAM, "text": "PATTERN each EVENT SEQ(A a)"})
+        with _sending(service):
+            time.sleep(3)
+            _measure_browser(service, seconds)
+            _measure_api(service, seconds / (2 * _ROUNDS))
+
+
+@contextmanager
+def _sending(service: TemporaryService) -> Iterator[None]:
+    """Send events, each of which raises an alert, at a steady rate while the block runs."""
+    stop = threading.Event()
+
+    def send() -> None:
+        number, began = 0, time.monotonic()
+        while not stop.wait(max(0.0, began + number / RATE - time.monotonic())):
+            events = [
+                {"id": f"e{one}", "type": "A", "time": int(time.time() * 1e6), "key": f"k{one}", "data": {}}
+                for one in range(number, number + int(RATE * _EVERY_S))
+            ]
+            number += len(events)
+            service.client.request("POST", "/events", query={"stream": STREAM}, body=events)
+
+    thread = threading.Thread(target=send, name="sending")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _measure_browser(service: TemporaryService, seconds: float) -> None:
+    with sync_playwright() as playwright:
+        path = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"{service.console}/login")
+        page.get_by_label("API key").fill(service.api_key)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_load_state()
+        paints = []
+        for _ in range(5):
+            page.goto(f"{service.console}/", wait_until="load")
+            page.wait_for_timeout(300)
+            paints.append(page.evaluate(_PAINT))
+        print(f"first page painted after, ms        {sorted(paints)[2]:8.0f}  (worst {max(paints):.0f})")
+        page.goto(f"{service.console}/alerts")
+        page.wait_for_timeout(1_000)
+        before = page.evaluate("document.querySelector('#alerts tbody tr').dataset.id")
+        page.evaluate(_FRAMES)
+        spent = _task_seconds(page)
+        page.wait_for_timeout(seconds * 1_000)
+        share = (_task_seconds(page) - spent) / seconds
+        print(f"longest frame at {RATE} alerts/s, ms     {page.evaluate('window.longest'):8.0f}")
+        print(f"its main thread is busy, share          {share:8.3f}")
+        assert before != page.evaluate("document.querySelector('#alerts tbody tr').dataset.id"), "no alert has come"
+        browser.close()
+
+
+def _task_seconds(page: Page) -> float:
+    """The seconds that the main thread of a page has worked."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    metrics = {one["name"]: float(one["value"]) for one in session.send("Performance.getMetrics")["metrics"]}
+    return metrics["TaskDuration"]
+
+
+def _measure_api(service: TemporaryService, seconds: float) -> None:
+    latencies: dict[int, list[float]] = {0: [], CONSOLES: []}
+    process = psutil.Process(service.supervisor.pid("console"))
+    used = 0.0
+    for _ in range(_ROUNDS):
+        for consoles in latencies:
+            before = sum(process.cpu_times()[:2])
+            latencies[consoles] += asyncio.run(_read_beside(service, consoles, seconds))
+            used += sum(process.cpu_times()[:2]) - before if consoles else 0.0
+    for consoles, found in latencies.items():
+        half, most = _percentile(found, 0.5), _percentile(found, 0.99)
+        print(f"GET /v1/alerts, {consoles:2} consoles, ms       {half:8.1f}  p99 {most:.1f}")
+    share = used / (_ROUNDS * seconds)
+    print(
+        f"console process, {CONSOLES} consoles          {share:8.2f}  cores, {process.memory_info().rss / 1e6:.0f} MB"
+    )
+
+
+async def _read_beside(service: TemporaryService, consoles: int, seconds: float) -> list[float]:
+    found: list[float] = []
+    async with asyncio.timeout(seconds + 30):
+        tasks = [asyncio.create_task(_console(service)) for _ in range(consoles)]
+        headers = {"Authorization": f"Bearer {service.api_key}"}
+        async with httpx.AsyncClient(base_url=service.url, headers=headers) as client:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                began = time.perf_counter()
+                (await client.get("/v1/alerts", params={"limit": 20})).raise_for_status()
+                found.append(1_000 * (time.perf_counter() - began))
+                await asyncio.sleep(_READ_EVERY_S)
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+    return found
+
+
+async def _console(service: TemporaryService) -> None:
+    """One open console: it refreshes the overview, and follows alerts in another page."""
+    headers = {"Sec-Fetch-Site": "same-origin"}
+    async with httpx.AsyncClient(base_url=service.console, headers=headers, timeout=30.0) as http:
+        await http.post("/login", content=f"key={service.api_key}".encode())
+
+        async def follow() -> None:
+            async with http.stream("GET", "/live/alerts?stream=") as answer:
+                async for _ in answer.aiter_bytes():
+                    pass
+
+        task = asyncio.create_task(follow())
+        try:
+            while True:
+                (await http.get("/", headers={"X-Refresh": "1"})).raise_for_status()
+                await asyncio.sleep(_REFRESH_S)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def _percentile(found: Sequence[float], share: float) -> float:
+    return sorted(found)[int(share * (len(found) - 1))]
+
+
+if __name__ == "__main__":
+    main()
