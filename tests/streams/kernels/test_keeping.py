@@ -1,4 +1,7 @@
-"""Compiled kernels outlive a process. Each test has a tiny kernel and folders of its own."""
+"""Compiled kernels outlive a process. Each test has a tiny kernel and folders of its own.
+
+Processes are forked from one that has imported numba, but for those about what numba reads when it is imported.
+"""
 
 import os
 import shutil
@@ -27,6 +30,8 @@ def twice(number):
 def doubled(number):
     return twice(number)
 """
+FORKED = "python-forked"
+READ_AT_IMPORT = {"NUMBA_BOUNDSCHECK", "NUMBA_CPU_NAME", "NUMBA_DISABLE_JIT"}
 PROGRAM = """
 from somewhere import doubled
 from streams.kept.kernel_digest import digest_of
@@ -38,21 +43,24 @@ print(doubled(21), sum(doubled.stats.cache_hits.values()), before, doubled.stats
 
 
 @pytest.fixture
-def place(tmp_path):
-    """The folder of the module, and of what is kept."""
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "somewhere.py").write_text(MODULE)
-    return tmp_path
+def place(tmp_path, commands):
+    """The folder of the module, of what is kept, and of the program that forks."""
+    return made_place(tmp_path, commands)
 
 
 @pytest.fixture(scope="module")
-def first_place(tmp_path_factory):
+def first_place(tmp_path_factory, commands):
     """A place where the module was run."""
-    place = tmp_path_factory.mktemp("first")
-    (place / "code").mkdir()
-    (place / "code" / "somewhere.py").write_text(MODULE)
+    place = made_place(tmp_path_factory.mktemp("first"), commands)
     assert run(place)[0] == ["42", "0"]
     return place
+
+
+def made_place(folder, commands):
+    (folder / "code").mkdir()
+    (folder / "code" / "somewhere.py").write_text(MODULE)
+    shutil.copy2(commands / FORKED, folder)
+    return folder
 
 
 @pytest.fixture
@@ -72,10 +80,17 @@ def environment(place, **changes):
     }
 
 
-def start(place, program=PROGRAM, **changes):
-    words = [sys.executable, "-c", program]
+def start(place, program=PROGRAM, *, is_new=False, **changes):
+    variables = environment(place, **changes)
+    folders = variables["PYTHONPATH"].split(os.pathsep)
+    forked = [
+        str(place / FORKED),
+        "-c",
+        f"import sys\nsys.path[:0], sys.dont_write_bytecode = {folders}, True\n{program}",
+    ]
+    words = [sys.executable, "-c", program] if is_new or READ_AT_IMPORT & changes.keys() else forked
     pipe = subprocess.PIPE
-    return subprocess.Popen(words, env=environment(place, **changes), stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(words, env=variables, stdout=pipe, stderr=pipe, text=True)
 
 
 def run(place, program=PROGRAM, **changes):
@@ -88,7 +103,7 @@ def run(place, program=PROGRAM, **changes):
 def test_a_kernel_is_compiled_once(place):
     first, out, _ = run(place)
     assert (first, "[]" in out) == (["42", "0"], True)
-    second, out, _ = run(place)
+    second, out, _ = run(place, is_new=True)
     assert (second, "['somewhere.doubled']" in out) == (["42", "1"], True)
     (folder,) = (place / "kept" / "kernels").iterdir()
     assert sorted(file.name for file in folder.iterdir()) == [
@@ -99,10 +114,10 @@ def test_a_kernel_is_compiled_once(place):
 
 def test_kept_code_is_loaded_without_the_compilers_implementations(used):
     program = f"{PROGRAM}\nimport sys\nprint([name for name in sys.modules if name.startswith('numba.np.linalg')])"
-    kept, out, _ = run(used, program)
+    kept, out, _ = run(used, program, is_new=True)
     assert (kept, out.splitlines()[1]) == (["42", "1"], "[]")
     (used / "code" / "somewhere.py").write_text(MODULE.replace("2 *", "3 *"))
-    compiled, out, _ = run(used, program)
+    compiled, out, _ = run(used, program, is_new=True)
     assert (compiled, out.splitlines()[1]) == (["63", "0"], "['numba.np.linalg']")
 
 
