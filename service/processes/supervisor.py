@@ -254,7 +254,7 @@ class Supervisor:
         environment[f"{PREFIX}REDIS_URL"] = self._redis_url
         environment[f"{PREFIX}PARENT_PID"] = str(os.getpid())
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([*CHILDREN.values(), *CONSOLE.values()])
+        context.set_forkserver_preload(list(self.children.values()))
         process = context.Process(target=run_child, args=(child.module, child.log_file, environment), name=name)
         try:
             child.log_file.open("ab").close()
