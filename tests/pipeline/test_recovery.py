@@ -17,14 +17,14 @@ SHARDS = 4
 PROGRAM = Path(__file__).with_name("job_process.py")
 
 
-def long_log():
+def long_log(rounds=12):
     steps: list[Step] = [
         StreamOn(StreamDeclaration(name="orders", end_events=("End",))),
         ConstraintsOn(name="rules", version=1, document={"exclusive": [["L", "U"]]}),
         PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u)"),
     ]
     number = 0
-    for round_ in range(12):
+    for round_ in range(rounds):
         batch = []
         for key in range(20):
             number += 1
@@ -55,8 +55,8 @@ def test_rows_after_kills_are_those_of_an_undisturbed_run(own_server, tmp_path, 
 
 
 def test_killed_python_processes_are_begun_again_without_a_restart(own_server, tmp_path, kernels):
-    """The first that Spark starts, that of the source, and workers after each micro-batch."""
-    logs = long_log()
+    """The first that Spark starts, that of the source, and workers after each of three micro-batches."""
+    logs = long_log(rounds=8)
     own_server.append(logs)
     only = run(own_server, tmp_path, kernels, "starting,source,workers", 2)
     assert only.returncode == 0, only.stderr
