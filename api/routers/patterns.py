@@ -22,7 +22,6 @@ from api.schemas.patterns import (
     PatternModel,
     PatternStatistics,
     PatternVersion,
-    PatternVersionDetail,
     PatternVersions,
 )
 from api.services import Served, Services
@@ -144,13 +143,13 @@ def list_versions(name: str, services: Served, part: WantedPart) -> PatternVersi
 
 
 @router.get("/{name:path}/versions/{version}", summary="Look up a version of a pattern")
-def get_pattern_version(name: str, version: int, services: Served) -> PatternVersionDetail:
-    """A version of the pattern with its text."""
+def get_pattern_version(name: str, version: int, services: Served) -> PatternVersion:
+    """A version of the pattern."""
     versions = services.stores.registry.pattern_operators.versions(name)
     found = next((one for one in versions if one.version == version), None)
     if found is None:
         raise UnknownPatternName(f"the pattern {name!r} has no version {version}; it has {versions[-1].version}")
-    return PatternVersionDetail.from_domain(found, versions[-1].version)
+    return PatternVersion.from_domain(found, versions[-1].version)
 
 
 @router.get("/{name:path}/statistics", summary="Get the statistics of a pattern")

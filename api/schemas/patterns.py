@@ -245,9 +245,10 @@ class PatternList(PartModel):
 
 
 class PatternVersion(WireModel):
-    """One version of a pattern, without its text."""
+    """One version of a pattern."""
 
     version: int
+    text: str
     constraints: Switch
     route: str | None
     suppress: SuppressModel | None = None
@@ -266,12 +267,6 @@ class PatternVersion(WireModel):
             **shown_quiet(pattern.body),
             current=pattern.version == last,
         )
-
-
-class PatternVersionDetail(PatternVersion):
-    """One version of a pattern."""
-
-    text: str
 
 
 class PatternVersions(PartModel):

@@ -468,7 +468,7 @@ class Patterns:
         """Retire a pattern."""
     def statistics(self, name: str) -> wire.PatternStatistics:
         """Get the statistics of a pattern."""
-    def version(self, name: str, version: int) -> wire.PatternVersionDetail:
+    def version(self, name: str, version: int) -> wire.PatternVersion:
         """Look up a version of a pattern."""
     def versions(self, name: str, **options: Unpack[Walk]) -> Iterator[wire.PatternVersion]:
         """List the versions of a pattern."""
@@ -1267,7 +1267,7 @@ class AsyncPatterns:
         """Retire a pattern."""
     async def statistics(self, name: str) -> wire.PatternStatistics:
         """Get the statistics of a pattern."""
-    async def version(self, name: str, version: int) -> wire.PatternVersionDetail:
+    async def version(self, name: str, version: int) -> wire.PatternVersion:
         """Look up a version of a pattern."""
     def versions(self, name: str, **options: Unpack[Walk]) -> AsyncIterator[wire.PatternVersion]:
         """List the versions of a pattern."""

@@ -1647,22 +1647,10 @@ class PatternStatistics(TypedDict):
 
 
 class PatternVersion(TypedDict):
-    """One version of a pattern, without its text."""
-
-    version: int
-    constraints: Literal["on", "off"]
-    route: str | None
-    suppress: NotRequired[SuppressModel | None]
-    incident: NotRequired[IncidentRules | None]
-    resolves: NotRequired[ResolvesModel | None]
-    created_at: str
-    current: bool
-
-
-class PatternVersionDetail(TypedDict):
     """One version of a pattern."""
 
     version: int
+    text: str
     constraints: Literal["on", "off"]
     route: str | None
     suppress: NotRequired[SuppressModel | None]
@@ -1670,7 +1658,6 @@ class PatternVersionDetail(TypedDict):
     resolves: NotRequired[ResolvesModel | None]
     created_at: str
     current: bool
-    text: str
 
 
 class PatternVersions(TypedDict):

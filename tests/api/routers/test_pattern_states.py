@@ -149,12 +149,12 @@ def test_versions_are_listed(orders, check_problem):
     register(orders)
     orders.put("/v1/patterns/p", json={"stream": "orders", "text": NEXT, "constraints": "off"})
     versions = orders.get("/v1/patterns/p/versions").json()["items"]
-    assert [(one["version"], one["constraints"], one["current"]) for one in versions] == [
-        (1, "on", False),
-        (2, "off", True),
+    assert [(one["version"], one["text"], one["constraints"], one["current"]) for one in versions] == [
+        (1, TEXT, "on", False),
+        (2, NEXT, "off", True),
     ]
     shown = [orders.get(f"/v1/patterns/p/versions/{number}").json() for number in (1, 2)]
-    assert shown == [{**versions[0], "text": TEXT}, {**versions[1], "text": NEXT}]
+    assert shown == versions
     check_problem(orders.get("/v1/patterns/p/versions/3"), 404, "unknown-pattern")
     check_problem(orders.get("/v1/patterns/q/versions"), 404, "unknown-pattern")
 

@@ -122,6 +122,22 @@ def test_the_life_of_a_pattern(ask, told, tmp_path):
     assert told("patterns", "list") == []
 
 
+def test_a_pattern_is_changed_and_a_copied_name_replaces_none(ask, told, tmp_path):
+    told("streams", "add", "orders")
+    told("patterns", "add", PATTERN, "--stream", "orders", "--severity", "high", "--suppress", "1 h")
+    (tmp_path / "next.pattern").write_text(PATTERN.replace("1 d", "2 d"))
+    status, _, err = ask("patterns", "add", "next.pattern", "--stream", "orders")
+    assert (status, "forestall patterns change" in err) == (2, True)
+    (graded,) = told("patterns", "change", "lost", "--severity", "low")
+    assert (graded["severity"], graded["version"]) == ("low", 1)
+    changed = told("patterns", "change", "lost", "next.pattern", "--migrate")[0]
+    assert (changed["severity"], changed["version"], changed["suppress"]["for"]) == ("low", 2, "1 h")
+    (unguarded,) = told("patterns", "change", "lost", "--unguarded")
+    assert (unguarded["constraints"], unguarded["version"], unguarded["text"]) == ("off", 3, changed["text"])
+    status, _, err = ask("patterns", "change", "absent", "next.pattern")
+    assert (status, "absent" in err) == (2, True)
+
+
 def test_incidents_are_listed_acknowledged_and_closed(ask, told, stores):
     told("streams", "add", "orders")
     text = "PATTERN lost EVENT A a RETURN a.customer AS customer"
