@@ -1,7 +1,8 @@
-"""The result of ``forestall.match``: frames of the kind that the events came in."""
+"""The results of ``forestall.match``: frames of the kind that the events came in."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from forestall.errors import ResultsNotKept
 from forestall.frames import Back
 from forestall.match_columns import MatchForm
 from forestall.row_columns import table_of_rows
+from forestall.showing.tables import result_html
 from service import StreamReport
 
 FrameT = TypeVar("FrameT")
@@ -32,7 +34,7 @@ OUTPUTS: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatchResult(Generic[FrameT]):
+class MatchResult(ABC, Generic[FrameT]):
     """The results of patterns over a table of events, as frames of the same kind.
 
     Attributes:
@@ -40,41 +42,60 @@ class MatchResult(Generic[FrameT]):
         notices: Probable mistakes in patterns, constraints and events, in words.
     """
 
-    report: StreamReport = field(repr=False)
-    form: MatchForm = field(repr=False)
-    back: Back = field(repr=False)
     outputs: tuple[str, ...]
     notices: tuple[str, ...]
 
     @property
-    def stats(self) -> dict[str, int]:
+    @abstractmethod
+    def stats(self) -> Mapping[str, int]:
         """The counts of ``forestall match``: events, matches, early terminations and more."""
-        return asdict(self.report.stats)
 
     @cached_property
     def matches(self) -> FrameT:
         """A row for each match: pattern, key, times, columns of RETURN, and a column of ids for each alias."""
-        return self._frame("matches")
+        return self._kept("matches")
 
     @cached_property
     def terminations(self) -> FrameT:
         """A row for each early termination: pattern, key, the deciding event and the reason."""
-        return self._frame("terminations")
+        return self._kept("terminations")
 
     @cached_property
     def deviations(self) -> FrameT:
         """A row for each transaction that breaks a constraint: key, event, the constraints and the reason."""
-        return self._frame("deviations")
+        return self._kept("deviations")
 
     @cached_property
     def timeouts(self) -> FrameT:
         """A row for each partial match that WITHIN ended."""
-        return self._frame("timeouts")
+        return self._kept("timeouts")
 
     @cached_property
     def corrections(self) -> FrameT:
         """A row for each retracted match, which had been emitted early."""
-        return self._frame("corrections")
+        return self._kept("corrections")
+
+    def _kept(self, output: str) -> FrameT:
+        if output not in self.outputs:
+            raise ResultsNotKept(f"{output} were not kept; add {output!r} to the outputs of the call", output=output)
+        return self._frame(output)
+
+    @abstractmethod
+    def _frame(self, output: str) -> FrameT:
+        """A list of results."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalMatchResult(MatchResult[FrameT]):
+    """The results of a run in this process."""
+
+    report: StreamReport = field(repr=False)
+    form: MatchForm = field(repr=False)
+    back: Back = field(repr=False)
+
+    @property
+    def stats(self) -> Mapping[str, int]:
+        return asdict(self.report.stats)
 
     def to_dict(self) -> dict[str, Any]:
         """The document of ``forestall match --output json``."""
@@ -82,13 +103,7 @@ class MatchResult(Generic[FrameT]):
         return found
 
     def table(self, output: str) -> pa.Table:
-        """A list of results as a table of Arrow.
-
-        Raises:
-            ResultsNotKept: The list is not among the outputs.
-        """
-        if output not in self.outputs:
-            raise ResultsNotKept(f"{output} were not kept; add {output!r} to the outputs of the call", output=output)
+        """A list of results as a table of Arrow."""
         if output == "matches":
             return self.form.table(self.report.lanes)
         return table_of_rows(self.report.bodies(OUTPUTS[output]), OUTPUTS[output], self.form)
@@ -103,3 +118,7 @@ class MatchResult(Generic[FrameT]):
             f"<{stats.events} events, {stats.matches} matches, {stats.endings} terminated early, "
             f"{stats.deviations} deviating transactions>"
         )
+
+    def _repr_html_(self) -> str:
+        shown = next((name for name in self.outputs if len(self.table(name))), "matches")
+        return result_html(repr(self)[1:-1], shown, self.table(shown) if shown in self.outputs else None, self.notices)

@@ -1,29 +1,19 @@
-"""``forestall.match``: patterns over a table of events, in this process."""
+"""``forestall.match``: patterns over a table of events."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from forestall.errors import FrameRefused
-from forestall.frames import Frame, read_frame
-from forestall.match_columns import MatchForm
+from forestall.calls import Follow, Given, Matching, Pruning
+from forestall.frames import is_spark, read_frame
 from forestall.match_result import OUTPUTS, MatchResult
-from forestall.reading import ColumnNames, event_type_of, kinds_in, read_by
-from forestall.rules import ConstraintsLike, ModelLike, PatternLike, constraints_of, model_of, patterns_of
-from nfa import Pattern, Prune, require_key
-from service import RunRules, StreamRun, WorkflowUse, exercises_of, follow_model, strangers
-from streams import EventBatch, KeyForm, StreamDeclaration, key_names, listed
-from streams.compiling import compile_kernels
-from streams.readers import batch_of_table
-
-if TYPE_CHECKING:
-    from constraints import ConstraintSet  # takes long to import, and most calls need none
+from forestall.reading import ColumnNames
+from forestall.rules import ConstraintsLike, ModelLike, PatternLike
+from forestall.spark_matching import match_on_spark
+from streams import KeyForm
 
 FrameT = TypeVar("FrameT")
-Follow: TypeAlias = Literal["auto", "exact", "tables"]
-Pruning: TypeAlias = Literal["state", "query", "shadow", "off"]
 
 
 def match(
@@ -46,8 +36,8 @@ def match(
     """Match patterns in a table of events; the results are those of ``forestall match`` on the same events.
 
     Args:
-        events: A list of dictionaries, a DataFrame of pandas or polars, a table or dataset of Arrow, or a relation of
-            DuckDB: a row for each event, in any order.
+        events: A list of dictionaries, a DataFrame of pandas, polars or Spark, a table or dataset of Arrow, or a
+            relation of DuckDB: a row for each event, in any order.
         pattern: A pattern or several: text, a ``Path``, or the JSON form as a dictionary.
         key: Column of the correlation key, or a column by event type (default: ``key``).
         time: Column of the time (default: ``time``).
@@ -68,102 +58,6 @@ def match(
     names = ColumnNames(key=key, time=time, type=type, id=id, zone=zone)
     given = Given(constraints=constraints, workflow=workflow, follow=follow, prune=prune, stream=stream)
     matching = Matching.of(pattern, names, given, outputs, is_open=is_open)
+    if is_spark(events):
+        return match_on_spark(events, matching)
     return matching.run(read_frame(events))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """The rules beside the patterns, as ``match`` takes them."""
-
-    constraints: ConstraintsLike | None
-    workflow: ModelLike | None
-    follow: Follow
-    prune: Pruning | None
-    stream: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Matching:
-    """A call of ``match``, checked, before its events are read.
-
-    Attributes:
-        names: The columns of the events.
-        rules: The patterns, the stream and the constraints.
-        use: How a model is followed.
-        outputs: The lists of results that are kept.
-        notices: Probable mistakes, in words.
-    """
-
-    names: ColumnNames
-    rules: RunRules
-    use: WorkflowUse | None
-    outputs: tuple[str, ...]
-    notices: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        pattern: PatternLike | Iterable[PatternLike],
-        names: ColumnNames,
-        given: Given,
-        outputs: Collection[str],
-        *,
-        is_open: bool,
-    ) -> Matching:
-        """Check the arguments of a call.
-
-        Raises:
-            ForestallError: One of them is refused.
-        """
-        if unknown := sorted(set(outputs) - set(OUTPUTS)):
-            raise FrameRefused(f"outputs: {listed(unknown)} is unknown; choose from {', '.join(OUTPUTS)}")
-        patterns, declaration = patterns_of(pattern), _declaration(given.stream, names.key)
-        for one in patterns if not declaration.keys else ():
-            asked = one.keys[0][-1] if one.keys else ""
-            require_key(one, () if names.key is None else key_names(names.key), f", or use key={asked!r}")
-        own, use, notices = _followed(given)
-        prune = None if given.prune is None else Prune(given.prune)
-        rules = RunRules(patterns=patterns, declaration=declaration, own=own, prune=prune, is_open=is_open)
-        notices += rules.notices()
-        return cls(names=names, rules=rules, use=use, outputs=tuple(outputs), notices=tuple(notices))
-
-    def run(self, frame: Frame) -> MatchResult[Any]:
-        """Match the events of a frame."""
-        rules, dropped = self.rules, list[int]()
-        options = replace(self.names.options(rules.declaration), on_dropped=dropped.append)
-        is_whole = rules.own is not None and rules.own.conditions
-        batch = batch_of_table(frame.table, options, None if is_whole else read_by(rules.patterns, rules.declaration))
-        compile_kernels(exercises_of(rules.plan))
-        run = StreamRun(rules.plan, lists=[OUTPUTS[name] for name in self.outputs])
-        run.feed(batch)
-        report = replace(run.report(is_open=rules.is_open), workflow=self.use, duplicates=sum(dropped))
-        return MatchResult(
-            report=report,
-            form=MatchForm.of(rules.patterns, kinds_in(batch), event_type_of(frame.table, options)),
-            back=frame.back,
-            outputs=self.outputs,
-            notices=(*self.notices, *_stranger_notices(rules.patterns, batch)),
-        )
-
-
-def _stranger_notices(patterns: Sequence[Pattern], batch: EventBatch) -> Iterator[str]:
-    """Types and attributes that patterns name and no event has, in words."""
-    return (f"{pattern.name}: {notice.placed}" for pattern, notice in strangers(patterns, batch))
-
-
-def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> StreamDeclaration:
-    """The stream of the events."""
-    given = dict(stream or {})
-    if "key" in given and key is not None:
-        raise FrameRefused("the key is given twice: as key, and as a member of stream; give it once")
-    return StreamDeclaration.from_json({"name": "file", "key": key or "key", **given})
-
-
-def _followed(given: Given) -> tuple[ConstraintSet | None, WorkflowUse | None, list[str]]:
-    """The constraints joined with those of a model, how the model is followed, and notices about both."""
-    notices: list[str] = []
-    own = constraints_of(given.constraints, notices)
-    if given.workflow is None:
-        return own, None, notices
-    found = follow_model(own, *model_of(given.workflow), given.follow)
-    return found.constraint_set, found.use, [*notices, *found.warnings, found.explanation]

@@ -233,7 +233,7 @@ def _filled(texts: pa.Array, name: str, what: str) -> pa.Array:
     """Check that no text is null or empty."""
     decoded = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
     if texts.null_count or decoded.null_count or pc.any(pc.equal(pc.binary_length(decoded), 0)).as_py():
-        is_bad = pc.equal(pc.binary_length(_decoded(texts)), 0).fill_null(value=True)
+        is_bad = pc.fill_null(pc.equal(pc.binary_length(_decoded(texts)), 0), fill_value=True)
         if pc.any(is_bad).as_py():
             raise _faulty(is_bad, name, what)
     return texts

@@ -1,0 +1,174 @@
+"""``forestall.match`` over DataFrames of Spark: each partition has whole transactions, and is matched by a task.
+
+Rules travel to the tasks as plain JSON. Nothing of Spark is imported: its DataFrames are asked by their methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from forestall.calls import Matching
+from forestall.errors import FrameRefused
+from forestall.match_columns import MatchForm
+from forestall.match_result import OUTPUTS, MatchResult
+from forestall.reading import ColumnNames, kinds_in, read_by
+from forestall.row_columns import table_of_rows
+from nfa import Prune, parse_patterns
+from service import RunRules, StreamReport, StreamRun, exercises_of
+from streams import StreamDeclaration, places_of
+from streams.compiling import compile_kernels
+from streams.readers import batch_of_table
+
+_STATS = pa.schema([("name", pa.string()), ("count", pa.int64())])
+_DDL: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_string, "string"),
+    (pa.types.is_int64, "bigint"),
+    (pa.types.is_float64, "double"),
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_timestamp, "timestamp"),
+)
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkMatchResult(MatchResult[Any]):
+    """The results of a run on Spark; each list is a DataFrame that Spark computes when it is needed."""
+
+    events: Any = field(repr=False)
+    form: MatchForm = field(repr=False)
+    rules: bytes = field(repr=False)
+
+    @property
+    def stats(self) -> Mapping[str, int]:
+        """The counts of ``forestall match`` over all partitions, for which Spark runs a job."""
+        rows = (
+            self.events.mapInArrow(partial(_counted, self.rules), _ddl(_STATS)).groupBy("name").sum("count").collect()
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def _frame(self, output: str) -> Any:
+        schema = _empty(output, self.form).schema
+        return self.events.mapInArrow(partial(_matched, self.rules, output), _ddl(schema))
+
+
+def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
+    """Match the events of a DataFrame of Spark, partitioned by key.
+
+    Raises:
+        FrameRefused: The events have no column of ids, or keys by event type.
+    """
+    rules, names = matching.rules, matching.names
+    options = names.options(rules.declaration)
+    known = events.columns
+    key = options.key or "key"
+    if len(places_of(key)) > 1 or rules.declaration.keys:
+        raise FrameRefused(
+            "events of Spark have one correlation key, by which they are partitioned; give one column as key"
+        )
+    if not options.columns.ids and "id" not in known:
+        raise FrameRefused("rows of Spark have no numbers that could be ids; name the column of the id: id='…'")
+    read = None if rules.own is not None and rules.own.conditions else read_by(rules.patterns, rules.declaration)
+    own = [*(options.columns.ids or ("id",)), options.columns.type or "type", options.columns.time or "time", key]
+    needed = {*own, *(name.partition(".")[0] for name in own), *(read or ())}
+    chosen = events.select(*[one for one in known if read is None or one in needed])
+    empty = batch_of_table(chosen.limit(0).toArrow(), options, read)
+    compile_kernels(exercises_of(rules.plan))
+    return SparkMatchResult(
+        events=chosen.repartition(key),
+        form=MatchForm.of(rules.patterns, kinds_in(empty), pa.string()),
+        rules=_written(matching, read),
+        outputs=matching.outputs,
+        notices=matching.notices,
+    )
+
+
+def _written(matching: Matching, read: set[str] | None) -> bytes:
+    """The rules of a call as JSON."""
+    rules, document = matching.rules, None
+    if rules.own is not None:
+        from constraints import to_document  # noqa: PLC0415 - most calls need none
+
+        document = to_document(rules.own)
+    written = {
+        "patterns": [one.text for one in rules.patterns],
+        "stream": rules.declaration.to_json(),
+        "constraints": document,
+        "prune": rules.prune,
+        "is_open": rules.is_open,
+        "names": asdict(matching.names),
+        "read": None if read is None else sorted(read),
+    }
+    return orjson.dumps(written)
+
+
+@cache
+def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None]:
+    """The rules of a call, which a worker reads once; its other calls have others, so few are remembered."""
+    given = orjson.loads(written)
+    own = None
+    if given["constraints"] is not None:
+        from constraints import parse_constraints  # noqa: PLC0415 - most calls need none
+
+        own = parse_constraints(given["constraints"]).constraint_set
+    rules = RunRules(
+        patterns=[one for text in given["patterns"] for one in parse_patterns(text)],
+        declaration=StreamDeclaration.from_json(given["stream"]),
+        own=own,
+        prune=None if given["prune"] is None else Prune(given["prune"]),
+        is_open=given["is_open"],
+    )
+    return rules, ColumnNames(**given["names"]), given["read"]
+
+
+def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamReport, MatchForm] | None:
+    """The results of a partition; None if it has no rows."""
+    rules, names, read = _rules(written)
+    parts = list(batches)
+    if not sum(map(len, parts)):
+        return None
+    batch = batch_of_table(pa.Table.from_batches(parts), names.options(rules.declaration), read)
+    run = StreamRun(rules.plan, lists=lists)
+    run.feed(batch)
+    return run.report(is_open=rules.is_open), MatchForm.of(rules.patterns, kinds_in(batch), pa.string())
+
+
+def _matched(written: bytes, output: str, batches: Batches) -> Batches:
+    """One list of the results of a partition."""
+    found = _report(written, [OUTPUTS[output]], batches)
+    if found is not None:
+        report, form = found
+        table = (
+            form.table(report.lanes)
+            if output == "matches"
+            else table_of_rows(report.bodies(OUTPUTS[output]), OUTPUTS[output], form)
+        )
+        yield from table.to_batches()
+
+
+def _counted(written: bytes, batches: Batches) -> Batches:
+    """The counts of a partition."""
+    found = _report(written, [], batches)
+    if found is not None:
+        counts = asdict(found[0].stats)
+        yield pa.record_batch([list(counts), list(counts.values())], schema=_STATS)
+
+
+def _empty(output: str, form: MatchForm) -> pa.Table:
+    return form.schema.empty_table() if output == "matches" else table_of_rows([], OUTPUTS[output], form)
+
+
+def _ddl(schema: pa.Schema) -> str:
+    """A schema as Spark reads it."""
+    return ", ".join(f"`{field.name.replace('`', '``')}` {_ddl_type(field.type)}" for field in schema)
+
+
+def _ddl_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{_ddl_type(kind.value_type)}>"
+    return next(name for test, name in _DDL if test(kind))

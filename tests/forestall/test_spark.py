@@ -1,0 +1,88 @@
+"""DataFrames of Spark give the results of the same events in memory."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import forestall
+from tests.builders.frames import moment, table
+
+pytestmark = pytest.mark.spark
+
+ROWS = [
+    {
+        "id": f"e{number}",
+        "type": "ABC"[number % 3],
+        "time": moment(number * 7 % 40),
+        "key": f"k{number % 5}",
+        "v": None if number % 4 == 0 else number,
+        "w": "é" if number % 2 else None,
+        "x": number / 3,
+        "is": number % 2 == 0,
+    }
+    for number in range(60)
+]
+PATTERN = (
+    "PATTERN p EVENT SEQ(A a, B+ b [v > 3], C c [NOT is]) WITHIN 20 s "
+    "RETURN a.v, max(b.x) AS x, c.w AS w, count(b) AS n"
+)
+
+
+def sorted_rows(found):
+    return sorted((tuple(map(str, row.values())) for row in found), key=str)
+
+
+@pytest.fixture
+def events(spark):
+    return spark.createDataFrame(table(ROWS).select(["id", "type", "time", "key", "v", "w", "x", "is"]).to_pandas())
+
+
+@pytest.mark.parametrize("output", ["matches", "terminations", "timeouts"])
+def test_results_are_those_of_a_table_in_memory(events, output):
+    rules = {"constraints": ["prior(A, B)"], "stream": {"end_events": ["C"]}, "outputs": [output]}
+    frame = table(ROWS).to_pandas()
+    expected = forestall.match(frame, [PATTERN, "PATTERN q EVENT SEQ(A a, A b) WITHIN 2 s EMIT TIMEOUTS"], **rules)
+    found = forestall.match(events, [PATTERN, "PATTERN q EVENT SEQ(A a, A b) WITHIN 2 s EMIT TIMEOUTS"], **rules)
+    rows = getattr(found, output).toArrow().to_pylist()
+    assert sorted_rows(rows) == sorted_rows(expected.table(output).to_pylist())
+    assert rows
+
+
+def test_counts_are_added(events):
+    found, expected = forestall.match(events, PATTERN).stats, forestall.match(table(ROWS), PATTERN).stats
+    assert {name: found[name] for name in ("events", "matches")} == {
+        name: expected[name] for name in ("events", "matches")
+    }
+
+
+def test_columns_are_typed_without_any_row(events):
+    found = forestall.match(events.limit(0), PATTERN)
+    types = {field.name: field.dataType.simpleString() for field in found.matches.schema}
+    assert types["a.v"] == "double"  # a column with nulls that came from pandas
+    assert (types["x"], types["w"], types["n"], types["b"]) == ("double", "string", "bigint", "array<string>")
+    assert found.matches.count() == 0
+
+
+def test_other_names_of_columns(events):
+    renamed = events.withColumnsRenamed({"id": "i", "type": "kind", "time": "at", "key": "order"})
+    found = forestall.match(renamed, PATTERN, key="order", time="at", type="kind", id="i")
+    assert sorted_rows(found.matches.toArrow().to_pylist()) == sorted_rows(
+        forestall.match(table(ROWS).to_pandas(), PATTERN).table("matches").to_pylist()
+    )
+
+
+def test_rows_without_ids_are_refused(events):
+    with pytest.raises(forestall.FrameRefused, match="name the column of the id"):
+        forestall.match(events.drop("id"), PATTERN)
+
+
+def test_lists_that_were_not_asked_for_are_refused(events):
+    with pytest.raises(forestall.ResultsNotKept, match="timeouts were not kept"):
+        _ = forestall.match(events, PATTERN, outputs=["matches"]).timeouts
+
+
+def test_a_bad_row_names_its_column(spark):
+    frame = spark.createDataFrame(pd.DataFrame({"id": ["1"], "type": [""], "time": [moment(0)], "key": ["k"]}))
+    with pytest.raises(Exception, match="column 'type': row 0: null or empty; every event has a type"):
+        forestall.match(frame, PATTERN).matches.collect()
