@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, LaneOutput, MatchColumns, Path, Pattern, ValueKind, atoms_of, kind_of_value
-from service import chosen_matches, joined_matches, order_of_matches
+from service import joined_matches
 from streams import column_of, time_column
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -75,7 +74,7 @@ class MatchForm:
         return cls(pa.schema(fields), tuple(returns), tuple(aliases), event)
 
     def table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """The matches in the order in which ``forestall match`` lists them.
+        """The matches in the order of their ends.
 
         Args:
             lanes: The results that contain the matches, in the order of the log.
@@ -83,22 +82,20 @@ class MatchForm:
         filled = [lane for lane in lanes if len(lane.matches)]
         if not filled:
             return self.schema.empty_table()
-        joined = joined_matches([lane.columns_of_matches() for lane in filled])
-        rows = order_of_matches(joined)
-        matches = chosen_matches(joined, rows)
-        columns = [*_fixed(matches), *self._returned(filled, rows), *self._bound(matches)]
-        return pa.table(columns, schema=self.schema)
+        matches = joined_matches([lane.columns_of_matches() for lane in filled])
+        table = pa.table([*_fixed(matches), *self._returned(filled), *self._bound(matches)], schema=self.schema)
+        is_ordered = np.all(matches.end_us[1:] >= matches.end_us[:-1])
+        return table if is_ordered else table.take(column_of(np.argsort(matches.end_us, kind="stable")))
 
-    def _returned(self, lanes: Sequence[LaneOutput], rows: NDArray[np.intp]) -> Iterator[pa.Array]:
-        """The columns of RETURN, in the order of the matches."""
+    def _returned(self, lanes: Sequence[LaneOutput]) -> Iterator[pa.Array]:
+        """The columns of RETURN."""
         if not self.returns:
             return
         values: list[Mapping[str, Any]] = []
         for lane in lanes:
             values += list(lane.values_of_returns()) or [{}] * len(lane.matches)
-        order = column_of(rows)
         for place, name in enumerate(self.returns, len(FIXED)):
-            yield typed_column([one.get(name) for one in values], self.schema.field(place).type).take(order)
+            yield typed_column([one.get(name) for one in values], self.schema.field(place).type)
 
     def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
         """For each alias the ids of its events by match; null where the match binds none."""
@@ -122,7 +119,7 @@ class MatchForm:
 def _fixed(matches: MatchColumns) -> Iterator[pa.Array]:
     names = pa.array([one.name for one in matches.patterns])
     yield names.take(column_of(matches.pattern))
-    yield matches.key
+    yield matches.key.dictionary_decode()
     yield from map(time_column, (matches.start_us, matches.end_us, matches.detected_us))
     reasons = [DECIDED_BY[code] for code in range(len(DECIDED_BY))]
     yield pa.array(reasons, pa.string()).take(column_of(matches.how))

@@ -104,7 +104,7 @@ from .registering.workflow_library import (
     WorkflowReport,
 )
 from .runs.followed_model import FollowedModel, follow_model
-from .runs.match_text import chosen_matches, joined_matches, order_of_matches
+from .runs.match_text import joined_matches
 from .runs.past_log import PastLog
 from .runs.run_rules import RunRules
 from .runs.stream_report import StreamReport, WorkflowUse
@@ -342,7 +342,6 @@ __all__ = [
     "WorkflowUse",
     "build_stores",
     "check_idempotency_key",
-    "chosen_matches",
     "configure_logs",
     "document_schema",
     "exercises_of",
@@ -355,7 +354,6 @@ __all__ = [
     "missing_parts",
     "open_spans",
     "open_stores",
-    "order_of_matches",
     "pattern_counts",
     "pattern_draft",
     "pipeline_overview",

@@ -48,10 +48,10 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
         return []
     matches = joined_matches([lane.columns_of_matches() for lane in filled])
     returns = _returned(filled, with_returns)
-    rows, sizes = order_of_matches(matches), np.diff(matches.ends, prepend=0)
+    rows, sizes = _order(matches), np.diff(matches.ends, prepend=0)
     cuts = np.flatnonzero(np.diff(np.cumsum(sizes[rows]) // _EVENTS_AT_ONCE)) + 1
     *parts, last = (
-        bytes(_text(chosen_matches(matches, some), "" if returns is None else returns.take(column_of(some))))
+        bytes(_text(_chosen(matches, some), "" if returns is None else returns.take(column_of(some))))
         for some in np.split(rows, cuts)
     )
     return [*parts, last[:-1]]
@@ -99,7 +99,7 @@ def _joined_rows(found: Sequence[MatchColumns]) -> pa.Array | None:
     return pa.concat_arrays([texts_of([""] * len(one)) if one.rows is None else one.rows for one in found])
 
 
-def chosen_matches(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
+def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
     """Some of the joined matches."""
     ends = matches.ends[rows]
     sizes = ends - np.where(rows > 0, matches.ends[rows - 1], 0)
@@ -121,7 +121,7 @@ def chosen_matches(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumn
     )
 
 
-def order_of_matches(matches: MatchColumns) -> NDArray[np.intp]:
+def _order(matches: MatchColumns) -> NDArray[np.intp]:
     """The rows of joined matches in the order of ``match_order``."""
     found = ragged_order([matches.end_us, matches.start_us], _words(matches), matches.ends)
     rows, repeats = found.rows, found.repeats
