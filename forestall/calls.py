@@ -20,6 +20,7 @@ from streams.readers import batch_of_table
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and most calls need none
+    from workflows import WorkflowModel
 
 Follow: TypeAlias = Literal["auto", "exact", "tables"]
 Pruning: TypeAlias = Literal["state", "query", "shadow", "off"]
@@ -44,6 +45,7 @@ class Matching:
         names: The columns of the events.
         rules: The patterns, the stream and the constraints.
         use: How a model is followed.
+        model: The model, if one is followed.
         outputs: The lists of results that are kept.
         notices: Probable mistakes, in words.
     """
@@ -51,6 +53,7 @@ class Matching:
     names: ColumnNames
     rules: RunRules
     use: WorkflowUse | None
+    model: WorkflowModel | None
     outputs: tuple[str, ...]
     notices: tuple[str, ...]
 
@@ -75,11 +78,12 @@ class Matching:
         for one in patterns if not declaration.keys else ():
             asked = one.keys[0][-1] if one.keys else ""
             require_key(one, () if names.key is None else key_names(names.key), f", or use key={asked!r}")
-        own, use, notices = _followed(given)
+        own, followed, notices = _followed(given)
         prune = None if given.prune is None else Prune(given.prune)
         rules = RunRules(patterns=patterns, declaration=declaration, own=own, prune=prune, is_open=is_open)
         notices += rules.notices()
-        return cls(names=names, rules=rules, use=use, outputs=tuple(outputs), notices=tuple(notices))
+        use, model = (None, None) if followed is None else followed
+        return cls(names=names, rules=rules, use=use, model=model, outputs=tuple(outputs), notices=tuple(notices))
 
     def run(self, frame: Frame) -> LocalMatchResult[Any]:
         """Match the events of a frame."""
@@ -95,6 +99,8 @@ class Matching:
             report=report,
             form=MatchForm.of(rules.patterns, kinds_in(batch), event_type_of(frame.table, options)),
             back=frame.back,
+            events=batch,
+            model=self.model,
             outputs=self.outputs,
             notices=(*self.notices, *_stranger_notices(rules.patterns, batch)),
         )
@@ -113,11 +119,14 @@ def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> Strea
     return StreamDeclaration.from_json({"name": "file", "key": key or "key", **given})
 
 
-def _followed(given: Given) -> tuple[ConstraintSet | None, WorkflowUse | None, list[str]]:
+def _followed(
+    given: Given,
+) -> tuple[ConstraintSet | None, tuple[WorkflowUse, WorkflowModel] | None, list[str]]:
     """The constraints joined with those of a model, how the model is followed, and notices about both."""
     notices: list[str] = []
     own = constraints_of(given.constraints, notices)
     if given.workflow is None:
         return own, None, notices
-    found = follow_model(own, *model_of(given.workflow), given.follow)
-    return found.constraint_set, found.use, [*notices, *found.warnings, found.explanation]
+    model, name = model_of(given.workflow)
+    found = follow_model(own, model, name, given.follow)
+    return found.constraint_set, (found.use, model), [*notices, *found.warnings, found.explanation]

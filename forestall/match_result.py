@@ -7,17 +7,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
-from forestall.errors import ResultsNotKept
+from forestall.errors import FrameRefused, ResultsNotKept
 from forestall.frames import Back
 from forestall.match_columns import MatchForm
 from forestall.row_columns import table_of_rows
+from forestall.showing.pictures import Picture, ShownEvent, process_picture, time_line
 from forestall.showing.tables import result_html
 from service import StreamReport
+from streams import EventBatch, key_hash
+
+if TYPE_CHECKING:
+    from workflows import WorkflowModel  # takes long to import, and most calls need none
 
 FrameT = TypeVar("FrameT")
 
@@ -92,6 +98,8 @@ class LocalMatchResult(MatchResult[FrameT]):
     report: StreamReport = field(repr=False)
     form: MatchForm = field(repr=False)
     back: Back = field(repr=False)
+    events: EventBatch = field(repr=False)
+    model: WorkflowModel | None = field(repr=False, default=None)
 
     @property
     def stats(self) -> Mapping[str, int]:
@@ -119,6 +127,39 @@ class LocalMatchResult(MatchResult[FrameT]):
             f"{stats.deviations} deviating transactions>"
         )
 
+    def timeline(self, key: str) -> Picture:
+        """The time line of a transaction, with the events that matches bind.
+
+        Raises:
+            FrameRefused: No event has the key.
+        """
+        rows = np.flatnonzero(self.events.key_hashes == key_hash(str(key)))
+        if not len(rows):
+            raise FrameRefused(f"no event has the key {key!r}", key=str(key))
+        marks: dict[str, list[str]] = {}
+        for one in (one for one in self.report.each_match() if one["key"] == str(key)):
+            for alias, ids in one["bindings"].items():
+                for identity in ids:
+                    marks.setdefault(identity, []).append(alias)
+        shown = [
+            ShownEvent(event.type, event.time_us, event.id, list(dict.fromkeys(marks.get(event.id, ()))))
+            for event in self.events.take(rows).to_events()
+        ]
+        return time_line(str(key), shown)
+
+    def picture(self) -> Picture:
+        """The model that the transactions follow, with the number of events of each type.
+
+        Raises:
+            FrameRefused: The call had no ``workflow``.
+        """
+        if self.model is None:
+            raise FrameRefused("there is no model to draw; give one as workflow")
+        counts = np.bincount(self.events.type_codes, minlength=len(self.events.type_names)).tolist()
+        return process_picture(self.model, dict(zip(self.events.type_names, counts, strict=True)))
+
     def _repr_html_(self) -> str:
         shown = next((name for name in self.outputs if len(self.table(name))), "matches")
-        return result_html(repr(self)[1:-1], shown, self.table(shown) if shown in self.outputs else None, self.notices)
+        table = self.table(shown) if shown in self.outputs else None
+        picture = "" if self.model is None else self.picture().svg
+        return result_html(repr(self)[1:-1], shown, table, self.notices, picture)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -12,6 +14,8 @@ import pyarrow as pa
 from forestall.frames import Back, Frame, read_frame
 from forestall.reading import ColumnNames
 from forestall.rules import ModelLike, model_of
+from forestall.showing.pictures import Picture, process_picture
+from forestall.showing.tables import result_html
 from service import PastLog
 from streams import EventBatch, KeyForm, StreamDeclaration
 from streams.readers import batch_of_table
@@ -21,7 +25,6 @@ from workflows import (
     MinedConstraints,
     MiningSettings,
     SimulationSettings,
-    WorkflowModel,
     check_log,
     check_trace,
     compile_workflow,
@@ -165,22 +168,32 @@ class ConformanceResult(Generic[FrameT]):
     @cached_property
     def deviations(self) -> FrameT:
         """A row for each way of leaving the model, the most frequent first, with an example."""
-        found = self.found.deviations
-        return self._frame(
-            {
-                "event": pa.array([one.event for one in found], _TEXT),
-                "kind": pa.array([one.kind for one in found], _TEXT),
-                "allowed": pa.array([list(one.allowed) for one in found], _TEXTS),
-                "broken": pa.array([[str(part) for part in one.broken] for one in found], _TEXTS),
-                "transactions": pa.array([one.traces for one in found], pa.int64()),
-                "example": pa.array([self.log.keys[one.example] for one in found], _TEXT),
-            }
-        )
+        found: FrameT = self.back(self._deviations())
+        return found
 
-    @property
-    def model(self) -> WorkflowModel:
-        """The model."""
-        return self.compiled.model
+    def _deviations(self) -> pa.Table:
+        found = self.found.deviations
+        columns = {
+            "event": pa.array([one.event for one in found], _TEXT),
+            "kind": pa.array([one.kind for one in found], _TEXT),
+            "allowed": pa.array([list(one.allowed) for one in found], _TEXTS),
+            "broken": pa.array([[str(part) for part in one.broken] for one in found], _TEXTS),
+            "transactions": pa.array([one.traces for one in found], pa.int64()),
+            "example": pa.array([self.log.keys[one.example] for one in found], _TEXT),
+        }
+        return pa.table(columns)
+
+    def picture(self) -> Picture:
+        """The model, with the number of events of each type."""
+        return process_picture(self.compiled.model, Counter(chain.from_iterable(self.log.traces)))
+
+    def _repr_html_(self) -> str:
+        found = self.found
+        summary = (
+            f"{found.traces} transactions: {found.conforming} conform ({found.fitting_share:.1%}), {found.complete} of "
+            f"them are complete"
+        )
+        return result_html(summary, "deviations", self._deviations(), (), self.picture().svg)
 
     def _frame(self, columns: Mapping[str, pa.Array]) -> FrameT:
         found: FrameT = self.back(pa.table(columns))

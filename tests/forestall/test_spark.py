@@ -33,9 +33,19 @@ def sorted_rows(found):
     return sorted((tuple(map(str, row.values())) for row in found), key=str)
 
 
+@pytest.fixture(autouse=True)
+def few_partitions(spark):
+    """Two partitions by key, as each is a task."""
+    usual = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", usual)
+
+
 @pytest.fixture
 def events(spark):
-    return spark.createDataFrame(table(ROWS).select(["id", "type", "time", "key", "v", "w", "x", "is"]).to_pandas())
+    columns = ["id", "type", "time", "key", "v", "w", "x", "is"]
+    return spark.createDataFrame(table(ROWS).select(columns).to_pandas())
 
 
 @pytest.mark.parametrize("output", ["matches", "terminations", "timeouts"])

@@ -1,0 +1,77 @@
+"""Pictures: a process with counts, and the time line of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streams import shown_time
+
+if TYPE_CHECKING:
+    from workflows import WorkflowModel  # takes long to import
+
+_WIDTH, _MARGIN, _ROW, _DOT = 900, 24, 22, 5
+_MOST_EVENTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture, which a notebook shows."""
+
+    svg: str
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture to a file ``.svg``."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEvent:
+    """An event of a time line; ``marks`` are the aliases that bind it."""
+
+    type: str
+    time_us: int
+    id: str
+    marks: Sequence[str]
+
+
+def process_picture(model: WorkflowModel, counts: Mapping[str, int]) -> Picture:
+    """A model with the number of events beside each activity."""
+    from workflows import draw  # noqa: PLC0415 - takes long to import
+
+    return Picture(draw(model, counts))
+
+
+def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
+    """The events of a transaction along its time, one below the other; bound events are filled and named.
+
+    Of more than 200 events the first ones are shown.
+    """
+    shown = events[:_MOST_EVENTS]
+    first, last = (shown[0].time_us, shown[-1].time_us) if shown else (0, 0)
+    scale = (_WIDTH / 2 - 2 * _MARGIN) / max(last - first, 1)
+    rows = []
+    for number, event in enumerate(shown):
+        x, y = _MARGIN + (event.time_us - first) * scale, 2 * _MARGIN + number * _ROW
+        fill = "#2f6fbb" if event.marks else "none"
+        marks = f" ({', '.join(event.marks)})" if event.marks else ""
+        text = f"{shown_time(event.time_us)}  {event.type}{marks}"
+        rows.append(
+            f'<circle cx="{x:.1f}" cy="{y}" r="{_DOT}" fill="{fill}" stroke="#2f6fbb">'
+            f"<title>{escape(event.id)}</title></circle>"
+            f'<text x="{_WIDTH / 2:.0f}" y="{y + 4}">{escape(text)}</text>'
+        )
+    more = f", the first {_MOST_EVENTS} of {len(events):,} events" if len(events) > _MOST_EVENTS else ""
+    height = 3 * _MARGIN + len(shown) * _ROW
+    return Picture(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
+        'font-family="sans-serif" font-size="12" fill="currentColor">'
+        f'<text x="{_MARGIN}" y="{_MARGIN}" font-weight="bold">'
+        f"{escape(key)}{more}</text>{''.join(rows)}</svg>"
+    )

@@ -1,0 +1,92 @@
+"""A plugin of pytest: the documents of the kind ``test`` of a project are tests, run as ``forestall test`` runs them.
+
+``pytest_plugins = ["forestall.testing"]`` in ``conftest.py``, or ``-p forestall.testing``, enables it; the option
+``forestall_projects`` of pytest's configuration names the folders of projects.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.projects import Case, LocalProject, cases_of, outcome_of, read_project, run_case
+from streams import ForestallError
+from streams.compiling import compile_kernels
+
+_OPTION = "forestall_projects"
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that names the folders of projects."""
+    parser.addini(_OPTION, "Folders of projects whose test documents are tests.", type="paths", default=[])
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a file of documents below the folder of a project."""
+    if file_path.suffix not in _SUFFIXES:
+        return None
+    folders = [Path(one).resolve() for one in parent.config.getini(_OPTION)]
+    owners = [folder for folder in folders if folder in file_path.resolve().parents]
+    return _DocumentFile.from_parent(parent, path=file_path, folder=owners[0]) if owners else None
+
+
+class _DocumentFile(pytest.File):
+    """A file of a project's documents."""
+
+    def __init__(self, *, folder: Path, **given: Any) -> None:
+        super().__init__(**given)
+        self._folder = folder
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """The tests of the file."""
+        try:
+            project, cases = _project(self._folder)
+        except ForestallError as error:
+            raise self.CollectError(error.message) from error
+        for case in cases:
+            if case.document.file.resolve() == self.path.resolve():
+                yield _CaseItem.from_parent(self, name=case.name, case=case, project=project)
+
+
+class _Differs(Exception):
+    """The results of a test are not the expected ones; the message shows both, side by side."""
+
+
+class _CaseItem(pytest.Item):
+    """A test document."""
+
+    def __init__(self, *, case: Case, project: LocalProject, **given: Any) -> None:
+        super().__init__(**given)
+        self._case, self._rules = case, project
+
+    def runtest(self) -> None:
+        """Run the rules over the events of the test, and compare the results."""
+        begun = time.perf_counter()
+        ran = run_case(self._case, self._rules)
+        outcome = outcome_of(self._case, ran.lines, time.perf_counter() - begun)
+        if not outcome.is_right:
+            losses = [f"{name}: {sentence}" for name, sentence in ran.losses.items()]
+            raise _Differs("\n".join([f"at {self._case.document.place()}", *outcome.side_by_side(), *losses]))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The differences alone; other errors as usual."""
+        return str(excinfo.value) if isinstance(excinfo.value, _Differs) else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """The place and the name of the test."""
+        return self.path, None, f"{self.path.name}: {self.name}"
+
+
+@cache
+def _project(folder: Path) -> tuple[LocalProject, list[Case]]:
+    """A project and its tests, read once; its kernels are compiled."""
+    documents = read_project(folder)
+    project = LocalProject.of(documents, folder)
+    compile_kernels(project.exercises())
+    return project, list(cases_of(documents, project))
