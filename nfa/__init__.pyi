@@ -29,11 +29,11 @@ from .keys import has_key, require_key, require_own_key
 from .language.description import describe_atom, describe_expression, describe_node, describe_pattern
 from .language.json_form import pattern_to_json
 from .language.json_reading import pattern_from_json
-from .language.parsing import parse_pattern, parse_patterns
 from .language.steps import parse_step
 from .language.strangers import all_types_of, attributes_by_types, lookups_in, unknown_types
 from .language.stream_checks import Notice, awaited_types, check_stream
 from .matcher import MATCH_LIMIT, Matcher
+from .pattern_texts import parse_pattern, parse_patterns
 from .registered import RunningPattern
 from .results.batch import (
     FEW_ROWS,

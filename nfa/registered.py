@@ -10,8 +10,8 @@ from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.automata.query import Query
 from nfa.automata.query_building import build_query
 from nfa.conditions.table_rows import RowsRead
-from nfa.language.parsing import parse_pattern
 from nfa.language.strangers import columns_read
+from nfa.pattern_texts import parse_pattern
 from nfa.syntax import Path, Pattern
 from streams import USUAL_BUDGET, WorkBudget
 

@@ -83,7 +83,9 @@ class NewPattern(WireModel):
     suppress: SuppressModel | None = Field(None, description="Suppress alerts that follow another one of their group.")
     incident: IncidentRules | None = Field(None, description="Alerts of a group open an incident, and join it.")
     resolves: ResolvesModel | None = Field(None, description="Alerts close the open incident of their group.")
-    text: str | None = Field(None, description="The pattern language; the pattern's name is in the text.")
+    text: str | None = Field(
+        None, description="The pattern language, or PATTERN name MATCH_RECOGNIZE (…); with its name."
+    )
     definition: dict[str, Any] | None = Field(
         None, description="Instead of the text: the pattern's JSON form. Its schema is at /v1/schemas/pattern."
     )

@@ -39,6 +39,12 @@ def build_sql(tree: Branch) -> SqlQuery:
     )
 
 
+def build_named(tree: Branch) -> tuple[str, Clause]:
+    """The name and the clause of a parsed pattern."""
+    name, clause = trees_of(tree)
+    return name_of(name), _clause(clause)
+
+
 def _by_rule(tree: Branch) -> _Parts:
     return {str(part.data): part for part in trees_of(tree)}
 
@@ -96,6 +102,7 @@ def _clause(tree: Branch) -> Clause:
         variables=tuple(variables.names),
         subsets=tuple(subsets.items()),
         definitions=_definitions(parts.get("definitions"), variables),
+        position=position_of(parts["pattern"]),
     )
 
 

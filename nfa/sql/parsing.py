@@ -18,13 +18,13 @@ from nfa.language.expression_building import Branch
 from nfa.language.kept_parser import kept_parser
 from nfa.language.limits import check_text, position_at
 from nfa.language.words import TERMINALS, listed
-from nfa.sql.building import build_sql
-from nfa.sql.syntax import SqlQuery
+from nfa.sql.building import build_named, build_sql
+from nfa.sql.syntax import Clause, SqlQuery
 from nfa.syntax import Position
 
 _OPTIONS: Mapping[str, Any] = MappingProxyType(
     {
-        "start": ["start"],
+        "start": ["start", "named"],
         "parser": "lalr",
         "lexer": "contextual",
         "propagate_positions": True,
@@ -70,15 +70,24 @@ def parse_query(text: str) -> SqlQuery:
     Raises:
         PatternRefused: The text cannot be read or is refused; position and advice are in the message.
     """
-    return build_sql(_tree(text))
+    return build_sql(_tree(text, "start"))
 
 
-def _tree(text: str) -> Branch:
+def parse_named(text: str) -> tuple[str, Clause]:
+    """Read a clause with a name, ``PATTERN name MATCH_RECOGNIZE (…)``.
+
+    Raises:
+        PatternRefused: As ``parse_query``.
+    """
+    return build_named(_tree(text, "named"))
+
+
+def _tree(text: str, start: str) -> Branch:
     check_text(text)
     try:
-        return _parser().parse(text)
+        return _parser().parse(text, start=start)
     except UnexpectedInput as error:
-        _refuse_syntax(error, text)
+        _refuse_syntax(error, text, start)
 
 
 @cache
@@ -86,8 +95,8 @@ def _parser() -> Lark:
     return kept_parser(files("nfa.sql").joinpath("grammar.lark").read_text(encoding="utf-8"), _OPTIONS)
 
 
-def _refuse_syntax(error: UnexpectedInput, text: str) -> NoReturn:
-    called = {_CALLED.get(name, name.removeprefix("_")) for name in _acceptable(text)}
+def _refuse_syntax(error: UnexpectedInput, text: str, start: str) -> NoReturn:
+    called = {_CALLED.get(name, name.removeprefix("_")) for name in _acceptable(text, start)}
     advice = f"expected {listed(sorted(called))}"
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
         position, found = position_at(text, len(text)), "the text ends"
@@ -99,9 +108,9 @@ def _refuse_syntax(error: UnexpectedInput, text: str) -> NoReturn:
     raise PatternRefused("syntax", f"{found}; {advice}", position) from error
 
 
-def _acceptable(text: str) -> set[str]:
+def _acceptable(text: str, start: str) -> set[str]:
     """Terminals that would be accepted where parsing stopped."""
-    interactive = _parser().parse_interactive(text)
+    interactive = _parser().parse_interactive(text, start=start)
     with suppress(UnexpectedInput):
         interactive.exhaust_lexer()
     return cast("set[str]", interactive.accepts())  # type: ignore[no-untyped-call]

@@ -39,13 +39,16 @@ _MAX_OFFSET = 2**31 - 1
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table by name; queries may write names in another case, unless that is ambiguous."""
+    """The columns of a table by name; queries may write names in another case, unless that is ambiguous.
 
-    names: Sequence[str]
+    ``names`` None: any name is a column.
+    """
+
+    names: Sequence[str] | None
 
     def find(self, name: str, position: Position) -> str:
         """The name of a column as the table writes it."""
-        if name in self.names:
+        if self.names is None or name in self.names:
             return name
         alike = [one for one in self.names if one.lower() == name.lower()]
         if len(alike) == 1:
@@ -55,8 +58,8 @@ class Columns:
         raise PatternRefused("column", f"there is no column {name}; the columns are {', '.join(self.names)}", position)
 
 
-def resolve_clause(clause: Clause, names: Sequence[str]) -> Clause:
-    """The clause with resolved expressions, for a table with these columns."""
+def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
+    """The clause with resolved expressions, for a table with these columns; None: any column may be named."""
     columns = Columns(names)
     unions = {name: frozenset([label]) for label, name in enumerate(clause.variables)} | dict(clause.subsets)
     scope = _Scope(columns, unions, is_measure=True)

@@ -210,6 +210,7 @@ class Clause:
         subsets: The labels of the unions of ``SUBSET``, by name.
         definitions: The conditions of labels that have one.
         within: The length that a match stays below, in the unit of the first column of ``ORDER BY``.
+        position: Place of ``PATTERN``.
     """
 
     partition: tuple[Sort, ...]
@@ -222,6 +223,7 @@ class Clause:
     variables: tuple[str, ...]
     subsets: tuple[tuple[str, frozenset[int]], ...]
     definitions: tuple[tuple[int, Expression], ...]
+    position: Position = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,30 @@
+"""Pattern texts in either language: that of patterns, or SQL."""
+
+from __future__ import annotations
+
+import re
+
+from nfa.language.parsing import parse_pattern as parse_own
+from nfa.language.parsing import parse_patterns as parse_several
+from nfa.sql.stream_pattern import stream_pattern_text
+from nfa.syntax import Pattern
+
+_IN_SQL = re.compile(r'(\s|--[^\n]*\n)*PATTERN\s+("[^"]+"|`[^`]+`|\w+)\s+MATCH_RECOGNIZE\b', re.IGNORECASE)
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Read exactly one pattern, in the pattern language or as ``PATTERN name MATCH_RECOGNIZE (…)``.
+
+    Raises:
+        PatternRefused: The text cannot be read or is refused; position and advice are in the message.
+    """
+    return parse_own(_in_own_language(text))
+
+
+def parse_patterns(text: str) -> tuple[Pattern, ...]:
+    """Read one or more patterns, or one that is given as SQL; see ``parse_pattern``."""
+    return parse_several(_in_own_language(text))
+
+
+def _in_own_language(text: str) -> str:
+    return stream_pattern_text(text) if _IN_SQL.match(text) else text

@@ -1,0 +1,291 @@
+"""Patterns of streams that are given as SQL: the clauses whose meaning over an unbounded stream is that of a pattern.
+
+These are sequences of a fixed number of rows. Each first row then has at most one match, so there is no preference, and
+matches end in the order in which they begin. Everything else is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import NoReturn
+
+from nfa.errors import PatternRefused
+from nfa.language.words import CONDITION_WORDS, STEP_WORDS, is_writable, quoted
+from nfa.sql.conditions import position_of
+from nfa.sql.parsing import parse_named
+from nfa.sql.resolving import resolve_clause
+from nfa.sql.syntax import (
+    Aggregate,
+    Alternation,
+    At,
+    Clause,
+    Column,
+    Concatenation,
+    Constant,
+    Expression,
+    Labelled,
+    LabelOfRow,
+    MatchNumber,
+    Node,
+    Operation,
+    Place,
+    Repetition,
+    Value,
+)
+from nfa.syntax import NOWHERE, Position
+
+_WORDS = STEP_WORDS | CONDITION_WORDS | frozenset("TYPE TIME KEY ID".split())
+_OF_EVENT = ("type", "time", "id", "key")
+_SIGNS: Mapping[str, str] = {
+    **{name: f" {name} " for name in ("=", "<", "<=", ">", ">=", "+", "-", "*")},
+    "<>": " != ",
+    "and": " AND ",
+    "or": " OR ",
+}
+_FUNCTIONS = frozenset(["abs", "lower", "upper", "length", "coalesce"])
+_MOST_STEPS = 64
+_CALLED: Mapping[type, str] = {Alternation: "| or PERMUTE", Repetition: "a quantifier without a fixed number"}
+
+
+def stream_pattern_text(text: str) -> str:
+    """The pattern language's text of ``PATTERN name MATCH_RECOGNIZE (…)``.
+
+    Raises:
+        PatternRefused: The text cannot be read, or its meaning is not that of a pattern.
+    """
+    name, written = parse_named(text)
+    clause = resolve_clause(written, None)
+    _check(clause)
+    with _placed(clause.position):
+        steps = tuple(_steps(clause.pattern))
+        if len(steps) > _MOST_STEPS:
+            _refuse(f"a pattern of {len(steps)} rows", f"at most {_MOST_STEPS} are allowed")
+        return _Writer(clause, steps).text(name)
+
+
+class _Unplaced(PatternRefused):
+    """A refusal whose place is known further out."""
+
+
+@contextmanager
+def _placed(position: Position) -> Iterator[None]:
+    """Give refusals inside that have no place the place of what is read here."""
+    try:
+        yield
+    except _Unplaced as error:
+        raise PatternRefused(error.reason, error.message.partition(": ")[2], position) from error
+
+
+def _refuse(what: str, why: str, position: Position = NOWHERE) -> NoReturn:
+    kind = PatternRefused if position != NOWHERE else _Unplaced
+    raise kind("stream-sql", f"{what} has no meaning as a pattern of a stream: {why}", position)
+
+
+def _check(clause: Clause) -> None:
+    """Refuse the parts of a clause that do not fit, apart from its pattern and expressions."""
+    if clause.rows != "one":
+        _refuse("ALL ROWS PER MATCH", "a match is one alert; write ONE ROW PER MATCH", clause.position)
+    if clause.skip.rule not in ("past_last_row", "to_next_row"):
+        _refuse("AFTER MATCH SKIP TO a variable", "write PAST LAST ROW or TO NEXT ROW", clause.skip.position)
+    names = [sort.column for sort in clause.order]
+    if names != ["time"] or clause.order[0].is_descending:
+        place = clause.order[0].position if clause.order else clause.position
+        _refuse("this order", "events are in the order of their time; write ORDER BY time", place)
+    if not clause.partition:
+        _refuse("a clause without PARTITION BY", "write PARTITION BY key, the correlation key", clause.position)
+
+
+def _steps(node: Node) -> Sequence[int]:
+    """The labels of a pattern with a fixed number of rows."""
+    match node:
+        case Labelled():
+            return [node.label]
+        case Concatenation() if node.parts:
+            return [label for part in node.parts for label in _steps(part)]
+        case Repetition() if node.least == node.most:
+            part = _steps(node.part)
+            return [*part] * node.least if len(part) * node.least <= _MOST_STEPS else [0] * (_MOST_STEPS + 1)
+    name = {"Alternation": "| or PERMUTE", "Repetition": "a quantifier without a fixed number"}.get(type(node).__name__)
+    _refuse(
+        name or "an anchor, an exclusion or ()", "it needs the preferred match; write a fixed sequence of variables"
+    )
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes a clause in the pattern language."""
+
+    clause: Clause
+    steps: Sequence[int]
+
+    @cached_property
+    def aliases(self) -> tuple[str, ...]:
+        """The alias of each step: its variable, numbered if it has several."""
+        names, found = self.clause.variables, list[str]()
+        for place, label in enumerate(self.steps):
+            same = [step for step, other in enumerate(self.steps) if other == label]
+            found.append(names[label] if len(same) == 1 else f"{names[label]}_{same.index(place) + 1}")
+        if len(set(found)) < len(found):
+            _refuse("these names of variables", "they are equal once repeated ones are numbered; rename one")
+        return tuple(found)
+
+    def text(self, name: str) -> str:
+        """The whole text."""
+        steps = ", ".join(self._step(place) for place in range(len(self.steps)))
+        # unquoted: in quotes, key would be an attribute
+        keys = ", ".join(quoted(sort.column) for sort in self.clause.partition)
+        lines = [
+            f"PATTERN {self._name(name)}",
+            f"EVENT SEQ({steps})" if len(self.steps) > 1 else f"EVENT {steps}",
+            f"WHERE [{keys}]",
+            *([f"WITHIN {self._within()}"] if self.clause.within is not None else []),
+            f"SELECT STRICT{' SKIP PAST LAST' * (self.clause.skip.rule == 'past_last_row')}",
+        ]
+        end = len(self.steps) - 1
+        columns = []
+        for one in self.clause.measures:
+            with _placed(one.position):
+                columns.append(f"{self._value(one.expression, end, None)} AS {self._name(one.name)}")
+        return "\n".join([*lines, *([f"RETURN {', '.join(columns)}"] if columns else [])])
+
+    def _within(self) -> str:
+        match self.clause.within:
+            case Constant(value=timedelta() as length) if length > timedelta():
+                return f"{length // timedelta(microseconds=1)} us"
+        _refuse("this WITHIN", "write a positive INTERVAL")
+
+    def _step(self, place: int) -> str:
+        condition = dict(self.clause.definitions).get(self.steps[place])
+        types, rest = "_", [condition] if condition is not None else []
+        for one in _conjuncts(condition):
+            if (found := _types_of(one)) is not None:
+                types, rest = (
+                    "|".join(self._name(name) for name in found),
+                    [other for other in _conjuncts(condition) if other != one],
+                )
+                break
+        with _placed(self.clause.position if condition is None else position_of(condition)):
+            written = " AND ".join(f"({self._value(one, place, place)})" for one in rest)
+        return f"{types} {self._name(self.aliases[place])}{f' [{written}]' if written else ''}"
+
+    def _value(self, expression: Expression, here: int, own: int | None) -> str:
+        """An expression at a step: in the condition of the step ``own``, or None in a measure."""
+        match expression:
+            case Constant():
+                return _constant(expression.value)
+            case At():
+                return self._at(expression, here, own)
+            case Operation():
+                return self._operation(expression, [self._value(one, here, own) for one in expression.operands])
+            case Aggregate(name="count", operands=()):
+                return str(len(self._places(expression.labels, here)))
+            case Aggregate():
+                _refuse(f"{expression.name}", "name the rows instead, as A.x + B.x", expression.position)
+            case MatchNumber():
+                _refuse("MATCH_NUMBER()", "matches of a stream are not numbered")
+        raise AssertionError(expression)
+
+    def _at(self, expression: At, here: int, own: int | None) -> str:
+        step = self._target(expression.place, here)
+
+        def read(one: Expression) -> str:
+            match one:
+                case Constant():
+                    return _constant(one.value)
+                case _ if step is None and not isinstance(one, Operation):
+                    return "NULL"
+                case LabelOfRow() if step is not None:
+                    return _constant(self.clause.variables[self.steps[step]])
+                case Column() if step is not None:
+                    return self._column(one.name, step, own)
+                case Operation():
+                    return self._operation(one, [read(operand) for operand in one.operands])
+            raise AssertionError(one)
+
+        return read(expression.content)
+
+    def _places(self, labels: frozenset[int] | None, here: int) -> list[int]:
+        """The steps up to the current one that have one of the labels."""
+        return [step for step in range(here + 1) if labels is None or self.steps[step] in labels]
+
+    def _target(self, place: Place, here: int) -> int | None:
+        """The step of a place; None without one. Refused if the row is not a part of the match so far."""
+        found = self._places(place.labels, here)
+        if not place.is_first:
+            found.reverse()
+        if place.offset >= len(found):
+            return None
+        step = found[place.offset] + place.physical
+        if not 0 <= step <= here:
+            _refuse("a row outside the match, or after the current one", "a pattern reads its own events only")
+        return step
+
+    def _column(self, name: str, step: int, own: int | None) -> str:
+        alias = self._name(self.aliases[step])
+        if name in _OF_EVENT:
+            return f"{name}({alias})"
+        return self._name(name) if step == own else f"{alias}.{self._name(name)}"
+
+    def _operation(self, operation: Operation, operands: Sequence[str]) -> str:
+        name = operation.name
+        if name in _SIGNS:
+            return "(" + _SIGNS[name].join(operands) + ")"
+        if name in _FUNCTIONS:
+            return f"{name}({', '.join(operands)})"
+        if name == "not":
+            return f"(NOT {operands[0]})"
+        if name == "negative":
+            return f"(-{operands[0]})"
+        if name == "is_null":
+            return f"({operands[0]} IS NULL)"
+        if name == "in" and all(isinstance(one, Constant) for one in operation.operands[1:]):
+            return f"({operands[0]} IN ({', '.join(operands[1:])}))"
+        if name == "like" and len(operands) == 2 and "\\" not in operands[1]:
+            return f"({operands[0]} LIKE {operands[1]})"
+        _refuse(
+            name.removeprefix("cast_"),
+            "the pattern language has no such operation with this meaning",
+            operation.position,
+        )
+
+    def _name(self, name: str) -> str:
+        if not is_writable(name):
+            _refuse(f"the name {name!r}", "names of patterns have no back quotes")
+        return quoted(name, _WORDS)
+
+
+def _conjuncts(condition: Expression | None) -> Sequence[Expression]:
+    if isinstance(condition, At) and isinstance(condition.content, Operation) and condition.content.name == "and":
+        return [At(one, condition.place) for one in condition.content.operands]
+    if isinstance(condition, Operation) and condition.name == "and":
+        return [part for one in condition.operands for part in _conjuncts(one)]
+    return [] if condition is None else [condition]
+
+
+def _types_of(condition: Expression) -> Sequence[str] | None:
+    """The event types of ``type = '…'`` or ``type IN (…)`` about the current row."""
+    match condition:
+        case At(content=Operation(name="=" | "in", operands=(Column(name="type"), *values)), place=place):
+            if place == Place() and all(isinstance(one, Constant) and isinstance(one.value, str) for one in values):
+                return [str(one.value) for one in values if isinstance(one, Constant)]
+    return None
+
+
+def _constant(value: Value) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case int() | float():
+            return repr(value)
+        case str():
+            doubled = value.replace("'", "''")
+            return f"'{doubled}'"
+        case timedelta() if value > timedelta():
+            return f"{value // timedelta(microseconds=1)} us"
+    _refuse(f"the constant {value}", "dates, times and intervals below 1 us are not constants of patterns")
