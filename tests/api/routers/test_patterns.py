@@ -54,6 +54,22 @@ def test_the_json_form_gives_both_forms_and_is_the_same_version(orders):
     assert orders.get("/v1/patterns/p").json()["definition"] == DEFINITION
 
 
+SQL = """PATTERN p MATCH_RECOGNIZE (
+  PARTITION BY key ORDER BY time PATTERN (A B{x}) DEFINE A AS type = 'A', B AS type = 'B')"""
+
+
+def test_a_pattern_may_be_given_as_sql(orders):
+    answer = register(orders, SQL.replace("{x}", ""))
+    assert (answer.status_code, answer.json()["text"]) == (201, SQL.replace("{x}", ""))
+    own = register(orders, "PATTERN q EVENT SEQ(A A, B B) WHERE [key] SELECT STRICT SKIP PAST LAST").json()
+    assert answer.json()["definition"] == {**own["definition"], "name": "p"}
+
+
+def test_sql_that_is_no_pattern_of_a_stream_is_refused_with_its_place(orders, check_problem):
+    body = check_problem(register(orders, SQL.replace("{x}", "+")), 400, "pattern-refused")
+    assert (body["reason"], body["line"], body["column"]) == ("stream-sql", 2, 34)
+
+
 def test_an_odd_json_form_is_refused_with_its_place(orders, check_problem):
     odd = {"name": "p", "event": {"op": "seq", "items": [{"of": {"op": "atom", "alias": "a"}}]}}
     answer = orders.post("/v1/patterns", json={"stream": "orders", "definition": odd})
