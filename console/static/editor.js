@@ -65,5 +65,10 @@ document.getElementById("dry-run").addEventListener("click", async (event) => {
   const page = new DOMParser().parseFromString(trusted(answer?.ok ? await answer.text() : "<section>It cannot be tried now.</section>"), "text/html");
   document.getElementById("trial").replaceChildren(...page.body.childNodes);
 });
+document.getElementById("f-stream").addEventListener("change", async (event) => {
+  const answer = await fetch(`?stream=${encodeURIComponent(event.target.value)}`);
+  const page = new DOMParser().parseFromString(trusted(await answer.text()), "text/html");
+  document.getElementById("vocabulary").replaceChildren(...page.getElementById("vocabulary").childNodes);
+});
 highlight();
 check();

@@ -23,6 +23,7 @@ _MOVES: Final[Mapping[str, tuple[str, ...]]] = {
 _DONE: Final = {"activate": "activated", "pause": "paused", "resume": "resumed", "retire": "retired"}
 _MOST_DRAWN: Final = 500
 _MOST_VERSIONS: Final = 20
+_SAMPLE: Final = 500
 
 
 async def show_list(page: Page) -> Response:
@@ -93,17 +94,39 @@ async def edit(page: Page) -> Response:
     draft = {"stream": stream, "text": _example(stream), "severity": "medium", "constraints": "on", "state": "active"}
     if name is not None:
         draft |= await page.api.get(at("patterns", name))
-    return _editor(page, name, draft, names)
+    return await _editor(page, name, draft, names)
 
 
 def _example(stream: str | None) -> str:
     return "" if stream is None else "PATTERN name\nEVENT SEQ(First a, Second b)\n"
 
 
-def _editor(page: Page, name: str | None, draft: Mapping[str, Any], names: Sequence[str], error: str = "") -> Response:
+async def _editor(
+    page: Page, name: str | None, draft: Mapping[str, Any], names: Sequence[str], error: str = ""
+) -> Response:
     title = "New pattern" if name is None else f"Next version of {name}"
     status = 400 if error else 200
-    return page.render("editor.html", status, title=title, name=name, draft=draft, names=names, error=error)
+    return page.render(
+        "editor.html",
+        status,
+        title=title,
+        name=name,
+        draft=draft,
+        names=names,
+        error=error,
+        vocabulary=await _vocabulary(page, draft["stream"]),
+    )
+
+
+async def _vocabulary(page: Page, stream: str | None) -> dict[str, list[str]]:
+    """The event types among the newest events of a stream, each with the attributes that they have."""
+    if not stream:
+        return {}
+    events = await allowed(page.api.recent(at("streams", stream, "events"), limit=_SAMPLE, age_s=30.0), {"items": []})
+    found: dict[str, set[str]] = {}
+    for event in events["items"]:
+        found.setdefault(event["type"], set()).update(event["data"] or ())
+    return {name: sorted(found[name]) for name in sorted(found)}
 
 
 async def save(page: Page) -> Response:
@@ -120,7 +143,7 @@ async def save(page: Page) -> Response:
             made = await page.api.send("PUT", at("patterns", name), body)
     except ApiError as refusal:
         _, names = await page.stream(is_derived=True)
-        return _editor(page, name, form, names, refusal.detail)
+        return await _editor(page, name, form, names, refusal.detail)
     for warning in made["warnings"]:
         page.session.notify(f"Warning: {warning}")
     return page.go(at("patterns", made["name"]), f"{made['name']} is registered as version {made['version']}.")

@@ -33,7 +33,10 @@ async def show_list(page: Page) -> Response:
         page.api.recent("/traces", stream=stream, limit=LARGEST),
         page.api.recent("/patterns", stream=stream, limit=1000),
     )
-    is_all = page.query("all") is not None
+    is_all, is_quiet = page.query("all") is not None, page.query("order") == "quiet"
+    cases = [_with_quiet(case, listed["time"]) for case in listed["items"]]
+    if is_quiet:
+        cases.sort(key=lambda case: -(case["quiet_s"] or 0.0))
     return page.render(
         "transactions.html",
         title="Transactions",
@@ -41,7 +44,8 @@ async def show_list(page: Page) -> Response:
         names=names,
         wanted=wanted,
         listed=listed,
-        cases=[_with_quiet(case, listed["time"]) for case in listed["items"][: LARGEST if is_all else _SHOWN]],
+        cases=cases[: LARGEST if is_all else _SHOWN],
+        is_quiet=is_quiet,
         places=await open_by_type(page, stream, everything),
         patterns=[pattern["name"] for pattern in patterns["items"]],
         has_filters=any(wanted.values()),
