@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import shutil
 import threading
 import time
@@ -21,8 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import httpx
-import psutil
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import CDPSession, sync_playwright
 
 from service.processes.temporary import TemporaryService, running
 
@@ -101,39 +101,48 @@ def _measure_browser(service: TemporaryService, seconds: float) -> None:
         page.wait_for_timeout(1_000)
         before = page.evaluate("document.querySelector('#alerts tbody tr').dataset.id")
         page.evaluate(_FRAMES)
-        spent = _task_seconds(page)
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable")
+        before_s = _busy_s(session)
         page.wait_for_timeout(seconds * 1_000)
-        share = (_task_seconds(page) - spent) / seconds
+        busy = {name: one - before_s[name] for name, one in _busy_s(session).items()}
         print(f"longest frame at {RATE} alerts/s, ms     {page.evaluate('window.longest'):8.0f}")
-        print(f"its main thread is busy, share          {share:8.3f}")
+        parts = ", ".join(f"{name} {one / seconds:.3f}" for name, one in busy.items())
+        print(f"work of its main thread, share      {parts}")
         assert before != page.evaluate("document.querySelector('#alerts tbody tr').dataset.id"), "no alert has come"
         browser.close()
 
 
-def _task_seconds(page: Page) -> float:
-    """The seconds that the main thread of a page has worked."""
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable")
+def _busy_s(session: CDPSession) -> dict[str, float]:
+    """The seconds that the main thread of a page has worked so far, by what it did."""
     metrics = {one["name"]: float(one["value"]) for one in session.send("Performance.getMetrics")["metrics"]}
-    return metrics["TaskDuration"]
+    return {name: metrics[f"{name}Duration"] for name in ("Script", "Layout", "RecalcStyle", "Task")}
 
 
 def _measure_api(service: TemporaryService, seconds: float) -> None:
     latencies: dict[int, list[float]] = {0: [], CONSOLES: []}
-    process = psutil.Process(service.supervisor.pid("console"))
+    process = Path(f"/proc/{service.supervisor.pid('console')}")
     used = 0.0
     for _ in range(_ROUNDS):
         for consoles in latencies:
-            before = sum(process.cpu_times()[:2])
+            before = _cpu_s(process)
             latencies[consoles] += _read_beside(service, consoles, seconds)
-            used += sum(process.cpu_times()[:2]) - before if consoles else 0.0
+            used += _cpu_s(process) - before if consoles else 0.0
     for consoles, found in latencies.items():
         half, most = _percentile(found, 0.5), _percentile(found, 0.99)
         print(f"GET /v1/alerts, {consoles:2} consoles, ms       {half:8.1f}  p99 {most:.1f}")
     share = used / (_ROUNDS * (seconds + _OPENING_S))
-    print(
-        f"console process, {CONSOLES} consoles          {share:8.2f}  cores, {process.memory_info().rss / 1e6:.0f} MB"
-    )
+    print(f"console process, {CONSOLES} consoles          {share:8.2f}  cores, {_resident_bytes(process) / 1e6:.0f} MB")
+
+
+def _cpu_s(process: Path) -> float:
+    """The CPU time of a process so far, in seconds."""
+    fields = (process / "stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident_bytes(process: Path) -> int:
+    return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _read_beside(service: TemporaryService, consoles: int, seconds: float) -> list[float]:

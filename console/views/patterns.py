@@ -24,6 +24,14 @@ _DONE: Final = {"activate": "activated", "pause": "paused", "resume": "resumed",
 _MOST_DRAWN: Final = 500
 _MOST_VERSIONS: Final = 20
 _SAMPLE: Final = 500
+_LANGUAGE: Final = """\
+PATTERN name                                          -- its alerts have this name
+EVENT SEQ(A a, B b)                                   -- an A, later a B of the same transaction
+EVENT SEQ(A a [price > 200], B|C b, D+ d)             -- a condition; a B or a C; one D or more
+EVENT SEQ(A a, NOT X, B b)                            -- no X between them
+WHERE a.price < b.price AND b.region = 'north'        -- conditions on several events
+WITHIN 2 h                                            -- the last at most two hours after the first
+"""
 
 
 async def show_list(page: Page) -> Response:
@@ -114,6 +122,7 @@ async def _editor(
         draft=draft,
         names=names,
         error=error,
+        language=_LANGUAGE,
         vocabulary=await _vocabulary(page, draft["stream"]),
     )
 
