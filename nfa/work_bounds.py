@@ -21,6 +21,7 @@ from nfa.language.stream_checks import Notice
 from nfa.language.stream_checks import warnings_of as plain_warnings_of
 from nfa.row_bounds import row_notices
 from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test, compile_runs
+from nfa.silent_nulls import null_notices
 from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
 
 _FEW = 2  # repetitions of at most this many elements cause no warning if traces end
@@ -37,6 +38,7 @@ def warnings_of(
     found = (
         *plain_warnings_of(pattern, has_trace_end=has_trace_end, has_closing=has_closing),
         *row_notices(pattern),
+        *null_notices(pattern),
     )
     grows = _unbounded_work(pattern, has_trace_end=has_trace_end, is_log_ordered=is_log_ordered)
     if grows is not None:

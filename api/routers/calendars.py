@@ -12,6 +12,7 @@ from api.requests.filters import WantedPart
 from api.requests.preconditions import Preconditions
 from api.schemas.calendars import CALENDAR_EXAMPLE, CalendarDetail, CalendarList, CalendarModel
 from api.services import Served
+from api.work import bounded
 from service import CalendarReport
 
 router = APIRouter(prefix="/calendars", tags=["calendars"])
@@ -30,6 +31,7 @@ _BODY: dict[str, Any] = {
     openapi_extra={"requestBody": _BODY},
     responses={200: {"model": CalendarDetail, "description": "It has these hours already."}},
 )
+@bounded
 def put_calendar(
     name: str, body: RawBody, services: Served, preconditions: Preconditions, response: Response
 ) -> CalendarDetail:

@@ -34,6 +34,7 @@ _OPTIONS: Mapping[str, Any] = MappingProxyType(
 _WORD = re.compile(r"\w+|.", re.DOTALL)
 _NAME_BEFORE = re.compile(r"[\w-]*\Z")
 _NAME_BEHIND = re.compile(r"[\w-]{0,100}\w")
+_IN_QUOTES = re.compile(r"(['\"])([^'\"`\n]{1,100})\1")
 _IN_FRONT = "["  # of a condition alone
 _LONGEST_NAME = 100  # before a place
 _PAIRS = frozenset(hint for hint in HINTS if len(hint) == 2)
@@ -87,7 +88,8 @@ def _refuse_syntax(error: UnexpectedInput, text: str, start: str) -> NoReturn:
         word, back = _word_at(text, place)
         position = Position(error.line, error.column - back)
         found = f"unexpected {word!r}"
-        if hint := _hint(word) or _hint_at(text, place, is_name="NAME" in acceptable):
+        hint = _quoted_name(text, place, acceptable) or _hint(word)
+        if hint := hint or _hint_at(text, place, is_name="NAME" in acceptable):
             advice += f" ({hint})"
     raise PatternRefused("syntax", f"{found}; {advice}", position) from error
 
@@ -100,6 +102,15 @@ def _hint(word: str) -> str | None:
     if word.upper() in _NAMES_IN_QUOTES:
         return f"as a name, write it in back quotes: `{word}`"
     return HINTS.get(word.upper())
+
+
+def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
+    """Advice about a text in quotes where a name is expected."""
+    found = _IN_QUOTES.match(text, place)
+    if found is None or "QUOTED" not in acceptable or "STRING" in acceptable:
+        return None
+    name = found.group(2)
+    return f"a name has no such quotes: {name if is_plain(name) else f'`{name}`'}"
 
 
 def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:

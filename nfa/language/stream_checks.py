@@ -34,7 +34,8 @@ class Notice:
 
     Attributes:
         code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``no-trace-end``, ``where-of-one-step``,
-            ``constant-key``, ``unknown-type``, ``unknown-attribute``, ``every-row`` or ``incomparable``.
+            ``constant-key``, ``unknown-type``, ``unknown-attribute``, ``every-row``, ``own-member``, ``element-path``,
+            ``bare-text``, ``list-member`` or ``incomparable``.
     """
 
     code: str

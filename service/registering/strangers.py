@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nfa import KindsRead, Notice, Pattern, PatternRefused, attributes_by_types, incomparable, unknown_types
-from streams import EventBatch, StreamDeclaration, did_you_mean, listed
+from nfa import Attribute, KindsRead, Notice, Pattern, PatternRefused, attributes_by_types, incomparable, unknown_types
+from streams import EventBatch, StreamDeclaration, did_you_mean, inner_value, is_element, listed
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and a command without constraints does not need it
@@ -32,9 +32,13 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
             yield pattern, notice
         reported: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
         for attribute, of in attributes_by_types(pattern):
-            if (attribute.path, of) in reported or seen.have(attribute.path, of):
+            if (attribute.path, of) in reported:
                 continue
             reported.add((attribute.path, of))
+            if seen.have(attribute.path, of):
+                if items := seen.list_before(attribute.path, of):
+                    yield pattern, _of_list(attribute, items)
+                continue
             name, names = ".".join(attribute.path), seen.names(of)
             source = f"of the type {listed(of)}" if of else "here"
             yield (
@@ -74,6 +78,27 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, others: Co
     ]
 
 
+def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
+    """The length of the part of a path up to a list that it does not enter; 0: it has a value; None: it has none."""
+    for place, name in enumerate(path):
+        if isinstance(data, list) and not is_element(name):
+            return place
+        data = inner_value(data, name)
+    return None if data is None else 0
+
+
+def _of_list(attribute: Attribute, items: tuple[str, ...]) -> Notice:
+    """The notice about an attribute of the elements of a list."""
+    whole, owner = ".".join(items), "" if attribute.of is None else f"{attribute.of}."
+    rest = ".".join(attribute.path[len(items) :])
+    return Notice(
+        "list-member",
+        f"{whole} is a list, so {whole}.{rest} is null everywhere; write {owner}{whole}[0].{rest} for the first "
+        f"element, any({owner}{whole}, {rest} > 0) or sum({owner}{whole}, {rest}) for all",
+        attribute.position,
+    )
+
+
 class _Attributes:
     """The attributes of events, by the types that have them; extracted when first needed."""
 
@@ -86,7 +111,18 @@ class _Attributes:
         data = self._of(types)
         if not len(data):
             return True
-        return all(pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() for name in path)
+        members = [name for name in path if not is_element(name)]
+        return all(pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() for name in members)
+
+    def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
+        """The beginning of a path that is a list, whose elements the path does not name, in each event that has it.
+
+        The first events of the types are read; empty: there is none.
+        """
+        if len(path) == 1:
+            return ()
+        found = {_list_in(orjson.loads(text), path) for text in self._of(types)[:_LOOKED_AT].to_pylist()} - {None}
+        return path[: found.pop()] if len(found) == 1 and 0 not in found else ()
 
     def names(self, types: tuple[str, ...]) -> set[str]:
         """The attributes of the first events of some types."""

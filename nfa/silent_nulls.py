@@ -1,0 +1,77 @@
+"""Warnings about names that are accepted, and are null, or something else than was meant, in most events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nfa.functions.table import FUNCTIONS, word_of
+from nfa.language.description import describe_expression
+from nfa.language.references import attributes_of
+from nfa.language.scope import all_atoms_of
+from nfa.language.stream_checks import Notice
+from nfa.syntax import Attribute, Call, Comparison, Each, Expression, Pattern, calls_of, operands_of
+
+_TIME, _TYPE = ("time",), ("type",)
+
+
+def null_notices(pattern: Pattern) -> Iterator[Notice]:
+    """Warnings about a pattern's conditions, WHERE and RETURN."""
+    steps = [(atom.condition, atom.alias) for atom, _ in all_atoms_of(pattern.event)]
+    others = [(one, "a") for one in (pattern.where, *(column.expression for column in pattern.returns))]
+    for expression, alias in (*steps, *others):
+        if expression is not None:
+            for call in calls_of(expression):
+                yield from _of_call(call, alias)
+            yield from _of_comparisons(expression, alias)
+
+
+def _of_call(call: Call, alias: str) -> Iterator[Notice]:
+    last = call.arguments[-1] if call.arguments else None
+    if isinstance(last, Each) and isinstance(call.arguments[0], Attribute):
+        yield from _of_elements(call, call.arguments[0], last.inner)
+    parameters = FUNCTIONS[call.name].parameters_of(len(call.arguments)) if call.name in FUNCTIONS else None
+    for parameter, argument in zip(parameters or (), call.arguments, strict=False):
+        if parameter.kind == "time" and isinstance(argument, Attribute) and argument.path == _TIME:
+            whose = argument.of or alias
+            yield Notice(
+                "own-member",
+                f"{describe_expression(argument)} is an attribute of the data; the time of the event is time({whose})",
+                argument.position,
+            )
+
+
+def _of_elements(call: Call, items: Attribute, inner: Expression) -> Iterator[Notice]:
+    """Names over the elements of a list that begin with the path of the list."""
+    for one in attributes_of(inner):
+        if len(one.path) > len(items.path) and one.path[: len(items.path)] == items.path:
+            name, path = ".".join(one.path[len(items.path) :]), ".".join(items.path)
+            yield Notice(
+                "element-path",
+                f"names in the last argument of {word_of(call.name)} are of the elements of {path}, which have no "
+                f"{'.'.join(one.path)}; write {name}",
+                one.position,
+            )
+
+
+def _of_comparisons(expression: Expression, alias: str) -> Iterator[Notice]:
+    if isinstance(expression, Comparison):
+        for side, other in ((expression.left, expression.right), (expression.right, expression.left)):
+            if isinstance(side, Attribute) and isinstance(other, Attribute) and _is_word(other, side):
+                yield _of_word(side, other, alias)
+    for operand in operands_of(expression):
+        yield from _of_comparisons(operand, alias)
+
+
+def _is_word(name: Attribute, other: Attribute) -> bool:
+    """Whether a name of the same event is written as a text without quotes: with a capital, beside one without."""
+    return (
+        len(name.path) == 1 and name.of == other.of and name.path[0][:1].isupper() and not other.path[-1][:1].isupper()
+    )
+
+
+def _of_word(side: Attribute, word: Attribute, alias: str) -> Notice:
+    text = f"{describe_expression(word)} is an attribute, and a text is in single quotes: '{word.path[0]}'"
+    if side.path == _TYPE:
+        whose = side.of or alias
+        text += f"; type is an attribute of the data, the type of the event is type({whose})"
+    return Notice("bare-text", text, word.position)

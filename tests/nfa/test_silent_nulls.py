@@ -1,0 +1,60 @@
+"""Names that are accepted and null, or not what was meant: refused or warned of with line and column."""
+
+import pytest
+
+from nfa import PatternRefused, parse_pattern, warnings_of
+
+
+def warned(text):
+    return [(one.code, one.placed) for one in warnings_of(parse_pattern(f"PATTERN p EVENT {text}"), has_trace_end=True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place", "message"),
+    [
+        (
+            "A a [hour(time) = 3]",
+            "own-member",
+            27,
+            "time is an attribute of the data; the time of the event is time(a)",
+        ),
+        ("SEQ(A a, B b) RETURN date(b.time) AS d", "own-member", 43, "b.time is an attribute of the data"),
+        ("A a [type = Order]", "bare-text", 29, "in single quotes: 'Order'; type is an attribute of the data"),
+        ("A a [customer != John]", "bare-text", 34, "John is an attribute, and a text is in single quotes: 'John'"),
+        ("A a [any(cart.items, cart.items.price > 3)]", "element-path", 38, "have no cart.items.price; write price"),
+    ],
+)
+def test_a_likely_mistake_is_a_warning(text, code, place, message):
+    ((found, placed),) = warned(text)
+    assert found == code
+    assert placed.startswith(f"line 1, column {place}: ")
+    assert message in placed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A a [hour(time(a)) = 3 AND hour(created) = 4]",
+        "A a [type(a) = 'Order' AND customer = 'John' AND name = `first name`]",
+        "A a [TotalPrice = NetPrice AND a.b = c.D]",
+        "SEQ(A a, B b [customer = a.Customer])",
+        "A a [any(items, price > 3 AND item.price > 3) AND sum(items, price) > 9]",
+    ],
+)
+def test_what_is_meant_so_is_no_warning(text):
+    assert warned(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("EVENT A a WITHIN 2 business days OF 'de'", "name of a stream (a name has no such quotes: de)"),
+        ("EVENT A a INTO 'late-orders'", "(a name has no such quotes: `late-orders`)"),
+        ('FOR EACH ROW OF "limits" t EVENT A a', "(a name has no such quotes: limits)"),
+        ("EVENT A a [country IN TABLE 'embargo']", "(a name has no such quotes: embargo)"),
+    ],
+)
+def test_a_name_in_quotes_of_texts_is_refused_with_advice(text, advice):
+    with pytest.raises(PatternRefused) as caught:
+        parse_pattern(f"PATTERN p {text}")
+    assert advice in str(caught.value)

@@ -1,0 +1,46 @@
+"""Attributes of the elements of lists, written as members of the list: a notice where there are events."""
+
+import pytest
+
+from nfa import parse_pattern
+from service.registering.strangers import strangers
+from streams import Event, EventBatch
+
+EVENTS = EventBatch.from_events(
+    [
+        Event(
+            id=str(number),
+            type="A",
+            time_us=number,
+            key="k",
+            data={
+                "cart": {"items": [{"price": number}]},
+                "tags": ["a"],
+                "o": {"v": 1},
+                "s": [] if number else {"v": 2},
+            },
+        )
+        for number in range(3)
+    ]
+)
+
+
+def noticed(condition):
+    pattern = parse_pattern(f"PATTERN p EVENT A a [{condition}]")
+    return [(one.code, one.placed) for _, one in strangers([pattern], EVENTS)]
+
+
+def test_a_member_of_a_list_is_noticed_with_the_ways_to_write_it():
+    ((code, text),) = noticed("cart.items.price > 1")
+    assert (code, text) == (
+        "list-member",
+        "line 1, column 22: cart.items is a list, so cart.items.price is null everywhere; write cart.items[0].price for "
+        "the first element, any(cart.items, price > 0) or sum(cart.items, price) for all",
+    )
+
+
+@pytest.mark.parametrize(
+    "condition", ["cart.items[0].price > 1", "any(cart.items, price > 1)", "o.v = 1", "s.v = 2", "cart.items IS NULL"]
+)
+def test_what_some_event_has_is_not(condition):
+    assert noticed(condition) == []
