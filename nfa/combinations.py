@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nfa.conditions.lookups import lookup_of, lookups_of
 from nfa.conditions.predicates import Elements, Leaf, evaluate_with_tables
+from nfa.conditions.residuals import rewritten
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
@@ -42,6 +43,7 @@ from streams.tables import Lookup, Tables
 
 _NONE: frozenset[str] = frozenset()
 _OF_EVENT = "#"  # no alias begins with it
+_OF_JOIN = "\0"  # before the function of a join that has an attribute or an event; no name begins so
 
 
 class Read(NamedTuple):
@@ -109,7 +111,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
         scope = NameScope(
             own=None, known=known, hidden=_NONE, bound=known, listed=known, groups=_NONE, has_previous=False
         )
-        expression = resolve(build_expression(tree), scope)
+        expression = resolve(_with_reads(build_expression(tree), takes_totals=takes_totals), scope)
         check_references(expression, scope)
         _check_calls(expression, takes_totals=takes_totals)
     except PatternRefused as error:
@@ -117,6 +119,23 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
     leaves: dict[Path | Elements, Read] = {}
     flat = _flat(expression, leaves)
     return CombinedExpression(leaves, flat)
+
+
+def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
+    """The expression in which functions that only joins have are attributes that name them."""
+    own = "distinct" if takes_totals else "decided_by"
+
+    def change(one: Expression) -> Expression | None:
+        if not isinstance(one, Call) or one.name != own:
+            return None
+        argument = one.arguments[0]
+        if len(one.arguments) != 1 or not isinstance(argument, Attribute) or (len(argument.path) > 1) != takes_totals:
+            example = "distinct(a.price)" if takes_totals else "decided_by(a)"
+            raise PatternRefused("function", f"write {own} as in {example}", one.position)
+        alias, *path = argument.path
+        return replace(argument, path=(alias, _OF_JOIN + own, *path), ends_in_key=False)
+
+    return rewritten(expression, change)
 
 
 def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
@@ -168,7 +187,10 @@ def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expres
 
 def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:
     """The attribute of the single event that has the value of an alias, which is noted in ``leaves``."""
-    read = Read(attribute.of or "", function, attribute.path)
+    first, rest = "".join(attribute.path[:1]), attribute.path[1:]
+    own = first.removeprefix(_OF_JOIN) if first.startswith(_OF_JOIN) else None
+    read = Read(attribute.of or "", own or function, rest if own else attribute.path)
+    function = read.function
     path = (read.alias, *read.path) if function == "value" else (_OF_EVENT, read.alias, function, *read.path)
     leaves[path] = read
     return Attribute(path)

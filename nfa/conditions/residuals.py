@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from nfa.syntax import (
     AGGREGATES,
@@ -71,21 +72,25 @@ def without_alias(expression: Expression, alias: str | None) -> Expression:
 
 def with_attributes(expression: Expression, change: Callable[[Attribute], Expression]) -> Expression:
     """The expression with every attribute replaced by what ``change`` returns for it."""
+    return rewritten(expression, lambda one: change(one) if isinstance(one, Attribute) else None)
+
+
+def rewritten(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """The expression with the outermost parts replaced for which ``change`` returns something."""
+    again = partial(rewritten, change=change)
+    if (found := change(expression)) is not None:
+        return found
     match expression:
-        case Attribute():
-            return change(expression)
-        case Literal():
+        case Literal() | Attribute():
             return expression
         case Comparison() | Arithmetic():
-            left, right = with_attributes(expression.left, change), with_attributes(expression.right, change)
-            return replace(expression, left=left, right=right)
+            return replace(expression, left=again(expression.left), right=again(expression.right))
         case IsNull() | Not() | Negative() | Like() | InList():
-            return replace(expression, operand=with_attributes(expression.operand, change))
+            return replace(expression, operand=again(expression.operand))
         case Both() | Either():
-            return replace(expression, operands=tuple(with_attributes(one, change) for one in expression.operands))
+            return replace(expression, operands=tuple(map(again, expression.operands)))
         case Call():
-            arguments = tuple(with_attributes(argument, change) for argument in expression.arguments)
-            return replace(expression, arguments=arguments)
+            return replace(expression, arguments=tuple(map(again, expression.arguments)))
 
 
 def conjuncts_of(expression: Expression) -> Iterator[Expression]:

@@ -223,6 +223,7 @@ def test_expressions_are_of_the_members_of_a_combination(made, cuts, shards):
 def test_expressions_are_of_the_totals_of_a_key(is_saved):
     columns = {"mean": "round(sum(p.n) / count(p), 1)", "order": "o.n", "hour": "hour(time(o), 'Europe/Berlin')"}
     columns |= {"gap": "(time(p) - time(o)) / 1 us", "word": "CASE WHEN max(p.n) > 20 THEN 'much' ELSE o.n END"}
+    columns |= {"more": "distinct(p.n) * 10", "few": "distinct(p.n) < 3 OR o.n = 7"}
     run, rows = started(1, {**TOTALS, "return": columns}), []
     made = [
         ("orders", Event(id="o1", type="Order", time_us=1, key="a", data={"n": 7})),
@@ -236,8 +237,8 @@ def test_expressions_are_of_the_totals_of_a_key(is_saved):
         if is_saved:
             run.states = [ShardState.load(state.dump()) for state in run.states]
     assert [data for _, data in found([*rows, *run.finish()], "totals")] == [
-        b'{"mean":18.3,"order":7,"hour":1,"gap":1.0,"word":"much"}',
-        b'{"mean":null,"order":8,"hour":1,"gap":null,"word":8}',
+        b'{"mean":18.3,"order":7,"hour":1,"gap":1.0,"word":"much","more":30.0,"few":true}',
+        b'{"mean":null,"order":8,"hour":1,"gap":null,"word":8,"more":0.0,"few":true}',
     ]
 
 
@@ -251,6 +252,8 @@ def test_expressions_are_of_the_totals_of_a_key(is_saved):
         ({"return": {"x": "sum(p.n + p.m)"}}, "sum takes an attribute here, as in sum\\(a.price\\)"),
         ({"emit": "each", "return": {"x": "1 + sum(p.n)"}}, "sum reads several events, and a combination has one"),
         ({"return": {"x": "sum(p.list, o.n)"}}, "names in the last argument of sum are of the elements"),
+        ({"return": {"x": "distinct(p) + 1"}}, r"column 1: write distinct as in distinct\(a.price\)"),
+        ({"emit": "each", "return": {"x": "decided_by(p.n) = 'a'"}}, r"write decided_by as in decided_by\(a\)"),
     ],
 )
 def test_expressions_without_a_value_are_refused(document, message):
@@ -373,7 +376,7 @@ REKEYED = {
         {"stream": "payments", "as": "p", "key": "data.order", "window": "1 h"},
     ],
     "outer": ["o"],
-    "return": {"order": "id(o)", "payment": "id(p)", "why": "decided_by(o)"},
+    "return": {"order": "id(o)", "payment": "id(p)", "why": "decided_by(o)", "how": "coalesce(decided_by(o), 'found')"},
 }
 
 
@@ -393,6 +396,9 @@ def test_events_without_a_usable_key_are_reported_alone_and_counted(shards):
     pairs = {
         one["payment"]: (one["order"], one["why"]) for _, data in found(rows, "rekeyed") for one in [orjson.loads(data)]
     }
+    assert all(
+        one["how"] == (one["why"] or "found") for _, data in found(rows, "rekeyed") for one in [orjson.loads(data)]
+    )
     alone = {f"p{place}": (None, "no_key") for place in range(5)}
     assert pairs == alone | {"p5": ("o1", None), "p6": (None, "end_of_input"), "p7": (None, "end_of_input")}
     counted = sum(state.measures()["rekeyed.inputs"].get("join_p:without_key", 0) for state in run.states)
