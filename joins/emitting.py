@@ -196,15 +196,22 @@ class DerivedEventBuilder:
             what += [f'{"," if what else "["}[{json_text(alias)},"', some.ids, '"]']
         whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _TAKEN_BACK, _NO_KEY)]
 
+        def reasons(column: Column) -> tuple[Sequence[str], NDArray[np.integer]]:
+            """Why the event of an input is absent, as JSON texts, and the place of each combination among them."""
+            if self._is_of_many:
+                return words_of(members[:, self._aliases.index(column.alias)])
+            return whys, found.result_whys[chosen]
+
         def text(column: Column) -> Texts:
-            if column.function == "decided_by" and column.alias not in events and self._is_of_many:
-                return chosen_texts(*words_of(members[:, self._aliases.index(column.alias)]))
             if column.function == "decided_by":
-                return "null" if column.alias in events else chosen_texts(whys, found.result_whys[chosen])
+                return "null" if column.alias in events else chosen_texts(*reasons(column))
             return events[column.alias].texts(column) if column.alias in events else "null"
 
         def placed(column: Column) -> Placed:
-            if column.alias in events:
+            if column.function == "decided_by" and column.alias not in events:
+                words, places = reasons(column)
+                return [orjson.loads(word) or None for word in words], places.astype(np.intp)
+            if column.function != "decided_by" and column.alias in events:
                 return events[column.alias].placed(column)
             return [None], np.zeros(len(chosen), np.intp)
 
