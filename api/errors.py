@@ -242,7 +242,8 @@ def _document(
         **_instance(),
         **{name: value for name, value in (more or {}).items() if name not in _STANDARD},
     }
-    return JSONResponse(body, status.value, headers, MEDIA_TYPE)
+    help_page = f'</manual/problems#{code}>; rel="help"'
+    return JSONResponse(body, status.value, {"Link": help_page, **(headers or {})}, MEDIA_TYPE)
 
 
 def _instance() -> dict[str, str]:

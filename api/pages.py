@@ -17,6 +17,8 @@ from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
 from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 
+from api.manual import MANUAL_PATHS, add_manual
+
 DOCS: Final = "/docs"
 REDOC: Final = "/redoc"
 ICON: Final = "/favicon.ico"
@@ -28,7 +30,7 @@ _SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON = (
     "favicon.png",
 )
 PAGE_PATHS = frozenset(
-    {DOCS, REDOC, ICON, *(f"{_ASSETS}/{name}" for name in (_SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON))}
+    {DOCS, REDOC, ICON, *MANUAL_PATHS, *(f"{_ASSETS}/{name}" for name in (_SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON))}
 )
 
 _DESCRIPTION = "openapi.json"  # relative, as all addresses in the pages, so that they also work under a prefix
@@ -43,7 +45,8 @@ _POLICY = (
 
 
 def add_pages(app: FastAPI) -> None:
-    """Serve the pages and their assets."""
+    """Serve the pages and their assets, and the manual."""
+    add_manual(app)
     docs = get_swagger_ui_html(
         openapi_url=_DESCRIPTION,
         title=app.title,

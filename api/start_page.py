@@ -18,12 +18,19 @@ START_PATHS: Final = ("/", "/v1")
 
 _LINKS: Final = {
     "description": "openapi.json",
+    "manual": "manual/",
     "docs": "docs",
     "redoc": "redoc",
     "health": "v1/health",
     "ready": "v1/ready",
 }
-_WORDS: Final = {"docs": "API, to try", "redoc": "API, to read", "description": "API, for programs", "ready": "State"}
+_WORDS: Final = {
+    "manual": "Manual",
+    "docs": "API, to try",
+    "redoc": "API, to read",
+    "description": "API, for programs",
+    "ready": "State",
+}
 _MOST_STREAMS: Final = 50
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -19,6 +19,7 @@ FRONT = "forestall"
 INNER = "_packages"
 PREFIX = f"{FRONT}.{INNER}."
 _SOURCES = (".py", ".pyi")
+_MANUAL, _PAGES = (".md", ".svg", ".png"), "api/manual/pages"  # the documents that the service shows
 _DOCSTRING = '"""The packages of Forestall, which are top-level folders in its repository; they are not public."""\n'
 
 try:
@@ -63,6 +64,11 @@ def relocate(root: Path, target: Path, packages: Collection[str]) -> None:
         if path.suffix in _SOURCES:
             goal.write_text(relocation.rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
         else:
+            shutil.copyfile(path, goal)
+    for path in sorted((root / "docs").rglob("*")):
+        if path.suffix in _MANUAL:
+            goal = target / FRONT / INNER / _PAGES / path.relative_to(root / "docs")
+            goal.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, goal)
     (target / FRONT / INNER / "__init__.py").write_text(_DOCSTRING, encoding="utf-8")
 

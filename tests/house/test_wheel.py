@@ -26,12 +26,15 @@ def names(tmp_path_factory):
 
 
 def shipped():
-    """Where each file of the packages is in a wheel."""
+    """Where each file of the packages, and of the manual, is in a wheel."""
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 place = path.relative_to(ROOT).as_posix()
                 yield place if package == FRONT else f"{FRONT}/{INNER}/{place}"
+    for path in (ROOT / "docs").rglob("*"):
+        if path.suffix in (".md", ".png", ".svg"):
+            yield f"{FRONT}/{INNER}/api/manual/pages/{path.relative_to(ROOT / 'docs').as_posix()}"
 
 
 def test_only_the_front_is_at_the_top(names):

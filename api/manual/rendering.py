@@ -1,0 +1,122 @@
+"""Pages of the manual: Markdown documents as HTML, with anchors, links among pages, and sections for the search."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+_SOURCE: Final = Path(__file__).resolve().parents[2] / "docs"
+_SHIPPED: Final = Path(__file__).resolve().parent / "pages"
+FOLDER: Final = _SHIPPED if _SHIPPED.is_dir() else _SOURCE
+"""The documents: beside this module where the service is installed, else those of the repository."""
+
+INDEX: Final = "README"
+PICTURES: Final = {".svg": "image/svg+xml", ".png": "image/png"}
+_MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
+_NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
+_HEADING = re.compile(r"(#{1,6}) +(.+?)\s*$")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MARKS = re.compile(r"`|\*\*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a page under one heading; ``lines`` are without marks."""
+
+    heading: str
+    anchor: str
+    level: int
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        """The lines as one text."""
+        return " ".join(self.lines)
+
+
+@cache
+def addresses() -> Mapping[str, Path]:
+    """The documents by address; that of the index is empty."""
+    paths = sorted(path.relative_to(FOLDER) for path in FOLDER.rglob("*.md"))
+    return {
+        "" if path.stem == INDEX and len(path.parts) == 1 else path.with_suffix("").as_posix(): path for path in paths
+    }
+
+
+def pictures() -> Mapping[str, Path]:
+    """The pictures of the documents by address."""
+    paths = (path for path in sorted(FOLDER.rglob("*")) if path.suffix in PICTURES)
+    return {path.relative_to(FOLDER).as_posix(): path for path in paths}
+
+
+def rendered(path: Path, sections: Sequence[Section]) -> str:
+    """A document, whose sections are known, as HTML."""
+    tokens = _MARKDOWN.parse((FOLDER / path).read_text(encoding="utf-8"))
+    known = frozenset(found.as_posix() for found in addresses().values())
+    _mark_rows(tokens)
+    headings = (token for token in tokens if token.type == "heading_open")
+    for token, section in zip(headings, sections, strict=True):
+        token.attrSet("id", section.anchor)
+    for token in tokens:
+        for part in token.children or ():
+            if part.type == "link_open":
+                _relink(part, path.parent, known)
+        if token.type == "html_block" and token.content.lstrip().startswith("<!--"):
+            token.content = ""
+    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
+
+
+def sections_of(path: Path) -> list[Section]:
+    """The sections of a document, read by lines: parsing all documents for a search would take seconds."""
+    found: list[Section] = []
+    seen: Counter[str] = Counter()
+    is_code = False
+    for line in (FOLDER / path).read_text(encoding="utf-8").splitlines():
+        is_code ^= line.startswith("```")
+        match = None if is_code else _HEADING.match(line)
+        if match is not None:
+            heading = _plain(match[2])
+            plain = _NOT_IN_ANCHORS.sub("", heading.lower()).replace(" ", "-")
+            anchor = f"{plain}-{seen[plain]}" if seen[plain] else plain  # as GitHub names them
+            seen[plain] += 1
+            found.append(Section(heading=heading, anchor=anchor, level=len(match[1]), lines=[]))
+        elif found and not line.startswith("<!--"):
+            found[-1].lines.append(line if is_code else _plain(line))
+    return found
+
+
+def _plain(line: str) -> str:
+    """A line without the marks of code, emphasis and links."""
+    return _MARKS.sub("", _LINK.sub(r"\1", line)).strip()
+
+
+def _mark_rows(tokens: Sequence[Token]) -> None:
+    """Give rows of tables an anchor: their first cell, where it is a name, such as the code of a problem."""
+    for row, cell, content in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        parts = content.children or []
+        if (row.type, cell.type) == ("tr_open", "td_open") and [part.type for part in parts] == ["code_inline"]:
+            row.attrSet("id", parts[0].content)
+
+
+def _relink(link: Token, folder: Path, known: frozenset[str]) -> None:
+    """Let a link to another document lead to its page, and a link to any other file nowhere."""
+    target, sign, anchor = str(link.attrGet("href") or "").partition("#")
+    if not target or "://" in target or target.startswith("mailto:"):
+        return
+    place = posixpath.normpath(posixpath.join(folder.as_posix(), target))
+    if place in known:
+        page = "." if place == f"{INDEX}.md" and folder == Path() else target.removesuffix(".md")
+        link.attrSet(
+            "href", page.removesuffix(INDEX) + sign + anchor if place == f"{INDEX}.md" else page + sign + anchor
+        )
+    elif not place.endswith(tuple(PICTURES)):
+        link.attrs = {"title": f"{target}, in the repository"}

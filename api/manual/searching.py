@@ -1,0 +1,58 @@
+"""The search of the manual: sections that have all words of a question, the most fitting first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from api.manual.rendering import Section
+
+MOST_CHARACTERS: Final = 200
+_MOST_WORDS: Final = 8
+_MOST_FOUND: Final = 30
+_MOST_COUNTED: Final = 5
+_AROUND: Final = 90
+_RECORD: Final = 100  # records of decisions come after pages that say how something is used
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A section that a search found, with a piece of its text."""
+
+    address: str
+    title: str
+    heading: str
+    piece: str
+
+
+def search(pages: Mapping[str, Sequence[Section]], question: str) -> list[Hit]:
+    """The sections of pages with all words of a question, those with the words in title and heading first."""
+    words = question[:MOST_CHARACTERS].lower().split()[:_MOST_WORDS]
+    found = sorted(_scored(pages, words), key=lambda one: one[0]) if words else []
+    return [hit for _, hit in found[:_MOST_FOUND]]
+
+
+def _scored(pages: Mapping[str, Sequence[Section]], words: Sequence[str]) -> Iterator[tuple[int, Hit]]:
+    """The sections with all words, each with its rank, the lowest first."""
+    for address, sections in pages.items():
+        title = sections[0].heading.lower()
+        for section in sections:
+            heading, text = section.heading.lower(), section.text.lower()
+            if not all(word in heading or word in text or word in title for word in words):
+                continue
+            rank = sum(
+                20 * (word in title) + 10 * (word in heading) + min(_MOST_COUNTED, text.count(word)) for word in words
+            )
+            rank -= _RECORD * address.startswith("adr/")
+            place = address if section.level == 1 else f"{address}#{section.anchor}"
+            piece = _piece(section.text, text, words)
+            yield -rank, Hit(address=place, title=sections[0].heading, heading=section.heading, piece=piece)
+
+
+def _piece(text: str, lower: str, words: Sequence[str]) -> str:
+    """The part of a text around the first of the words."""
+    places = [place for word in words if (place := lower.find(word)) >= 0]
+    begin = max(0, min(places, default=0) - _AROUND)
+    end = begin + 2 * _AROUND
+    return f"{'… ' if begin else ''}{' '.join(text[begin:end].split())}{' …' if end < len(text) else ''}"
