@@ -81,6 +81,30 @@ class MatchResult(ABC, Generic[FrameT]):
         """A row for each retracted match, which had been emitted early."""
         return self._kept("corrections")
 
+    def to_dict(self) -> dict[str, Any]:
+        """The document of ``forestall match --output json``; of a run in this process."""
+        raise _elsewhere()
+
+    def table(self, output: str) -> pa.Table:
+        """A list of results as a table of Arrow; of a run in this process."""
+        raise _elsewhere()
+
+    def timeline(self, key: str) -> Picture:
+        """The time line of a transaction, with the events that matches bind; of a run in this process.
+
+        Raises:
+            FrameRefused: No event has the key.
+        """
+        raise _elsewhere()
+
+    def picture(self) -> Picture:
+        """The model that the transactions follow, with the number of events of each type; of a run in this process.
+
+        Raises:
+            FrameRefused: The call had no ``workflow``.
+        """
+        raise _elsewhere()
+
     def _kept(self, output: str) -> FrameT:
         if output not in self.outputs:
             raise ResultsNotKept(f"{output} were not kept; add {output!r} to the outputs of the call", output=output)
@@ -106,12 +130,10 @@ class LocalMatchResult(MatchResult[FrameT]):
         return asdict(self.report.stats)
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of ``forestall match --output json``."""
         found: dict[str, Any] = orjson.loads(self.report.to_json())
         return found
 
     def table(self, output: str) -> pa.Table:
-        """A list of results as a table of Arrow."""
         if output == "matches":
             return self.form.table(self.report.lanes)
         return table_of_rows(self.report.bodies(OUTPUTS[output]), OUTPUTS[output], self.form)
@@ -128,11 +150,6 @@ class LocalMatchResult(MatchResult[FrameT]):
         )
 
     def timeline(self, key: str) -> Picture:
-        """The time line of a transaction, with the events that matches bind.
-
-        Raises:
-            FrameRefused: No event has the key.
-        """
         rows = np.flatnonzero(self.events.key_hashes == key_hash(str(key)))
         if not len(rows):
             raise FrameRefused(f"no event has the key {key!r}", key=str(key))
@@ -148,11 +165,6 @@ class LocalMatchResult(MatchResult[FrameT]):
         return time_line(str(key), shown)
 
     def picture(self) -> Picture:
-        """The model that the transactions follow, with the number of events of each type.
-
-        Raises:
-            FrameRefused: The call had no ``workflow``.
-        """
         if self.model is None:
             raise FrameRefused("there is no model to draw; give one as workflow")
         counts = np.bincount(self.events.type_codes, minlength=len(self.events.type_names)).tolist()
@@ -163,3 +175,9 @@ class LocalMatchResult(MatchResult[FrameT]):
         table = self.table(shown) if shown in self.outputs else None
         picture = "" if self.model is None else self.picture().svg
         return result_html(repr(self)[1:-1], shown, table, self.notices, picture)
+
+
+def _elsewhere() -> FrameRefused:
+    return FrameRefused(
+        "the events are on Spark, not in this process; match the transactions to show as a pandas frame"
+    )

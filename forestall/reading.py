@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -35,13 +34,15 @@ class ColumnNames:
         """How a table of a stream's events is read."""
         usual = reading_of(declaration)
         identity = self.id if self.id is None or isinstance(self.id, str) else tuple(self.id)
-        given: dict[str, Any] = {
-            name: value for name, value in (("id", identity), ("type", self.type), ("time", self.time)) if value
-        }
         return replace(
             usual,
             key=self.key or usual.key,
-            columns=replace(usual.columns, **given),
+            columns=replace(
+                usual.columns,
+                id=identity or usual.columns.id,
+                type=self.type or usual.columns.type,
+                time=self.time or usual.columns.time,
+            ),
             clock=replace(usual.clock, zone=self.zone) if self.zone else usual.clock,
         )
 

@@ -66,8 +66,8 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
     rules, names = matching.rules, matching.names
     options = names.options(rules.declaration)
     known = events.columns
-    key = options.key or "key"
-    if len(places_of(key)) > 1 or rules.declaration.keys:
+    (key, *others) = places_of(options.key or "key")
+    if others or rules.declaration.keys:
         raise FrameRefused(
             "events of Spark have one correlation key, by which they are partitioned; give one column as key"
         )

@@ -48,7 +48,7 @@ def folder(tmp_path):
     rows = [dict(zip(NAMES, row, strict=True)) for row in ROWS]
     data = [{name: row[name] for name in NAMES[3:]} for row in rows]
     lines = [
-        {"id": row["id"], "type": row["type"], "time": 1_767_225_600 + row["time"], "data": one}
+        {"id": row["id"], "type": row["type"], "time": 1_767_225_600 + int(str(row["time"])), "data": one}
         for row, one in zip(rows, data, strict=True)
     ]
     (tmp_path / "events.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))

@@ -50,10 +50,13 @@ def events(spark):
 
 @pytest.mark.parametrize("output", ["matches", "terminations", "timeouts"])
 def test_results_are_those_of_a_table_in_memory(events, output):
-    rules = {"constraints": ["prior(A, B)"], "stream": {"end_events": ["C"]}, "outputs": [output]}
-    frame = table(ROWS).to_pandas()
-    expected = forestall.match(frame, [PATTERN, "PATTERN q EVENT SEQ(A a, A b) WITHIN 2 s EMIT TIMEOUTS"], **rules)
-    found = forestall.match(events, [PATTERN, "PATTERN q EVENT SEQ(A a, A b) WITHIN 2 s EMIT TIMEOUTS"], **rules)
+    patterns = [PATTERN, "PATTERN q EVENT SEQ(A a, A b) WITHIN 2 s EMIT TIMEOUTS"]
+
+    def matched(frame):
+        ends = {"end_events": ["C"]}
+        return forestall.match(frame, patterns, constraints=["prior(A, B)"], stream=ends, outputs=[output])
+
+    expected, found = matched(table(ROWS).to_pandas()), matched(events)
     rows = getattr(found, output).toArrow().to_pylist()
     assert sorted_rows(rows) == sorted_rows(expected.table(output).to_pylist())
     assert rows

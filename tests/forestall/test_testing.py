@@ -16,8 +16,8 @@ name: p
 stream: orders
 text: PATTERN p EVENT SEQ(A a, B b)
 """
-RIGHT = 'kind: test\nname: right\nevents: {k: "A1 B2"}\nexpect: {alerts: ["[k] a=A1 b=B2"]}\n'
-WRONG = 'kind: test\nname: wrong\nevents: {k: "A1 B2"}\nexpect: {alerts: ["[k] a=A1 b=B3"]}\n'
+RIGHT = 'kind: test\nname: right\nevents: {k: "A1 B2"}\nexpect: {alerts: ["p a=A1 b=B2"]}\n'
+WRONG = 'kind: test\nname: wrong\nevents: {k: "A1 B2"}\nexpect: {alerts: ["p a=A1 b=B3"]}\n'
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_documents_are_tests_and_differences_are_shown(folder):
     assert "rules/tests.yaml::right PASSED" in output
     assert "rules/tests.yaml::wrong FAILED" in output
     assert "1 failed, 1 passed" in output
-    assert "[k] a=A1 b=B3" in output
+    assert "p a=A1 b=B3" in output
     assert "Traceback" not in output
     assert "1 passed" in ran(folder, "-k", "right")
 

@@ -35,7 +35,7 @@ text: PATTERN p EVENT SEQ(A a, B b)
 kind: test
 name: t
 events: {k: "A1 B2"}
-expect: {alerts: ["[k] a=A1 b=B2"]}
+expect: {alerts: ["p a=A1 b=B2"]}
 """
 COMMANDS = {
     "match": "match --pattern p.pattern --events events.jsonl --constraints rules.json --workflow flow.yaml --json",
