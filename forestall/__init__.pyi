@@ -23,6 +23,7 @@ from .client import (
     wire,
 )
 from .errors import ForestallError, FrameRefused, ResultsNotKept
+from .files import read
 from .match_result import MatchResult
 from .matching import match
 from .models import ConformanceResult, Discovery, conformance, discover, simulate
@@ -58,6 +59,7 @@ __all__ = [
     "conformance",
     "discover",
     "match",
+    "read",
     "run",
     "simulate",
     "sql",

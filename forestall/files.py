@@ -1,0 +1,43 @@
+"""``forestall.read``: an event file as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+
+from forestall.reading import ColumnNames
+from forestall.row_columns import value_column
+from streams import KeyForm, StreamDeclaration
+from streams.readers import read_batch
+
+
+def read(
+    path: str | Path,
+    *,
+    key: KeyForm | None = None,
+    time: str | None = None,
+    type: str | None = None,
+    zone: str | None = None,
+) -> pa.Table:
+    """The events of a file as a table of Arrow: id, type, time, key, and a column for each attribute.
+
+    Args:
+        path: The file: ``.jsonl``, ``.csv`` or ``.xes``, each also ``.gz``.
+        key: Place of the correlation key in the file (default: the usual one of the kind of file).
+        time: Column of the time (default: ``time``).
+        type: Column of the event type (default: ``type``).
+        zone: Time zone of times without one.
+
+    Raises:
+        EventFileError: The file cannot be read, or has anything but acceptable events.
+    """
+    names = ColumnNames(key=key, time=time, type=type, zone=zone)
+    batch = read_batch(path, names.options(StreamDeclaration(name="file", key="key")))
+    columns = {name: batch.columns.column(name) for name in ("id", "type", "time", "key")}
+    columns["type"] = columns["type"].dictionary_decode()
+    data = [orjson.loads(text) for text in batch.columns.column("data").to_pylist()]
+    for name in dict.fromkeys(name for one in data for name in one if name not in columns):
+        columns[name] = value_column([one.get(name) for one in data])
+    return pa.table(columns)
