@@ -22,7 +22,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def parse_patterns(text: str) -> tuple[Pattern, ...]:
-    """Read one or more patterns, or one that is given as SQL; see ``parse_pattern``."""
+    """Read the patterns of a text, or the single pattern of a text in SQL; see ``parse_pattern``."""
     return parse_several(_in_own_language(text))
 
 

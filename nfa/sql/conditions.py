@@ -143,8 +143,8 @@ def _refusal_of_kind(kind: str, condition: Expression) -> PatternRefused:
 def _with_own_label(expression: Expression, name: str) -> Expression:
     """The condition of a label, in which the label of the current row is a constant."""
     match expression:
-        case At(place=place) if place.is_here and place.physical == 0:
-            return At(_replaced_label(expression.content, name), place)
+        case At() if expression.place.is_here and expression.place.physical == 0:
+            return replace(expression, content=_replaced_label(expression.content, name))
         case Operation():
             return replace(expression, operands=tuple(_with_own_label(one, name) for one in expression.operands))
         case _:
@@ -220,7 +220,7 @@ class _Compiler:
             case Aggregate():
                 return self._aggregate(expression)
             case _ if self.is_static(expression):
-                return self._leaf(Place(), [self._with_missing_row(self.column(expression))])
+                return self._leaf(Place(), [self._with_missing_row(self.column(expression))], position_of(expression))
             case At():
                 return self._at(expression)
             case Operation():
@@ -262,16 +262,16 @@ class _Compiler:
         return column_of(expression, read, size)
 
     def _at(self, expression: At) -> tuple[_Code, str]:
-        return self._leaf(expression.place, self._contents(expression.content))
+        return self._leaf(expression.place, self._contents(expression.content), expression.position)
 
-    def _leaf(self, place: Place, columns: list[Any]) -> tuple[_Code, str]:
-        column, lane, kind = self._add_columns(columns)
+    def _leaf(self, place: Place, columns: list[Any], position: Position) -> tuple[_Code, str]:
+        column, lane, kind = self._add_columns(columns, position)
         labels = len(columns) if len(columns) > 1 else 0
         of = -1 if place.labels is None else self._set(place.labels)
         self.into.leaves.append([of, int(place.is_first), place.offset, place.physical, column, labels, lane])
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
-    def _add_columns(self, found: list[Any]) -> tuple[int, int, str]:
+    def _add_columns(self, found: list[Any], position: Position) -> tuple[int, int, str]:
         """Add columns of one kind; the number of the first one in its lane, the lane, the kind."""
         columns = [plain(one) for one in found]
         kind = kind_of(columns[0].type)
@@ -279,7 +279,7 @@ class _Compiler:
             self.into.float_columns.extend(columns)
             return len(self.into.float_columns) - len(columns), tables.FLOATS, kind
         if kind not in ("boolean", "integer", "text", "time", "interval", "null"):
-            raise PatternRefused("type", f"conditions between rows do not read {kind}", NOWHERE)
+            raise PatternRefused("type", f"conditions between rows do not read {kind}", position)
         self.into.integer_columns.extend((kind, column) for column in columns)
         return len(self.into.integer_columns) - len(columns), tables.INTEGERS, kind
 
@@ -297,7 +297,7 @@ class _Compiler:
         of, column, by_label, lane, kind = self._set(frozenset(labels)), -1, 0, tables.INTEGERS, "integer"
         if aggregate.operands:
             columns = self._contents(aggregate.operands[0])
-            column, lane, kind = self._add_columns(columns)
+            column, lane, kind = self._add_columns(columns, aggregate.position)
             by_label = int(len(columns) > 1)
         self._check_kind(aggregate, kind)
         self.into.aggregates.append([function, of, column, by_label, lane])

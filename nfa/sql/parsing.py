@@ -101,9 +101,11 @@ def _refuse_syntax(error: UnexpectedInput, text: str, start: str) -> NoReturn:
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
         position, found = position_at(text, len(text)), "the text ends"
     else:
-        match = _WORD.match(text, error.pos_in_stream or 0)
+        place = error.pos_in_stream or 0
+        back = int(text[max(0, place - 1) : place + 1] == "==")  # the first half was accepted
+        match = _WORD.match(text, place - back)
         word = match.group() if match else ""
-        position, found = Position(error.line, error.column), f"unexpected {word!r}"
+        position, found = Position(error.line, error.column - back), f"unexpected {word!r}"
         advice = _HINTS.get(word.upper(), advice)
     raise PatternRefused("syntax", f"{found}; {advice}", position) from error
 

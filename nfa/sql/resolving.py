@@ -119,7 +119,8 @@ class _Scope:
         match expression:
             case Name():
                 labels = self._labels(expression.variable, expression.position)
-                return At(Column(self.columns.find(expression.column, expression.position)), self._place(labels))
+                column = Column(self.columns.find(expression.column, expression.position))
+                return At(column, self._place(labels), expression.position)
             case Operation():
                 operands = tuple(map(self.resolve, expression.operands))
                 return _at_one_place(_operation(expression, operands))
@@ -153,7 +154,7 @@ class _Scope:
 
     def _classifier(self, call: Call) -> At:
         labels = self._classified(call)
-        return At(LabelOfRow(), self._place(labels, is_final=call.semantics == "final"))
+        return At(LabelOfRow(), self._place(labels, is_final=call.semantics == "final"), call.position)
 
     def _classified(self, call: Call) -> frozenset[int] | None:
         """The labels that CLASSIFIER(variable) counts."""
@@ -176,7 +177,7 @@ class _Scope:
                 found = self._logical(inner)
             else:
                 found = self._content(inner, call)
-            return At(found.content, self._simplified(replace(found.place, physical=physical)))
+            return At(found.content, self._simplified(replace(found.place, physical=physical)), call.position)
         return self._logical(call)
 
     def _logical(self, call: Call) -> At:
@@ -185,7 +186,7 @@ class _Scope:
         place = replace(
             found.place, is_first=call.name == "first", offset=_offset(call), is_final=call.semantics == "final"
         )
-        return At(found.content, self._simplified(place))
+        return At(found.content, self._simplified(place), call.position)
 
     def _content(self, expression: Expression, call: Call) -> At:
         """The expression inside a navigation, at the last row of its labels."""
@@ -197,7 +198,7 @@ class _Scope:
                     one.position,
                 )
         labels, content = self._of_one_variable(expression, call)
-        return At(content, Place(labels))
+        return At(content, Place(labels), call.position)
 
     def _of_one_variable(self, expression: Expression, call: Call) -> tuple[frozenset[int] | None, Expression]:
         """The labels that an expression over one row names, which must agree, and the expression itself."""
@@ -312,4 +313,4 @@ def _at_one_place(operation: Operation) -> Expression:
     (place,) = places
     assert place is not None
     inner = tuple(one.content if isinstance(one, At) else one for one in operation.operands)
-    return At(replace(operation, operands=inner), place)
+    return At(replace(operation, operands=inner), place, operation.position)

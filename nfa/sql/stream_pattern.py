@@ -190,7 +190,7 @@ class _Writer:
         raise AssertionError(expression)
 
     def _at(self, expression: At, here: int, own: int | None) -> str:
-        step = self._target(expression.place, here)
+        step = self._target(expression.place, here, expression.position)
 
         def read(one: Expression) -> str:
             match one:
@@ -209,10 +209,10 @@ class _Writer:
         return read(expression.content)
 
     def _places(self, labels: frozenset[int] | None, here: int) -> list[int]:
-        """The steps up to the current one that have one of the labels."""
+        """The steps with some labels, up to the current step."""
         return [step for step in range(here + 1) if labels is None or self.steps[step] in labels]
 
-    def _target(self, place: Place, here: int) -> int | None:
+    def _target(self, place: Place, here: int, position: Position) -> int | None:
         """The step of a place; None without one. Refused if the row is not a part of the match so far."""
         found = self._places(place.labels, here)
         if not place.is_first:
@@ -221,7 +221,9 @@ class _Writer:
             return None
         step = found[place.offset] + place.physical
         if not 0 <= step <= here:
-            _refuse("a row outside the match, or after the current one", "a pattern reads its own events only")
+            _refuse(
+                "a row outside the match, or after the current one", "a pattern reads its own events only", position
+            )
         return step
 
     def _column(self, name: str, step: int, own: int | None) -> str:

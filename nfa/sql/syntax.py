@@ -108,6 +108,7 @@ class At:
 
     content: Expression
     place: Place
+    position: Position = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

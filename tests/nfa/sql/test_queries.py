@@ -105,12 +105,14 @@ def test_the_work_of_a_partition_is_bounded():
         rows(exponential, table, max_steps=1000)
 
 
+@pytest.mark.compiled
 def test_a_search_without_history_is_linear():
     table = pa.table({"n": [1] * 20_000})
     clause = "MATCH_RECOGNIZE (MEASURES count(*) AS c PATTERN ((A+)+ B) DEFINE A AS n = 1, B AS n = 2)"
     assert rows(f"SELECT * FROM t {clause}", table, max_steps=400_000) == []
 
 
+@pytest.mark.compiled
 def test_long_matches_and_many_results_find_room():
     size = 50_000
     table = pa.table({"n": list(range(size))})

@@ -1,0 +1,98 @@
+"""What is refused: by name, with line and column."""
+
+import pyarrow as pa
+import pytest
+
+from nfa import PatternRefused, run_query
+
+TABLE = pa.table({"k": ["a"], "n": [1], "s": ["x"], "l": [[1]], "f": [True]})
+REFUSED = [
+    # measures, pattern and define of a clause; reason; message
+    ("n", "A", "A AS n", "type", "line 4, column 15: a condition is true or false, this one is int64"),
+    ("n", "A", "A AS FIRST(n) + 1", "type", "a condition is true or false, this one is integer"),
+    ("n", "A", "B AS TRUE", "unknown-variable", "line 4, column 10: the pattern has no variable B; it has A"),
+    ("n", "A", "A AS TRUE, A AS FALSE", "duplicate", "line 4, column 21: A is defined twice"),
+    ("B.n", "A", "A AS TRUE", "unknown-variable", "line 2, column 12: there is no variable B; there are A"),
+    ("x", "A", "A AS TRUE", "column", "there is no column x; the columns are k, n, s, l, f"),
+    ("foo(n)", "A", "A AS TRUE", "unknown-function", "there is no function foo; there are abs, "),
+    ("abs(n, 1)", "A", "A AS TRUE", "function", "abs takes 1 operands, not 2"),
+    ("round(1, 2, 3)", "A", "A AS TRUE", "function", "round takes 1 to 2 operands, not 3"),
+    ("coalesce()", "A", "A AS TRUE", "function", "coalesce takes at least 1 operands, not 0"),
+    ("abs(DISTINCT n)", "A", "A AS TRUE", "function", "DISTINCT belongs to aggregates, not to abs"),
+    ("sum(*)", "A", "A AS TRUE", "aggregate", "sum(*) has no meaning; only count(*) has"),
+    ("sum(n, n)", "A", "A AS TRUE", "function", "sum takes 1 operands, not 2"),
+    ("sum(s)", "A", "A AS TRUE", "aggregate", "sum does not take text"),
+    ("sum(LAST(n))", "A", "A AS TRUE", "nesting", "last cannot be inside sum"),
+    ("LAST(PREV(n))", "A", "A AS TRUE", "nesting", "prev cannot be inside last here"),
+    ("LAST(n, -1)", "A", "A AS TRUE", "offset", "the offset of last is a whole number from 0 on"),
+    ("LAST(1)", "A", "A AS TRUE", "no-column", "last reads a column or CLASSIFIER"),
+    ("LAST(A.n + B.n)", "A B", "A AS TRUE", "variables", "all columns inside last belong to one variable"),
+    ("FINAL abs(n)", "A", "A AS TRUE", "semantics", "FINAL belongs to FIRST, LAST and aggregates, not to abs"),
+    ("n", "A", "A AS FINAL LAST(n) > 1", "semantics", "FINAL has a meaning in MEASURES only"),
+    ("CLASSIFIER(n + 1)", "A", "A AS TRUE", "classifier", "CLASSIFIER takes a variable or nothing"),
+    ("match_number(1)", "A", "A AS TRUE", "function", "match_number takes 0 operands, not 1"),
+    ("n < s", "A", "A AS TRUE", "type", "line 2, column 12: < fails: it does not take int64 and string"),
+    ("starts_with(s, s)", "A", "A AS TRUE", "constant", "starts_with takes constants from operand 2 on"),
+    ("CAST(n AS blob)", "A", "A AS TRUE", "type", "CAST to blob is not supported; there are BIGINT, "),
+    ("EXTRACT(century FROM n)", "A", "A AS TRUE", "function", "EXTRACT of century is not supported"),
+    ("INTERVAL '1' MONTH", "A", "A AS TRUE", "literal", "INTERVAL '1' MONTH is not supported; write for example"),
+    ("INTERVAL '9999999999' DAY", "A", "A AS TRUE", "literal", "the interval '9999999999' is too long"),
+    ("DATE '2026-13-01'", "A", "A AS TRUE", "literal", "'2026-13-01' is not valid; write for example DATE"),
+    ("n", "()", "A AS TRUE", "no-variable", "the pattern names no variable"),
+    ("n", "A{2,1}", "A AS TRUE", "quantifier", "the upper bound is at least 1, and not below the lower one"),
+    ("n", "A{1001}", "A AS TRUE", "too-large", "at most 1000 repetitions are allowed"),
+    ("n", "(A{1000}){1000}", "A AS TRUE", "too-large", "steps with its repetitions; at most 10000"),
+    ("n", "PERMUTE(A, B, C, D, E, F, G, H)", "A AS TRUE", "too-large", "PERMUTE of 8 parts has too many orders"),
+    ("n", "A B", "B AS s || A.s = 'x'", "define", "|| of values from several rows of a match is supported in MEASURES"),
+    ("n", "A B", "B AS count(DISTINCT n) > 1", "define", "count(DISTINCT ...) is supported in MEASURES only"),
+    ("n", "A B", "B AS sum(A.s) > 1", "type", "sum adds numbers, not text"),
+    ("n", "A B", "B AS A.n AND f", "type", "AND joins conditions, not integer"),
+    ("n", "A B", "B AS A.n = s", "type", "= does not take integer and text"),
+    ("n", "A B", "B AS A.s + s = 1", "type", "+ does not take text"),
+    ("n", "A B", "B AS A.l = l", "type", "conditions between rows do not read list"),
+]
+TEXTS = [
+    ("SELECT * FROM t", "line 1, column 16: the text ends; expected '.' or MATCH_RECOGNIZE"),
+    ("SELECT * FROM t GROUP BY n", "line 1, column 17: unexpected 'GROUP'; GROUP BY is not supported here"),
+    ("SELECT * FROM (SELECT 1)", "line 1, column 15: unexpected '('"),
+    ("SELECT * FROM t MATCH_RECOGNIZE (INITIAL PATTERN (A))", "INITIAL is not supported: begin the pattern with ^"),
+    ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS n == 1)", "unexpected '=='; equal is one ="),
+    ("SELECT *, n FROM t MATCH_RECOGNIZE (PATTERN (A))", "unexpected ','"),
+    ("SELECT m.*, n FROM t MATCH_RECOGNIZE (PATTERN (A)) AS m", "column 8: write * alone, or name each column"),
+    (
+        "SELECT x.n FROM t MATCH_RECOGNIZE (PATTERN (A)) AS m",
+        "column 8: x is not the alias of the",
+    ),
+    ("SELECT sum(n) FROM t MATCH_RECOGNIZE (PATTERN (A)) AS m", "column 8: sum outside MEASURES is not supported"),
+    ("SELECT n FROM t MATCH_RECOGNIZE (PATTERN (A)) AS m", "column 8: there is no column n"),
+    (
+        "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY l PATTERN (A))",
+        "column 47: l has lists or objects",
+    ),
+    (
+        "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A B) SUBSET A = (A, B))",
+        "A has a meaning already",
+    ),
+    ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A B) SUBSET U = (A, C))", "the pattern has no variable C; it has A, B"),
+    (
+        "SELECT * FROM t MATCH_RECOGNIZE (ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A {- B -}))",
+        "an exclusion {- -} and WITH UNMATCHED ROWS contradict each other",
+    ),
+    ("SELECT * FROM t MATCH_RECOGNIZE (AFTER MATCH SKIP TO X PATTERN (A))", "column 34: the pattern has no variable X"),
+]
+
+
+@pytest.mark.parametrize(("measure", "pattern", "define", "reason", "message"), REFUSED)
+def test_a_clause_is_refused(measure, pattern, define, reason, message):
+    query = f"SELECT * FROM t MATCH_RECOGNIZE (\n  MEASURES {measure} AS m\n  PATTERN ({pattern})\n  DEFINE {define})"
+    with pytest.raises(PatternRefused) as refused:
+        run_query(query, lambda _: TABLE)
+    assert refused.value.reason == reason
+    assert message in refused.value.message
+
+
+@pytest.mark.parametrize(("text", "message"), TEXTS)
+def test_a_text_is_refused(text, message):
+    with pytest.raises(PatternRefused) as refused:
+        run_query(text, lambda _: TABLE)
+    assert message in refused.value.message
