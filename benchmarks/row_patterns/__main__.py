@@ -3,7 +3,8 @@
 One million rows of ticks in ten thousand partitions, in the order of time, as an Arrow table; the result is one, too.
 The whole call is measured: reading the query, grouping, conditions, search, measures. The reference
 (``tests/references/row_patterns.py``), with rows as dictionaries, gets some ten thousand rows of the first
-partitions, and must give the engine's rows on them. ``--quick``: a hundredth of the rows.
+partitions, and must give the engine's rows on them. ``--quick``: a hundredth of the rows. ``--flink``: the command
+beside Flink SQL instead (``benchmarks/row_patterns/flink.py``).
 
 The queries are those of the documentation of Oracle (V shapes, sessions) and Flink (average below a threshold, drop
 within an hour, rising prices), with the columns of this table.
@@ -19,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks.row_patterns.flink import compare
 from nfa import run_query
 from tests.references import row_patterns
 
@@ -41,6 +43,8 @@ QUERIES = {
       DEFINE S AS S.t - PREV(S.t) <= INTERVAL '10' MINUTE""",
 }
 
+_QUERY = "SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY t {clause})"
+
 
 def ticks(rows: int) -> pa.Table:
     """Prices between 0 and 99 of symbols, some 25 seconds to 25 minutes apart for one symbol."""
@@ -59,7 +63,7 @@ def ticks(rows: int) -> pa.Table:
 
 def query(clause: str) -> str:
     """The whole query of a clause."""
-    return f"SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY t {clause})"  # noqa: S608 - a constant
+    return _QUERY.format(clause=clause)
 
 
 def seconds_of(text: str, table: pa.Table) -> tuple[float, int]:
@@ -88,7 +92,12 @@ def main() -> None:
     """Print rows per second and ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    table = ticks(ROWS // 100 if parser.parse_args().quick else ROWS)
+    parser.add_argument("--flink", action="store_true")
+    options = parser.parse_args()
+    table = ticks(ROWS // 100 if options.quick else ROWS)
+    if options.flink:
+        compare(table.slice(0, ROWS // 5), _QUERY)
+        return
     few = table.filter(pc.less(table["symbol"], FEW * PARTITIONS // ROWS))
     print(f"{table.num_rows:,} rows, {PARTITIONS * table.num_rows // ROWS:,} partitions, median of {ROUNDS} calls")
     for name, clause in QUERIES.items():

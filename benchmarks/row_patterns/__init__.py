@@ -1,0 +1,1 @@
+"""SQL row patterns: their speed, and beside Flink SQL."""
