@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Annotated
 
 import typer
@@ -36,4 +37,6 @@ def console(
     require_free(settings.console_host, settings.console_port, "FORESTALL_CONSOLE_PORT")
     address = f"http://{settings.console_host}:{settings.console_port}"
     standard_error.print(f"console at [green]{escape(address)}[/green]; Ctrl-C ends it")
+    for sign in (signal.SIGINT, signal.SIGTERM):  # which the server repeats once it has ended
+        signal.signal(sign, lambda *_: None)
     serve_console(settings)

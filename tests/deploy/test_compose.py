@@ -19,7 +19,7 @@ from service.settings_files import FILE_VARIABLES
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
-CLUSTER = {"api", "pipeline", "deliverer", "backtests", "spark-master", "spark-worker"}
+CLUSTER = {"api", "console", "pipeline", "deliverer", "backtests", "spark-master", "spark-worker"}
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 

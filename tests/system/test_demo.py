@@ -1,22 +1,50 @@
-"""The demo as ``make demo`` runs it, with fewer orders."""
+"""The demo as ``make demo`` runs it, with fewer orders, and what it leaves for the console."""
 
 import os
+import re
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from tests.builders.console import Visitor
+
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
+
+PAGES = {
+    "/alerts": "Q1",
+    "/process": 'data-event="UseRemoteStock"',
+    "/transactions": "late-",
+    "/ask": "GenerateQuote",
+}
 
 
 def test_the_demo_delivers_explains_and_loses_no_match_by_early_termination():
     environment = {**os.environ, "COLUMNS": "120"}
-    command = [sys.executable, "-P", "-c", "from service.cli import main; main()", "demo", "--orders", "60"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "webhook: Q1 order-" in done.stdout
-    assert "terminated early: " in done.stdout
-    assert "exclusive(UseLocalStock, UseRemoteStock) means that UseRemoteStock u can no longer come" in done.stdout
-    assert "peak bound events, without" in done.stdout
-    assert "matches without early termination" in done.stdout
-    assert "the alerts are the" in done.stdout
+    command = [sys.executable, "-P", "-c", "from service.cli import main; main()", "demo", "--orders", "60", "--stay"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as demo:
+        assert demo.stdout is not None
+        lines: list[str] = []
+        for line in demo.stdout:
+            lines.append(line)
+            if "Ctrl-C ends it" in line:
+                break
+        printed = "".join(lines)
+        found = re.search(r"console: (\S+), log in with the key\s+(\S+)", printed)
+        assert found is not None, printed
+        with Visitor(found[1]) as visitor:
+            assert visitor.log_in(found[2]).status_code == 303
+            for path, text in PAGES.items():
+                assert text in visitor.text(path), path
+        demo.send_signal(signal.SIGINT)
+        rest = demo.stdout.read()
+        assert demo.wait(timeout=60) == 0, rest
+    assert "webhook: Q1 order-" in printed
+    assert "terminated early: " in printed
+    assert "exclusive(UseLocalStock, UseRemoteStock) means that UseRemoteStock u can no longer come" in printed
+    assert "peak bound events, without" in printed
+    assert "matches without early termination" in printed
+    assert "the alerts are the" in printed
