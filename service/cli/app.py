@@ -81,6 +81,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "doctor": "Check that everything the service needs is in place: Java, packages, settings, Redis, ports.",
         "api": "Call the API of the running service and print its answer.",
         "settings": "Print every setting with its current value and source; secrets are hidden.",
+        "context": "The services that commands call, by name.",
     }
 )
 """The commands that do not depend on the kinds of operators, each with its line in the overall help."""
@@ -112,6 +113,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "keys",
             "audit",
             "api",
+            "context",
             "backup",
             "restore",
             "reshard",

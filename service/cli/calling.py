@@ -19,10 +19,13 @@ from service.cli.inputs import standard_error
 from service.cli.wording import printable
 from service.client import Client
 from service.settings import load_settings
+from service.settings_contexts import current_context
 
 Url: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="URL of the API (default: FORESTALL_URL).", rich_help_panel="Call"),
+    typer.Option(
+        metavar="URL", help="URL of the API (default: FORESTALL_URL, or the current context).", rich_help_panel="Call"
+    ),
 ]
 ApiKeyOption: TypeAlias = Annotated[
     str | None,
@@ -48,10 +51,13 @@ _UNBROKEN = 100_000  # terminals break lines themselves
 
 @contextmanager
 def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[Client]:
-    """A client of the running service; address and key are by default those of the settings."""
+    """A client of the running service; address and key are by default those of the settings, then of the context."""
     settings = load_settings()
     secret = settings.api_key.get_secret_value() if settings.api_key else None
-    address = url or settings.url or f"http://{settings.api_host}:{settings.api_port}"
+    address = url or settings.url
+    if address is None and (context := current_context()) is not None:
+        address, secret = context.url, context.api_key()  # never the key of another service
+    address = address or f"http://{settings.api_host}:{settings.api_port}"
     with Client(address, api_key or secret, patience_s=patience_s, overload_patience_s=_OVERLOAD_PATIENCE_S) as client:
         yield client
 

@@ -53,7 +53,10 @@ def check(
     key: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[TYPE=]PATH", help="With --log: path of the correlation key, for all event types or for TYPE."
+            "--key-path",
+            "--key",
+            metavar="[TYPE=]PATH",
+            help="With --log: path of the correlation key, for all event types or for TYPE.",
         ),
     ] = None,
     times: Annotated[

@@ -7,12 +7,16 @@ choices and defaults are converted directly; everything else, and every refusal,
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
 
+import typer
 from typer.core import TyperGroup
+
+_CLOSED_PIPE = 128 + 13  # the status that shells show for SIGPIPE; 1 is a negative result
 
 
 class PlainGroup(TyperGroup):
@@ -21,6 +25,16 @@ class PlainGroup(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """The options of the group, those for completion among them."""
         return converted_directly(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; a reader that closes its pipe, as ``head`` does, ends it as it ends other programs."""
+        try:
+            found = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is not written at the end
+            raise typer.Exit(_CLOSED_PIPE) from None
+        return found
 
 
 def converted_directly(params: list[Any]) -> list[Any]:

@@ -52,7 +52,10 @@ KeyColumn = Annotated[
 KeyPath = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="[TYPE=]PATH", help="Path of the correlation key, for all event types or for TYPE. Repeatable."
+        "--key-path",
+        "--key",
+        metavar="[TYPE=]PATH",
+        help="Path of the correlation key, for all event types or for TYPE. Repeatable.",
     ),
 ]
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Key = Annotated[
     list[str] | None,
     typer.Option(
+        "--key-path",
+        "--key",
         metavar="[TYPE=]PATH",
         help="Path of the correlation key, such as data.customer (default: key). Repeatable with TYPE=, for a path by "
         "event type; '*=' is any other type.",

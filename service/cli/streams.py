@@ -19,6 +19,8 @@ streams = typer.Typer(help="Streams of the running service.", no_args_is_help=Tr
 OwnKey = Annotated[
     list[str] | None,
     typer.Option(
+        "--key-path",
+        "--key",
         metavar="[TYPE=]PATH",
         help="Path of the correlation key (default: subject). Repeatable with TYPE=, for a path by event type; "
         "'*=' is any other type.",

@@ -42,7 +42,8 @@ def _several() -> None:
 
 @traces.command("list")
 def list_traces(
-    stream: Annotated[str, typer.Argument(help="The stream.")],
+    named: Annotated[str | None, typer.Argument(metavar="[STREAM]", hidden=True)] = None,
+    stream: Annotated[str | None, typer.Option(metavar="STREAM", help="The stream.")] = None,
     pattern: Annotated[
         str | None, typer.Option(metavar="PATTERN", help="Only transactions in which this pattern has a partial match.")
     ] = None,
@@ -69,9 +70,11 @@ def list_traces(
     is_json: IsJson = False,
 ) -> None:
     """List open transactions, the oldest first, and how far each pattern is in them."""
+    if (stream is None) == (named is None):
+        raise typer.BadParameter("name the stream, once", param_hint="--stream")
     with calling(url, api_key, _PATIENCE_S) as client:
         found = client.traces.page(
-            stream=stream,
+            stream=stream or named or "",
             pattern=pattern,
             state=state.value,
             older_than=older_than,

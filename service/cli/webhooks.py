@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show_secret, show_sentence
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show, show_secret, show_sentence
+from service.cli.choices import NONE
 from service.cli.inputs import read_json, read_text, standard_error
 from service.cli.patterns import Severity
 from service.cli.resources import After, AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
@@ -104,6 +105,52 @@ def add_webhook(
     )
     with calling(url, api_key) as client:
         _show_secret(client.post("/webhooks", body), is_json=is_json)
+
+
+@webhooks.command("change")
+def change_webhook(
+    webhook: WebhookId,
+    target: Annotated[str | None, typer.Option("--to", metavar="URL", help="URL to send to, http or https.")] = None,
+    stream: Annotated[str | None, typer.Option(metavar="STREAM|none", help="Only results of this stream.")] = None,
+    pattern: Annotated[str | None, typer.Option(metavar="PATTERN|none", help="Only results of this pattern.")] = None,
+    min_severity: Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", callback=known_kinds, help=f"Replaces all present ones: {KINDS_HELP}"),
+    ] = None,
+    description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(metavar="'NAME: VALUE'", help="Header to send along; replaces all present ones. Repeatable."),
+    ] = None,
+    template: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
+    ] = None,
+    digest: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Collect results this long, and send one digest: '10 min'.")
+    ] = None,
+    at_once: Annotated[
+        Severity | None, typer.Option(help="With --digest: results of at least this severity are sent at once.")
+    ] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Change a webhook; what is left out stays."""
+    body = given(
+        url=target,
+        min_severity=min_severity,
+        kinds=kind or None,
+        description=description,
+        headers=_headers(header) or None,
+        template=None if template is None else read_json(template),
+        digest=digest_of(digest, at_once),
+    )
+    body |= {name: None if text == NONE else text for name, text in given(stream=stream, pattern=pattern).items()}
+    if not body:
+        raise typer.BadParameter("say what to change, such as --to URL or --min-severity high")
+    with calling(url, api_key) as client:
+        show(client.patch(_WEBHOOKS.path_of(client, webhook), body), is_json=is_json)
 
 
 @webhooks.command()

@@ -1,0 +1,94 @@
+"""Contexts: the services that a user calls, by name, in a file below the user's configuration folder.
+
+The file has addresses, and the names of files with API keys, never a key. A key is used with the address of its own
+context only.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from service.errors import SettingsInvalid
+from streams import did_you_mean
+
+_FILE = Path("forestall", "contexts.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A service: its address, and the file that holds an API key for it; empty: none."""
+
+    url: str
+    api_key_file: str = ""
+
+    def api_key(self) -> str | None:
+        """The API key in the file."""
+        if not self.api_key_file:
+            return None
+        try:
+            return Path(self.api_key_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsInvalid(f"the file of the API key, {self.api_key_file}, cannot be read: {error}") from error
+
+
+@dataclass(slots=True, kw_only=True)
+class Contexts:
+    """All contexts of a user; ``current`` is the name of the one that commands call, empty: none."""
+
+    current: str = ""
+    named: dict[str, Context] = field(default_factory=dict)
+
+    def get(self, name: str) -> Context:
+        """A context; ``SettingsInvalid`` if there is none of the name."""
+        if name not in self.named:
+            known = f"; there are {', '.join(self.named)}" if self.named else "; add one with 'forestall context add'"
+            raise SettingsInvalid(f"there is no context {name!r}{did_you_mean(name, list(self.named))}{known}")
+        return self.named[name]
+
+    def save(self) -> None:
+        """Write the file, which only its user can read."""
+        path = contexts_file()
+        named = {name: {"url": one.url, "api_key_file": one.api_key_file} for name, one in self.named.items()}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_suffix(".new")
+            fresh.touch(mode=0o600)
+            fresh.write_bytes(orjson.dumps({"current": self.current, "contexts": named}, option=orjson.OPT_INDENT_2))
+            fresh.replace(path)
+        except OSError as error:
+            raise SettingsInvalid(f"{path} cannot be written: {error}") from error
+
+
+def contexts_file() -> Path:
+    """The file of the contexts: below ``XDG_CONFIG_HOME``, by default ``~/.config``."""
+    # house: allow environment: where the user's configuration is, which is no setting of the service
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / _FILE
+
+
+def load_contexts() -> Contexts:
+    """The contexts of the user; none if there is no file."""
+    path = contexts_file()
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return Contexts()
+    except OSError as error:
+        raise SettingsInvalid(f"{path} cannot be read: {error}") from error
+    try:
+        found: Any = orjson.loads(content)
+        return Contexts(
+            current=found["current"], named={name: Context(**one) for name, one in found["contexts"].items()}
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise SettingsInvalid(f"{path} is not a file of contexts ({error}); correct or remove it") from error
+
+
+def current_context() -> Context | None:
+    """The context that commands call; None: none was chosen."""
+    contexts = load_contexts()
+    return contexts.get(contexts.current) if contexts.current else None
