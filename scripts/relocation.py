@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
 FRONT = "forestall"
 INNER = "_packages"
 PREFIX = f"{FRONT}.{INNER}."
@@ -22,13 +24,8 @@ _SOURCES = (".py", ".pyi")
 _MANUAL, _PAGES = (".md", ".svg", ".png"), "api/manual/pages"  # the documents that the service shows
 _DOCSTRING = '"""The packages of Forestall, which are top-level folders in its repository; they are not public."""\n'
 
-try:
-    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-except ModuleNotFoundError:  # tests of the rewriting need no build backend
-    BuildHookInterface = object
 
-
-class RelocatingHook(BuildHookInterface):  # type: ignore[misc,valid-type]
+class RelocatingHook(BuildHookInterface[Any]):
     """Hatchling's hook: writes the files of a wheel into a folder of their own, which becomes its content."""
 
     PLUGIN_NAME = "custom"

@@ -1,8 +1,8 @@
 """A package ships only modules that a request, a command or a program with the public library can reach.
 
 The import graph is read from syntax trees. Its entry points are the commands of ``pyproject.toml``, the modules that
-documents, images and scripts start with ``python -m``, what code blocks of documents import, and all that the fronts of
-the packages export. The front of an inner folder reaches only those of its exports that some module imports.
+documents, images and scripts start with ``python -m``, what code blocks of documents import or name, and all that the
+fronts of the packages export. The front of an inner folder reaches only those of its exports that some module imports.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from house.sources import PACKAGES, PROJECT, ROOT, Source, Violation, project_fi
 
 _MESSAGE = "neither a request, a command nor the public library reaches this module; literature/ may keep it"
 _STARTED = re.compile(r"""(?<!\S)["']?-m["',\s]+([A-Za-z_][\w.]*)""")
+_MODULE = re.compile(r"[a-z_]\w*(\.\w+)+")
 _STARTING_FILES = ("Dockerfile", "docker-compose.yml")
 
 
@@ -113,7 +114,10 @@ def _entered_by(text: str, *, is_document: bool) -> Iterator[str]:
         yield from (started, f"{started}.__main__")
     for block in code_blocks(text) if is_document else ():
         if block.language == "python":
-            yield from (name for _, name in _imported(Source("document", block.text), ""))
+            source = Source("document", block.text)
+            yield from (name for _, name in _imported(source, ""))
+            texts = (node.value for node in source.nodes if isinstance(node, ast.Constant))
+            yield from (text for text in texts if isinstance(text, str) and _MODULE.fullmatch(text))
 
 
 def _imported(source: Source, module: str) -> Iterator[tuple[str, str]]:

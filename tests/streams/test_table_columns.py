@@ -130,7 +130,7 @@ def test_rows_are_ordered_by_time_and_keep_their_numbers():
 
 
 def test_repeated_ids_are_dropped_and_counted():
-    dropped = []
+    dropped: list[int] = []
     columns = table(type=["A", "B", "C"], time=[3, 1, 2], key=["k"] * 3, id=["x", "y", "x"])
     found = events(columns, ReaderOptions(on_dropped=dropped.append))
     assert (found.to_events()[1].type, len(found), dropped) == ("A", 2, [1])
