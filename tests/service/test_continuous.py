@@ -263,7 +263,6 @@ def advance(task, times=3):
     for _ in range(times):
         task._renewed = 0.0
         task.step()
-        task._writer._steps.join()
 
 
 def into_micro_batches(settings, stores):
@@ -296,7 +295,6 @@ def test_a_task_of_a_former_job_writes_nothing_into_the_next(stores, settings, i
     before = former.server.hgetall(POSITIONS_KEY)
     post(stores, settings, batches[len(batches) // 2 :], [], chance)
     former.tasks[0].step()
-    former.tasks[0]._writer._steps.join()
     assert former.server.hgetall(POSITIONS_KEY) == before
     former.end()
     come_to_rest(job or Continuous(settings, stores), stores, chance)
@@ -412,28 +410,24 @@ def all_keys(server):
     return {key: server.dump(key) for key in server.scan_iter()}
 
 
-def test_the_first_step_under_a_lease_is_written_before_the_second_begins(stores, settings, monkeypatch):
+def test_a_step_is_written_before_the_next_of_its_shard_begins(stores, settings, monkeypatch):
     post(stores, settings, cut(posted(6), 20), [], random.Random(6))
     job = Continuous(limited(settings, max_entries=1), stores, tasks=1)
     (task,) = job.tasks
-    write, step = task._writer._write, task._shards.advance
+    step = task._shards.advance
     begun: dict[int, list[tuple[str, str]]] = {shard: [] for shard in range(3)}
 
     def noted(shard, after, entries, stops):
         begun[shard].append((after, positions(job.server, 3)[shard]))
         return step(shard, after, entries, stops)
 
-    def written(steps):
-        time.sleep(0.05)
-        write(steps)
-
-    monkeypatch.setattr(task._writer, "_write", written)
     monkeypatch.setattr(task._shards, "advance", noted)
-    while min(map(len, begun.values())) < 2:
+    while min(map(len, begun.values())) < 3:
         task.step()
     job.end()
-    for first, second, *_ in begun.values():
-        assert second[0] == second[1] != first[0]
+    for steps in begun.values():
+        assert all(after == written for after, written in steps)
+        assert len({after for after, _ in steps}) == len(steps)
 
 
 def test_a_backlog_is_read_in_parts_the_shard_that_is_least_far_first(stores, settings):
