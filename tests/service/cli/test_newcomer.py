@@ -30,7 +30,7 @@ def at(api_url, client):
         (["streams", "lst"], 2, "No such command 'lst'"),
         (["alerts", "list", "--limt", "3"], 2, "No such option: --limt"),
         (["alerts", "list", "--limit", "no"], 2, "Invalid value for '--limit'"),
-        (["match"], 2, "Missing option '--pattern'"),
+        (["match"], 2, "Missing option '--events'"),
         (["api", "FETCH", "/v1/streams"], 2, "'FETCH' is not one of"),
     ],
 )
