@@ -344,20 +344,29 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
 
 
 def _is_test(conjunct: Expression, row: str) -> bool:
-    """Whether a conjunct, which the engine tests again, can be tested before events have columns of the row."""
+    """Whether a conjunct can be tested before events have columns of the row, and the index has not answered it.
+
+    The engine tests every conjunct again.
+    """
     computed = [leaf for leaf in leaves_of(conjunct) if isinstance(leaf, Call)]
-    return not any(_reads_row(leaf, row) for leaf in computed)
+    is_answered = next(_equality(conjunct, row), None) is not None
+    return not is_answered and not any(_reads_row(leaf, row) for leaf in computed)
 
 
 def _equalities(atom: Atom, row: str) -> Iterator[tuple[Dimension, str]]:
     unary, _ = split_condition(atom)
     for conjunct in () if unary is None else conjuncts_of(unary):
-        if isinstance(conjunct, Comparison) and conjunct.operator == "=":
-            for column, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
-                if _is_column(column, row) and isinstance(column, Attribute) and not _reads_row(other, row):
-                    leaf = leaf_of(other)
-                    if leaf is not None:
-                        yield Dimension(leaf, "="), column.path[1]
+        yield from _equality(conjunct, row)
+
+
+def _equality(conjunct: Expression, row: str) -> Iterator[tuple[Dimension, str]]:
+    """The column of events and the column of the row that a conjunct says are equal."""
+    if isinstance(conjunct, Comparison) and conjunct.operator == "=":
+        for column, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
+            if _is_column(column, row) and isinstance(column, Attribute) and not _reads_row(other, row):
+                leaf = leaf_of(other)
+                if leaf is not None:
+                    yield Dimension(leaf, "="), column.path[1]
 
 
 def _is_column(expression: Expression, row: str) -> bool:
