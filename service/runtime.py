@@ -35,6 +35,7 @@ from service.stores import (
     IdLimits,
     IncidentStore,
     KeyStore,
+    LatencyStore,
     LogLimits,
     PipelineStatus,
     ProjectStore,
@@ -93,6 +94,7 @@ class Stores:
     duplicates: DuplicateStore
     keys: KeyStore
     audit: AuditLog
+    latencies: LatencyStore
 
     def attempts(self, webhook_id: str) -> RecentList:
         """The list of the latest attempts of a webhook, each a record with the members of an ``Attempt``."""
@@ -149,6 +151,7 @@ def build_stores(
         duplicates=DuplicateStore(client),
         keys=KeyStore(client),
         audit=AuditLog(client, kept=kept),
+        latencies=LatencyStore(client),
     )
 
 

@@ -114,7 +114,9 @@ class AlertSink:
         """Write alerts; their spans end when they are in the log, and are never exported if writing fails."""
         spans = {} if self._spans is None else self._spans.begin(alerts)
         parents = {alert: span.traceparent for alert, span in spans.items()}
-        self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents, severities)
+        if self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents, severities):
+            arrivals_us = (1_000 * int(row.position.partition("-")[0]) for row in alerts)
+            self._stores.latencies.note("alert", (now_us - arrival_us for arrival_us in arrivals_us))
         for span in spans.values():
             span.end()
 

@@ -12,12 +12,19 @@ from importlib.metadata import version
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 from service.observing.overview import PipelineOverview, pipeline_overview
 from service.runtime import Stores
 from service.settings import Limits
+from service.stores import BOUNDS_S, Latencies
 from shards import LATENESS
 from streams import Clock
 
@@ -140,6 +147,9 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         [((webhook,), int(stores.deliveries.circuit(webhook).until_us is not None)) for webhook in webhooks],
     )
     yield _gauge("webhook_queue", "Deliveries that are queued.", (), [((), stores.deliveries.queued())])
+    arrived, queued = "From the arrival of an event to its alert.", "From a queued delivery to its success."
+    yield _histogram("alert_latency_seconds", arrived, stores.latencies.read("alert"))
+    yield _histogram("webhook_latency_seconds", queued, stores.latencies.read("delivery"))
 
 
 def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, labels: tuple[str, ...]) -> Metric:
@@ -148,6 +158,13 @@ def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, label
     for count in counts:
         sums[tuple(count[label] for label in labels)] += count["count"]
     return _counter(name, meaning, labels, sorted(sums.items()))
+
+
+def _histogram(name: str, meaning: str, found: Latencies) -> Metric:
+    buckets = list(zip([*map(str, BOUNDS_S), "+Inf"], found.cumulative, strict=True))
+    histogram = HistogramMetricFamily(f"forestall_{name}", meaning)
+    histogram.add_metric((), buckets, sum_value=found.sum_s)
+    return histogram
 
 
 def _counter(name: str, meaning: str, labels: tuple[str, ...], samples: Samples) -> Metric:

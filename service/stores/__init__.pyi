@@ -17,6 +17,7 @@ from .deliveries.webhooks import (
 )
 from .heartbeat import Heartbeat
 from .keyspace import KeyPart, Keyspace
+from .latencies import BOUNDS_S, Latencies, LatencyStore
 from .log.announcements import Announcements
 from .log.backlog import BacklogStore
 from .log.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
@@ -68,6 +69,7 @@ from .store_format import FIRST_FORMAT, StoreFormat
 
 __all__ = [
     "ANY",
+    "BOUNDS_S",
     "DIGEST",
     "FIRST_FORMAT",
     "SEVERITIES",
@@ -134,6 +136,8 @@ __all__ = [
     "KeyPart",
     "KeyStore",
     "Keyspace",
+    "Latencies",
+    "LatencyStore",
     "Layout",
     "LayoutStore",
     "LogEventPages",

@@ -30,6 +30,7 @@ def names(tmp_path_factory):
         text = render_metrics(build_stores(client, url, settings_for(url)), Limits(), HandClock()).decode()
     kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, flags=re.MULTILINE))
     parts = {name + part for name, kind in kinds.items() if kind == "summary" for part in ("_sum", "_count")}
+    parts |= {name + part for name, kind in kinds.items() if kind == "histogram" for part in ("_bucket", "_count")}
     times = {metric.name + part for metric in HttpTimes().metrics() for part in ("_bucket", "_count")}
     return parts | times | {name for name, kind in kinds.items() if kind != "summary"}
 

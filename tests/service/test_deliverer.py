@@ -78,6 +78,7 @@ def test_an_alert_arrives_signed(stores, clock, register, receiver):
     assert body == stores.alerts.body("a0")
     assert headers["webhook-id"] == "a0"
     assert stores.webhooks.stats(webhook.id).delivered == 1
+    assert stores.latencies.read("delivery").cumulative[-1] == 1
 
 
 def test_a_correction_arrives_signed_under_its_own_id(stores, clock, register, receiver):

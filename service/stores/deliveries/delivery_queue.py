@@ -32,6 +32,7 @@ from service.stores.deliveries.webhooks import (
     TURNS_KEY,
     WEBHOOKS_KEY,
 )
+from service.stores.latencies import LatencyStore
 from service.stores.records import encode
 
 WAITING_KEY = PREFIX + "deliveries:waiting:"
@@ -102,6 +103,7 @@ class DeliveryStore:
         self._settle = register(client, "deliveries/settle")
         self._again = register(client, "deliveries/send_again")
         self._close = register(client, "deliveries/close_digest")
+        self._latencies = LatencyStore(client)
 
     def claim(
         self, now_us: int, lease_us: int, limit: int, close: Callable[[str], object] = lambda _: None
@@ -226,6 +228,8 @@ class DeliveryStore:
             body="" if outcome.verdict == "retry" or len(delivery.body or "") > _MOST_LOGGED else delivery.body or "",
             rest_us=outcome.rest_us or 0,
         )
+        if is_counted and outcome.verdict == "delivered":
+            self._latencies.note("delivery", [outcome.at_us - delivery.queued_us])
         return bool(is_counted)
 
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
