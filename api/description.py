@@ -122,6 +122,7 @@ def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
         page = listing["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         body = schemas[page]["properties"]["items"]["items"]
         message = {
+            "operationId": f"receive_{kind.delivered_as.replace('.', '_')}",
             "summary": f"Receive {kind.title}",
             "description": f"Signed (Standard Webhooks), with the header `webhook-kind: {kind.delivered_as}`.",
             "tags": ["webhooks"],

@@ -250,6 +250,7 @@ def _answer(record: RegisteredOperator, services: Served, response: Response) ->
 
 def _described(kind: DocumentKind) -> dict[str, Any]:
     """The description of a body: the members that all kinds share, and those of this kind."""
-    schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, dict(kind.schema)]}
+    own = {name: value for name, value in kind.schema.items() if name != "examples"}  # those have all members
+    schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, own]}
     example = {"example": kind.schema["examples"][0]} if "examples" in kind.schema else {}
     return {"requestBody": {"content": {"application/json": {"schema": schema, **example}}}}
