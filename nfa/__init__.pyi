@@ -64,7 +64,7 @@ from .results.open_cases import (
 )
 from .row_bounds import MOST_ROWS, MOST_ROWS_AT_ONCE, require_rows, rows_met
 from .sql.errors import QueryFailed
-from .sql.query import run_query
+from .sql.query import QueryShape, query_shape, run_query
 from .syntax import (
     ANY_TYPE,
     After,
@@ -181,6 +181,7 @@ __all__ = [
     "Prune",
     "Query",
     "QueryFailed",
+    "QueryShape",
     "Repeat",
     "RunningPattern",
     "Seen",
@@ -222,6 +223,7 @@ __all__ = [
     "pattern_from_json",
     "pattern_to_json",
     "play",
+    "query_shape",
     "require_key",
     "require_own_key",
     "require_rows",

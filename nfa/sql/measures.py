@@ -187,8 +187,8 @@ class Output:
             fold_integers(function, firsts, chosen, values, count)
         is_there = ends > self.firsts[self.records]
         last = np.where(is_there, ends - 1, 0)
-        if not len(values):
-            return pa.nulls(len(ends), operand.type)
+        if not len(values):  # the types are those of a table with rows
+            values, count = np.zeros(1, values.dtype), np.zeros(1, np.int64)
         is_there &= count[last] > 0
         if aggregate.name == "avg":
             return pa.array(values[last] / np.maximum(count[last], 1), mask=~is_there)

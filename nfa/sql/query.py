@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,32 @@ from nfa.sql.parsing import parse_query
 from nfa.sql.resolving import Columns, resolve_clause, resolve_output
 from nfa.sql.syntax import Clause, Column, Expression, Sort, SqlQuery
 from nfa.sql.table import SortedTable, sorted_table, whole
+
+
+@dataclass(frozen=True, slots=True)
+class QueryShape:
+    """What a query reads, and how it may be divided.
+
+    Attributes:
+        table: The table that it reads.
+        partition: The columns of PARTITION BY.
+        is_whole: Whether ORDER BY or LIMIT need the results of all partitions.
+    """
+
+    table: str
+    partition: tuple[str, ...]
+    is_whole: bool
+
+
+def query_shape(text: str) -> QueryShape:
+    """The shape of a query.
+
+    Raises:
+        PatternRefused: The text cannot be read; position and advice are in the message.
+    """
+    query = parse_query(text)
+    columns = tuple(sort.column for sort in query.clause.partition)
+    return QueryShape(query.table, columns, bool(query.ordering) or query.limit is not None)
 
 
 def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | None = None) -> pa.Table:

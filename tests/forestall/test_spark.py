@@ -99,3 +99,27 @@ def test_a_bad_row_names_its_column(spark):
     frame = spark.createDataFrame(pd.DataFrame({"id": ["1"], "type": [""], "time": [moment(0)], "key": ["k"]}))
     with pytest.raises(Exception, match="column 'type': row 0: null or empty; every event has a type"):
         forestall.match(frame, PATTERN).matches.collect()
+
+
+QUERY = """SELECT key, began, n, total, mean, labels FROM rows MATCH_RECOGNIZE (PARTITION BY key ORDER BY time
+  MEASURES FIRST(time) AS began, count(*) AS n, sum(x) AS total, avg(v) AS mean, array_agg(CLASSIFIER()) AS labels
+  AFTER MATCH SKIP TO NEXT ROW PATTERN (A B+) DEFINE A AS type = 'A', B AS x > PREV(x))"""
+
+
+def test_a_query_gives_the_rows_of_a_table_in_memory(events):
+    found = forestall.sql(QUERY, rows=events).toArrow().to_pylist()
+    expected = forestall.sql(QUERY, rows=table(ROWS)).to_pylist()
+    assert sorted_rows(found) == sorted_rows(expected)
+    assert expected
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        (("PARTITION BY key", ""), "needs PARTITION BY"),
+        (("x > PREV(x))", "x > PREV(x)) LIMIT 1"), "leave out ORDER BY"),
+    ],
+)
+def test_a_query_that_cannot_be_divided_is_refused(events, change, advice):
+    with pytest.raises(forestall.FrameRefused, match=advice):
+        forestall.sql(QUERY.replace(*change), rows=events)
