@@ -63,7 +63,7 @@ from .results.open_cases import (
     OpenCases,
 )
 from .row_bounds import MOST_ROWS, MOST_ROWS_AT_ONCE, require_rows, rows_met
-from .sql.errors import QueryFailed
+from .sql.errors import RowPatternFailed
 from .sql.query import QueryShape, query_shape, run_query
 from .syntax import (
     ANY_TYPE,
@@ -180,9 +180,9 @@ __all__ = [
     "Position",
     "Prune",
     "Query",
-    "QueryFailed",
     "QueryShape",
     "Repeat",
+    "RowPatternFailed",
     "RunningPattern",
     "Seen",
     "Sequence",

@@ -14,7 +14,7 @@ from nfa.kernels.row_patterns import tables
 from nfa.kernels.row_patterns.matching import find_matches
 from nfa.kernels.row_patterns.tables import Found, Plan, Rows, Search
 from nfa.sql.conditions import Conditions, compile_conditions, constant_of, kind_of, lane_of_floats, lane_of_integers
-from nfa.sql.errors import QueryFailed
+from nfa.sql.errors import RowPatternFailed
 from nfa.sql.program import Program, build_program
 from nfa.sql.syntax import Clause, Constant, SkipRule
 from nfa.sql.table import SortedTable, integers_of
@@ -59,7 +59,7 @@ def search(clause: Clause, table: SortedTable, most_steps: int = MOST_STEPS) -> 
 
     Raises:
         PatternRefused: A condition cannot be evaluated over the table's columns.
-        QueryFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
+        RowPatternFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
     """
     program, conditions = build_program(clause.pattern), compile_conditions(clause, table)
     longest = int(np.diff(table.bounds).max(initial=0))
@@ -174,20 +174,20 @@ def _enlarged(found: Found) -> Found:
     return Found(records, labels)
 
 
-def _failure(status: int, clause: Clause, most_steps: int) -> QueryFailed:
+def _failure(status: int, clause: Clause, most_steps: int) -> RowPatternFailed:
     if status == tables.SKIPS_TO_START:
         what = "AFTER MATCH SKIP would go to the first row of the match, and find the same match for ever"
     elif status == tables.SKIPS_NOWHERE:
         names = " or ".join(clause.variables[label] for label in sorted(clause.skip.labels))
         what = f"AFTER MATCH SKIP would go to a row with label {names}, and a match has none"
     elif status == tables.STACK_FULL:
-        return QueryFailed(f"a match tries more than {_MOST_STACK} branches; make the pattern more specific")
+        return RowPatternFailed(f"a match tries more than {_MOST_STACK} branches; make the pattern more specific")
     else:
-        return QueryFailed(
+        return RowPatternFailed(
             f"the search of one partition takes more than {most_steps} steps; make the pattern or its conditions more "
             "specific, or allow more steps (max_steps)"
         )
-    return QueryFailed(f"line {clause.skip.position.line}, column {clause.skip.position.column}: {what}")
+    return RowPatternFailed(f"line {clause.skip.position.line}, column {clause.skip.position.column}: {what}")
 
 
 def _matches(found: Found, state: NDArray[np.int64]) -> Matches:

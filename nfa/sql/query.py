@@ -49,7 +49,7 @@ def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | No
 
     Raises:
         PatternRefused: The text cannot be read, or does not fit the table; position and advice are in the message.
-        QueryFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
+        RowPatternFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
     """
     query = parse_query(text)
     return _selected(query, run_clause(query.clause, read(query.table), max_steps or MOST_STEPS))

@@ -75,9 +75,8 @@ def check(
     past = PastViolations.mined(parsed)
     if log is not None:
         ends = parsed.constraint_set.trace_ends.union(end or ())
-        traces = read_log(
-            log, key=chosen_key(key), times=times, lifecycle=lifecycle, classifier=classifier, end_events=ends
-        )
+        keyed = chosen_key(key)
+        traces = read_log(log, key=keyed, times=times, lifecycle=lifecycle, classifier=classifier, end_events=ends)
         past = PastViolations.counted(parsed, traces)
     try:
         warnings = check_set(parsed.constraint_set)

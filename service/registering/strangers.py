@@ -115,7 +115,7 @@ class _Attributes:
         return all(pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() for name in members)
 
     def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
-        """The beginning of a path that is a list, whose elements the path does not name, in each event that has it.
+        """The beginning of a path whose values are lists, although the path names no element.
 
         The first events of the types are read; empty: there is none.
         """

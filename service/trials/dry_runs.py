@@ -14,6 +14,7 @@ from service.observing.measured_lateness import as_in_force
 from service.registering.registration import Registration
 from service.registering.strangers import strangers
 from service.registering.tables import tables_for
+from service.runs.stream_report import StreamReport
 from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
 from service.stores import LogTail
@@ -77,23 +78,10 @@ class DryRuns:
             "partial matches than the budget allows" + (", and suspended" if loss.suspends else "")
             for loss in given_up[:_SHOWN_LOSSES]
         )
-        times_us, reasons = events.time_us, Counter((body["form"], body["reason"]) for body in found.bodies("endings"))
         return {
             "pattern": pattern.name,
             "stream": stream,
-            "events": len(events),
-            "first_time": format_time(int(times_us.min())) if len(events) else None,
-            "last_time": format_time(int(times_us.max())) if len(events) else None,
-            "matched": len(found.matches),
-            "suppressed": found.suppressed or 0,
-            "matches": [_shown(match) for match in found.matches[:_SHOWN_MATCHES]],
-            "endings": reasons.total(),
-            "ending_reasons": [
-                {"form": form, "reason": why, "count": count} for (form, why), count in reasons.most_common()
-            ],
-            "timeouts": len(found.bodies("timeouts")),
-            "dropped": sum(overflow.dropped for overflow in found.overflow),
-            "partial_matches": found.stats.held,
+            **_counted(events, found),
             "warnings": warnings,
             "duration_s": round(time.perf_counter() - begin_s, 4),
         }
@@ -111,6 +99,26 @@ class DryRuns:
             if held >= most:
                 break
         return EventBatch.joined(found[::-1]).slice(max(held - most, 0)) if found else EventBatch.from_events([])
+
+
+def _counted(events: EventBatch, found: StreamReport) -> dict[str, Any]:
+    """The members that count what a dry run read and found."""
+    times_us, reasons = events.time_us, Counter((body["form"], body["reason"]) for body in found.bodies("endings"))
+    return {
+        "events": len(events),
+        "first_time": format_time(int(times_us.min())) if len(events) else None,
+        "last_time": format_time(int(times_us.max())) if len(events) else None,
+        "matched": len(found.matches),
+        "suppressed": found.suppressed or 0,
+        "matches": [_shown(match) for match in found.matches[:_SHOWN_MATCHES]],
+        "endings": reasons.total(),
+        "ending_reasons": [
+            {"form": form, "reason": why, "count": count} for (form, why), count in reasons.most_common()
+        ],
+        "timeouts": len(found.bodies("timeouts")),
+        "dropped": sum(overflow.dropped for overflow in found.overflow),
+        "partial_matches": found.stats.held,
+    }
 
 
 def _shown(match: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import forestall
-from nfa import PatternRefused, QueryFailed
+from nfa import PatternRefused, RowPatternFailed
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = [
@@ -65,5 +65,5 @@ def test_a_missing_table_is_refused():
 def test_errors_name_their_place():
     with pytest.raises(PatternRefused, match="line 4, column 42: there is no column cost"):
         forestall.sql(QUERY.replace("price < PREV", "cost < PREV"), orders=ROWS)
-    with pytest.raises(QueryFailed, match="takes more than 3 steps"):
+    with pytest.raises(RowPatternFailed, match="takes more than 3 steps"):
         forestall.sql(QUERY, orders=ROWS, max_steps=3)

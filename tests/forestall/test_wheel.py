@@ -143,4 +143,4 @@ def test_importing_the_front_loads_no_package():
     program = (
         "import sys, forestall; print([one for one in ('numpy', 'pyarrow', 'nfa', 'service') if one in sys.modules])"
     )
-    assert called(sys.executable, ROOT, "-c", program).stdout == "set()\n"
+    assert called(sys.executable, ROOT, "-c", program).stdout == "[]\n"

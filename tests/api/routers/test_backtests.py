@@ -39,8 +39,8 @@ def test_deleting_cancels_and_then_removes(orders, asked, check_problem):
 
 def test_a_backtest_that_is_done_shows_its_result_and_alerts_in_pages(orders, asked, stores):
     counts = dict.fromkeys(
-        "alerts suppressed_alerts timeouts endings deviations corrections dead_letters released open_traces peak_held "
-        "peak_state_bytes".split(),
+        "alerts suppressed_alerts derived_events timeouts endings deviations corrections dead_letters released "
+        "open_traces peak_held peak_state_bytes".split(),
         1,
     )
     variant = {"name": "pattern", **counts, "alerts_by_pattern": {"p": 1}, "dead_letters_by_code": {}, "busy_s": 0.5}

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from nfa import PatternRefused, QueryFailed, run_query
+from nfa import PatternRefused, RowPatternFailed, run_query
 
 FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 
@@ -45,7 +45,7 @@ def test_case(case):
         with pytest.raises(PatternRefused, match=case["refused"]):
             run_query(query, {"t": table}.get)
     elif "fails" in case:
-        with pytest.raises(QueryFailed, match=case["fails"]):
+        with pytest.raises(RowPatternFailed, match=case["fails"]):
             run_query(query, {"t": table}.get)
     else:
         found = rows_of(run_query(query, {"t": table}.get))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfa import PatternRefused, QueryFailed, run_query
+from nfa import PatternRefused, RowPatternFailed, run_query
 from tests.references import row_patterns
 
 LABELS = "ABC"
@@ -151,7 +151,7 @@ def outcome(query, table):
     """The rows of a query; or its error."""
     try:
         found = run_query(query, {"t": table}.get)
-    except (PatternRefused, QueryFailed) as error:
+    except (PatternRefused, RowPatternFailed) as error:
         return error
     return [list(row) for row in zip(*(column.to_pylist() for column in found.columns), strict=True)]
 
@@ -159,7 +159,7 @@ def outcome(query, table):
 @given(clauses(), rows)
 def test_engine_equals_reference(query, found):
     actual = outcome(query, pa.Table.from_pylist(found, schema=SCHEMA))
-    if isinstance(actual, QueryFailed):
+    if isinstance(actual, RowPatternFailed):
         assert "AFTER MATCH SKIP" in actual.message
         with pytest.raises(row_patterns.SkipFails):
             row_patterns.run_clause(query, found, SCHEMA.names)

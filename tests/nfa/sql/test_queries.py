@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from nfa import PatternRefused, QueryFailed, run_query
+from nfa import PatternRefused, RowPatternFailed, run_query
 
 ROWS = pa.table({"k": ["a", "a", "b", "b"], "n": [1, 2, 1, 5], "X": [0.5, 1.5, None, 2.5]})
 CLAUSE = "MATCH_RECOGNIZE (PARTITION BY k ORDER BY n MEASURES B.n - A.n AS d, sum(X) AS s PATTERN (A B) DEFINE {x})"
@@ -101,7 +101,7 @@ def test_within_needs_a_value_on_every_row():
 def test_the_work_of_a_partition_is_bounded():
     table = pa.table({"n": list(range(40))})
     exponential = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY n PATTERN ((A | B)+ C) DEFINE C AS FIRST(n) < 0)"
-    with pytest.raises(QueryFailed, match="takes more than 1000 steps"):
+    with pytest.raises(RowPatternFailed, match="takes more than 1000 steps"):
         rows(exponential, table, max_steps=1000)
 
 
