@@ -114,7 +114,7 @@ def _measure_browser(service: TemporaryService, seconds: float) -> None:
 
 
 def _busy_s(session: CDPSession) -> dict[str, float]:
-    """The seconds that the main thread of a page has worked so far, by what it did."""
+    """The seconds of work of a page's main thread so far, by kind."""
     metrics = {one["name"]: float(one["value"]) for one in session.send("Performance.getMetrics")["metrics"]}
     return {name: metrics[f"{name}Duration"] for name in ("Script", "Layout", "RecalcStyle", "Task")}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -29,6 +29,7 @@ class Api:
     def __init__(self, url: str, key: str | None) -> None:
         self._client = AsyncClient(url, key, patience_s=0.0, overload_patience_s=0.0)
         self.users = 0  # sessions that call with this key
+        self.shared: dict[Hashable, Any] = {}  # what their pages have together
         self._kept: OrderedDict[_Call, tuple[float, asyncio.Future[Any]]] = OrderedDict()
 
     async def close(self) -> None:

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import orjson
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -24,7 +23,6 @@ _EVERY_S: Final = 0.5
 _MOST_ROWS: Final = 50
 _SIGN_OF_LIFE_S: Final = 15.0
 _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
-_FEEDS: WeakKeyDictionary[Api, dict[tuple[str | None, ...], Feed]] = WeakKeyDictionary()
 
 
 class Feed:
@@ -50,6 +48,7 @@ class Feed:
         if not self._queues and self._task is not None:
             self._task.cancel()
             self._task = None
+            self._api.shared.pop(tuple(self._wanted.values()), None)
 
     async def newer(self, cursor: str) -> tuple[str, bytes | None]:
         """The cursor after all alerts, and the newest after ``cursor`` as an event; None: there is none."""
@@ -87,8 +86,7 @@ async def follow_alerts(page: Page) -> Response:
     """New alerts of the list's filters: the newest rows, and how many they are."""
     cursor = page.request.headers.get("last-event-id") or page.query("after") or "0"
     wanted = {name: page.query(name) for name in FILTERS}
-    feeds = _FEEDS.setdefault(page.api, {})
-    feed = feeds.setdefault(tuple(wanted.values()), Feed(page.api, wanted))
+    feed: Feed = page.api.shared.setdefault(tuple(wanted.values()), Feed(page.api, wanted))
     try:
         cursor, missed = await feed.newer(cursor)
     except _FAILURES:

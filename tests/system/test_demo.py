@@ -1,4 +1,4 @@
-"""The demo as ``make demo`` runs it, with fewer orders, and what it leaves for the console."""
+"""The demo of ``make demo`` with fewer orders, and the pages that the console shows of it."""
 
 import os
 import re
