@@ -6,16 +6,15 @@ import re
 import pytest
 
 import typed_client
-from api import create_app
 from service.client import AsyncClient, Client, InvalidRequest, ResourceChanged
 from service.client.resources import Resources, operation_table
 from tests.api.conftest import KEY
-from tests.builders.service import settings_for
+from tests.builders.api import unserved_app
 
 
 @pytest.fixture(scope="module")
 def description():
-    return create_app(settings_for("redis://127.0.0.1:1/0")).openapi()
+    return unserved_app().openapi()
 
 
 @pytest.mark.parametrize("name", ["wire.py", "operations.json", "resources.pyi"])

@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 
 def ran(folder, *options):
-    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:schemathesis", *options]
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False).stdout
 
 
