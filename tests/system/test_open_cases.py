@@ -53,4 +53,4 @@ def test_the_shards_say_which_orders_are_stuck(spark, tmp_path):
     assert [trace["key"] for trace in found["items"]] == ["o0", "o1", "o2"]
     (pattern,) = found["items"][0]["patterns"]
     assert pattern["furthest"]["waits_for"] == ["Cancel c"]
-    assert [trace["key"] for trace in after["traces"]] == ["o2", "o3", "o4"]
+    assert [trace["key"] for trace in after["items"]] == ["o2", "o3", "o4"]
