@@ -52,9 +52,9 @@ class Api:
 
     async def _recently(self, call: _Call, age_s: float, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         asked_at, answer = self._kept.get(call, (0.0, None))
-        if answer is None or time.monotonic() - asked_at > age_s:
+        if answer is None or time.monotonic() - asked_at > age_s or _has_failed(answer):
             answer = asyncio.ensure_future(ask())
-            answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # each caller gets the error
+            answer.add_done_callback(_has_failed)  # each caller gets the error
             self._kept[call] = (time.monotonic(), answer)
             self._kept.move_to_end(call)
         if len(self._kept) > _MOST_KEPT:
@@ -76,6 +76,10 @@ class Api:
         """The JSON answer to a change; None if it has no body."""
         self._kept.clear()
         return await self._client.request(method, path, query=_given(parameters), body=body, headers=headers)
+
+
+def _has_failed(answer: asyncio.Future[Any]) -> bool:
+    return answer.done() and (answer.cancelled() or answer.exception() is not None)
 
 
 def _given(parameters: Mapping[str, Value]) -> dict[str, str | int]:
