@@ -14,6 +14,8 @@ import pytest
 from api import create_app
 from tests.builders.service import settings_for
 
+KEY = "a-key-for-tests"  # of the fixture api_url
+
 pytestmark = [
     pytest.mark.deep,
     pytest.mark.skipif(shutil.which("npx") is None, reason="the tools come from npm"),
@@ -78,7 +80,7 @@ def test_a_generated_python_client_reads_all_that_it_asks_for(description, api_u
     assert status == 0, said
     program = folder / "calls.py"
     program.write_text(_CALLS)
-    status, said = ran(sys.executable, program, api_url, folder=folder / "forestall-client")
+    status, said = ran(sys.executable, program, api_url, KEY, folder=folder / "forestall-client")
     assert (status, said.strip()) == (0, "10 calls")
 
 
@@ -86,7 +88,7 @@ _CALLS = """
 import sys
 
 sys.path.insert(0, ".")
-from forestall_client import Client
+from forestall_client import AuthenticatedClient
 from forestall_client.api.alerts import list_alerts
 from forestall_client.api.audit import list_changes
 from forestall_client.api.health import get_health
@@ -95,7 +97,7 @@ from forestall_client.api.pipeline import get_pipeline
 from forestall_client.api.streams import change_stream, declare_stream, get_stream, list_streams
 from forestall_client.models import NewPattern, NewStream, StreamChanges
 
-client = Client(base_url=sys.argv[1], raise_on_unexpected_status=True)
+client = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2], raise_on_unexpected_status=True)
 made = declare_stream.sync(client=client, body=NewStream(name="s3", key="data.x", lateness=5.0))
 assert made.lateness.mode == "fixed", made
 assert made.lateness.seconds == 5, made
