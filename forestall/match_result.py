@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -104,6 +105,9 @@ class MatchResult(ABC, Generic[FrameT]):
             FrameRefused: The call had no ``workflow``.
         """
         raise _elsewhere()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     def _kept(self, output: str) -> FrameT:
         if output not in self.outputs:
