@@ -6,7 +6,6 @@ import re
 
 from nfa.language.parsing import parse_pattern as parse_own
 from nfa.language.parsing import parse_patterns as parse_several
-from nfa.sql.stream_pattern import stream_pattern_text
 from nfa.syntax import Pattern
 
 _IN_SQL = re.compile(r'(\s|--[^\n]*\n)*PATTERN\s+("[^"]+"|`[^`]+`|\w+)\s+MATCH_RECOGNIZE\b', re.IGNORECASE)
@@ -27,4 +26,8 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
 
 
 def _in_own_language(text: str) -> str:
-    return stream_pattern_text(text) if _IN_SQL.match(text) else text
+    if not _IN_SQL.match(text):
+        return text
+    from nfa.sql.stream_pattern import stream_pattern_text  # noqa: PLC0415 - few texts need it, and it loads kernels
+
+    return stream_pattern_text(text)
