@@ -9,6 +9,7 @@ from pipeline.continuous.blocks import begin_at
 from pipeline.continuous.leases import begin_job, wake
 from pipeline.continuous.task import ShardTask, TaskOptions
 from pipeline.held_shards import HeldOptions
+from pipeline.records import EPOCHS_KEY
 from pipeline.sources import EventLogOptions
 from pipeline.sources.log_reading import POSITIONS_KEY
 from streams import StreamDeclaration, StreamOn, Tick
@@ -82,3 +83,13 @@ def test_a_task_that_always_has_entries_renews_its_leases_when_it_is_woken(serve
     wake(server.client)
     task.step()
     assert task._renewed == -0.5
+
+
+def test_a_shard_whose_step_is_refused_is_lost_at_once(server, task):
+    while len(task._held) < 2:
+        task.step()
+    task._renewed = math.inf
+    server.client.hincrby(EPOCHS_KEY, "0", 1)  # another task holds it now
+    server.append({0: [ENTRIES[0]]})
+    task.step()
+    assert (list(task._held), list(task._at), task._renewed) == ([1], [1], -0.5)
