@@ -77,7 +77,10 @@ def test_spark_runs_this_interpreter_in_utc_with_states_in_rocksdb(spark):
 
 
 @pytest.mark.spark
-def test_workers_that_match_have_the_pipeline_when_they_begin_and_others_only_the_source(spark):
+def test_workers_that_match_have_the_pipeline_when_they_begin_and_others_only_the_source(spark, monkeypatch):
+    # With a variable of their own, Spark begins new workers: those of an earlier test have what it imported.
+    monkeypatch.setitem(spark.sparkContext.environment, "TEST_WORKERS", "new")
+
     def imported(_):
         import sys  # noqa: PLC0415  # sent by value, so that nothing is imported for it
 
