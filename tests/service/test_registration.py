@@ -1,3 +1,4 @@
+from statistics import median
 from unittest.mock import Mock
 
 import pytest
@@ -398,7 +399,7 @@ def test_what_a_registration_reads_does_not_grow_with_the_number_of_patterns(reg
         return tuple(after - start for after, start in zip(traffic(), before, strict=True))
 
     commands, size_bytes = spent(0)
-    for number in range(1, 40):
-        some, more_bytes = spent(number)
-        assert some <= commands
-        assert more_bytes < size_bytes + 100
+    later = [spent(number) for number in range(1, 40)]
+    # The median, since the server also counts what connections of other tests may still send.
+    assert median(some for some, _ in later) <= commands
+    assert median(more_bytes for _, more_bytes in later) < size_bytes + 100
