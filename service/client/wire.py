@@ -4,7 +4,40 @@
 # house: allow file-size: generated, one class for each object
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, Generic, Literal, NotRequired, TypeAlias, TypedDict, TypeVar
+
+T = TypeVar("T")
+
+
+class Page(TypedDict, Generic[T]):
+    """A page of a list, with the cursors to the next page and to items that are yet to come."""
+
+    next: str | None
+    after: str
+    items: list[T]
+
+
+class Listing(TypedDict, Generic[T]):
+    """A list, or a page of one."""
+
+    next: NotRequired[str | None]
+    items: list[T]
+
+
+ResultName: TypeAlias = Literal[
+    "aggregate.suspended",
+    "alert",
+    "alert.suppressed",
+    "correction",
+    "derived",
+    "deviation",
+    "ending",
+    "incident.closed",
+    "incident.opened",
+    "incident.updated",
+    "join.suspended",
+    "pattern.suspended",
+]
 
 
 class AcknowledgementModel(TypedDict):
@@ -28,41 +61,6 @@ class AheadModel(TypedDict):
     seconds: NotRequired[float | None]
 
 
-class AlertDetail(TypedDict):
-    """An alert, with its notes."""
-
-    type: NotRequired[Literal["alert"]]
-    id: str
-    stream: str
-    pattern: str
-    version: int
-    key: str
-    route: NotRequired[str | None]
-    row: NotRequired[dict[str, str | int] | None]
-    start: str
-    end: str
-    detected_at: str
-    bindings: dict[str, list[str]]
-    returns: NotRequired[dict[str, bool | int | float | str | None]]
-    why: str
-    decided_by: NotRequired[Literal["constraint", "window", "trace_end"] | None]
-    severity: NotRequired[Literal["low", "medium", "high", "critical"]]
-    deviating: NotRequired[bool]
-    would_be_lost: NotRequired[bool]
-    incident: NotRequired[str | None]
-    created_at: NotRequired[str | None]
-    acknowledged: NotRequired[AcknowledgementModel | None]
-    notes: NotRequired[list[NoteModel]]
-
-
-class AlertList(TypedDict):
-    """A page of alerts."""
-
-    next: str | None
-    after: str
-    items: list[ListedAlert]
-
-
 class AnalysisModel(TypedDict):
     """The analysis of a constraint set and of the patterns whose partial matches it terminates early."""
 
@@ -71,26 +69,6 @@ class AnalysisModel(TypedDict):
     monitor: MonitorModel
     patterns: list[PatternAnalysisModel]
     unused: UnusedModel
-
-
-class AnnouncedModel(TypedDict):
-    """A promise that was appended to the log."""
-
-    before: NotRequired[str | None]
-    key: NotRequired[str | None]
-    keys: NotRequired[list[str]]
-    range: NotRequired[KeyRangeModel | None]
-    by: NotRequired[str | None]
-    time: NotRequired[str | None]
-    warnings: NotRequired[list[str]]
-
-
-class AttemptList(TypedDict):
-    """A page of attempts."""
-
-    next: str | None
-    after: str
-    items: list[AttemptModel]
 
 
 class AttemptModel(TypedDict):
@@ -120,14 +98,6 @@ class AttemptModel(TypedDict):
     duration_s: float
     error: str | None
     next_at: str | None
-
-
-class AuditList(TypedDict):
-    """The latest changes."""
-
-    next: str | None
-    after: str
-    items: list[AuditModel]
 
 
 class AuditModel(TypedDict):
@@ -189,37 +159,11 @@ class BacktestAlertList(TypedDict):
     next: str | None
 
 
-class BacktestDetail(TypedDict):
-    """A backtest, and its result once it is done."""
-
-    id: str
-    stream: str
-    patterns: list[BacktestPattern]
-    against: list[BacktestPattern]
-    source: BacktestSource
-    pruning: Literal["on", "off", "compare"]
-    is_open: bool
-    state: Literal["queued", "running", "done", "failed", "cancelled"]
-    progress: float
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
-    failure: BacktestFailure | None
-    result: BacktestSummary | None
-
-
 class BacktestFailure(TypedDict):
     """The reason why a backtest failed."""
 
     code: str
     detail: str
-
-
-class BacktestList(TypedDict):
-    """Backtests, the newest first."""
-
-    next: NotRequired[str | None]
-    items: list[BacktestModel]
 
 
 class BacktestModel(TypedDict):
@@ -310,24 +254,6 @@ class BrokenModel(TypedDict):
     reason: str
 
 
-class CalendarDetail(TypedDict):
-    """A calendar with its declaration and its versions."""
-
-    version: int
-    created_at: str
-    name: str
-    users: list[TableUser]
-    calendar: dict[str, Any]
-    versions: list[CalendarVersion]
-
-
-class CalendarList(TypedDict):
-    """All calendars, by name."""
-
-    next: NotRequired[str | None]
-    items: list[CalendarModel]
-
-
 class CalendarModel(TypedDict):
     """A calendar, and the operators that use it."""
 
@@ -371,28 +297,6 @@ class CasePatternModel(TypedDict):
     partial_matches: int
     furthest: FurthestModel | None
     reason: str | None
-
-
-class CheckedPattern(TypedDict):
-    """A registered pattern in both forms, with warnings about parts that can never match or are probably mistakes."""
-
-    name: str
-    stream: str
-    version: int
-    text: str
-    constraints: Literal["on", "off"]
-    severity: Literal["low", "medium", "high", "critical"]
-    state: Literal["draft", "active", "paused", "suspended", "retired"]
-    suspension: SuspensionModel | None
-    route: str | None
-    into: NotRequired[str | None]
-    suppress: NotRequired[SuppressModel | None]
-    incident: NotRequired[IncidentRules | None]
-    resolves: NotRequired[ResolvesModel | None]
-    created_at: str
-    skipped: NotRequired[SkippedModel | None]
-    definition: dict[str, Any]
-    warnings: list[str]
 
 
 class ClosedByModel(TypedDict):
@@ -452,30 +356,6 @@ class ConformanceRequest(TypedDict):
     traces: NotRequired[list[list[str | TracedEvent]]]
 
 
-class ConstraintsList(TypedDict):
-    """The constraint sets of all streams that have one, by name."""
-
-    next: NotRequired[str | None]
-    items: list[ConstraintsSummary]
-
-
-class ConstraintsModel(TypedDict):
-    """The constraint set of a stream."""
-
-    stream: str
-    version: int
-    constraints: list[str]
-    rules: list[str]
-    symbols: list[str]
-    followed_workflow: NotRequired[ProcessModel | None]
-    settings: SettingsModel
-    end_events: list[str]
-    warnings: list[str]
-    notices: list[str]
-    created_at: str
-    source: dict[str, Any]
-
-
 class ConstraintsSummary(TypedDict):
     """A version of a stream's constraint set."""
 
@@ -498,28 +378,12 @@ class ConstraintsVersion(TypedDict):
     settings: SettingsModel
 
 
-class ConstraintsVersions(TypedDict):
-    """Every constraint set that a stream has had, the newest first. Open transactions may follow older ones."""
-
-    next: NotRequired[str | None]
-    items: list[ConstraintsSummary]
-
-
 class CorrectionCount(TypedDict):
     """The number of retracted alerts of a pattern."""
 
     stream: str
     pattern: str
     count: int
-
-
-class CorrectionList(TypedDict):
-    """Recent corrections, newest first, and the count of all by pattern."""
-
-    next: str | None
-    after: str
-    items: list[CorrectionModel]
-    counts: list[CorrectionCount]
 
 
 class CorrectionModel(TypedDict):
@@ -541,55 +405,6 @@ class CorrectionModel(TypedDict):
     severity: NotRequired[Literal["low", "medium", "high", "critical"]]
 
 
-class CreatedKey(TypedDict):
-    """A key with its token, which clients send as 'Authorization: Bearer <token>'; it is shown only once."""
-
-    id: str
-    name: str
-    scopes: list[Literal["admin", "patterns", "ingest", "read"]]
-    streams: list[str] | None
-    created_at: str
-    expires_at: str | None
-    last_used_at: str | None
-    revoked: bool
-    token: str | None
-
-
-class CreatedWebhook(TypedDict):
-    """A webhook with its secret, which is shown only once."""
-
-    id: str
-    name: str | None
-    url: str
-    stream: str | None
-    pattern: str | None
-    min_severity: Literal["low", "medium", "high", "critical"] | None
-    kinds: list[
-        Literal[
-            "aggregate.suspended",
-            "alert",
-            "alert.suppressed",
-            "correction",
-            "derived",
-            "deviation",
-            "ending",
-            "incident.closed",
-            "incident.opened",
-            "incident.updated",
-            "join.suspended",
-            "pattern.suspended",
-        ]
-    ]
-    description: str
-    header_names: list[str]
-    template: dict[str, Any] | None
-    digest: NotRequired[DigestModel | None]
-    enabled: bool
-    disabled_because: str | None
-    created_at: str
-    secret: str | None
-
-
 class DeadAlternativeModel(TypedDict):
     """An alternative of a pattern that can never match."""
 
@@ -606,40 +421,6 @@ class DeadLetterCount(TypedDict):
     stream: str
     code: str
     count: int
-
-
-class DeadLetterDetail(TypedDict):
-    """A dead letter with its event, at most 32,000 characters of it."""
-
-    id: str
-    stream: str
-    code: str
-    reason: str
-    index: NotRequired[int | None]
-    received_at: NotRequired[str | None]
-    event: NotRequired[str | None]
-    origin: NotRequired[dict[str, Any] | None]
-    shard: NotRequired[int | None]
-    position: NotRequired[str | None]
-    kind: NotRequired[str | None]
-    route: NotRequired[str | None]
-    pattern: NotRequired[str | None]
-    version: NotRequired[int | None]
-    key: NotRequired[str | None]
-    event_id: NotRequired[str | None]
-    event_type: NotRequired[str | None]
-    work: NotRequired[int | None]
-    replay: NotRequired[ReplayModel | None]
-    whole: NotRequired[bool]
-
-
-class DeadLetterList(TypedDict):
-    """Recent dead letters, and the count of all by reason."""
-
-    next: str | None
-    after: str
-    items: list[DeadLetterModel]
-    counts: list[DeadLetterCount]
 
 
 class DeadLetterModel(TypedDict):
@@ -698,15 +479,6 @@ class DerivedEventCount(TypedDict):
     count: int
 
 
-class DerivedEventList(TypedDict):
-    """Recent derived events, newest first, and the count of all by pattern and derived stream."""
-
-    next: str | None
-    after: str
-    items: list[DerivedEventModel]
-    counts: list[DerivedEventCount]
-
-
 class DerivedEventModel(TypedDict):
     """An event that a pattern with INTO made of a match."""
 
@@ -730,15 +502,6 @@ class DeviationCount(TypedDict):
     event_type: str
     kind: str
     count: int
-
-
-class DeviationList(TypedDict):
-    """Recent deviations, newest first, and the count of all by event type and kind."""
-
-    next: str | None
-    after: str
-    items: list[DeviationModel]
-    counts: list[DeviationCount]
 
 
 class DeviationModel(TypedDict):
@@ -816,26 +579,6 @@ class EndedModel(TypedDict):
     reason: str
 
 
-class EndingCount(TypedDict):
-    """In how many transactions a pattern could no longer match for one reason."""
-
-    stream: str
-    pattern: str
-    form: str
-    chain: str
-    atom: str
-    count: int
-
-
-class EndingList(TypedDict):
-    """Recent early terminations, newest first, and the count of all by reason."""
-
-    next: str | None
-    after: str
-    items: list[EndingModel]
-    counts: list[EndingCount]
-
-
 class EndingModel(TypedDict):
     """The first event after which a pattern can no longer match in a transaction, which may be its own end event."""
 
@@ -889,13 +632,6 @@ class EngineCostModel(TypedDict):
     priority: float | None
     cores: float
     operators: list[OperatorCostModel]
-
-
-class EventTypeList(TypedDict):
-    """The types of a stream that have schemas, by name."""
-
-    next: NotRequired[str | None]
-    items: list[EventTypeModel]
 
 
 class EventTypeModel(TypedDict):
@@ -984,14 +720,6 @@ class Health(TypedDict):
     version: NotRequired[str]
 
 
-class IncidentList(TypedDict):
-    """A page of incidents."""
-
-    next: str | None
-    after: str
-    items: list[IncidentModel]
-
-
 class IncidentModel(TypedDict):
     """The alerts of a group of a pattern, from the first one until the incident is closed."""
 
@@ -1035,13 +763,6 @@ class IntakeModel(TypedDict):
     accepted: int
     rejected: list[RejectedModel]
     duplicates: int
-
-
-class KeyList(TypedDict):
-    """All keys, the oldest first."""
-
-    next: NotRequired[str | None]
-    items: list[KeyModel]
 
 
 class KeyModel(TypedDict):
@@ -1243,24 +964,7 @@ class NewEmailSink(TypedDict):
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
-    kinds: NotRequired[
-        list[
-            Literal[
-                "aggregate.suspended",
-                "alert",
-                "alert.suppressed",
-                "correction",
-                "derived",
-                "deviation",
-                "ending",
-                "incident.closed",
-                "incident.opened",
-                "incident.updated",
-                "join.suspended",
-                "pattern.suspended",
-            ]
-        ]
-    ]
+    kinds: NotRequired[list[ResultName]]
     description: NotRequired[str]
     digest: NotRequired[DigestModel | None]
     kind: Literal["email"]
@@ -1281,24 +985,7 @@ class NewKafkaSink(TypedDict):
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
-    kinds: NotRequired[
-        list[
-            Literal[
-                "aggregate.suspended",
-                "alert",
-                "alert.suppressed",
-                "correction",
-                "derived",
-                "deviation",
-                "ending",
-                "incident.closed",
-                "incident.opened",
-                "incident.updated",
-                "join.suspended",
-                "pattern.suspended",
-            ]
-        ]
-    ]
+    kinds: NotRequired[list[ResultName]]
     description: NotRequired[str]
     digest: NotRequired[DigestModel | None]
     kind: Literal["kafka"]
@@ -1325,7 +1012,7 @@ class NewNote(TypedDict):
     by: NotRequired[str | None]
 
 
-NewOperator: TypeAlias = "dict[str, Any]"
+NewOperator: TypeAlias = dict[str, Any]
 """An operator to register: these members are common to all kinds; the kind defines further ones."""
 
 
@@ -1336,24 +1023,7 @@ class NewParquetSink(TypedDict):
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
-    kinds: NotRequired[
-        list[
-            Literal[
-                "aggregate.suspended",
-                "alert",
-                "alert.suppressed",
-                "correction",
-                "derived",
-                "deviation",
-                "ending",
-                "incident.closed",
-                "incident.opened",
-                "incident.updated",
-                "join.suspended",
-                "pattern.suspended",
-            ]
-        ]
-    ]
+    kinds: NotRequired[list[ResultName]]
     description: NotRequired[str]
     digest: NotRequired[DigestModel | None]
     kind: Literal["parquet"]
@@ -1411,24 +1081,7 @@ class NewWebhook(TypedDict):
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
-    kinds: NotRequired[
-        list[
-            Literal[
-                "aggregate.suspended",
-                "alert",
-                "alert.suppressed",
-                "correction",
-                "derived",
-                "deviation",
-                "ending",
-                "incident.closed",
-                "incident.opened",
-                "incident.updated",
-                "join.suspended",
-                "pattern.suspended",
-            ]
-        ]
-    ]
+    kinds: NotRequired[list[ResultName]]
     description: NotRequired[str]
     headers: NotRequired[dict[str, str]]
     template: NotRequired[dict[str, Any] | None]
@@ -1505,13 +1158,6 @@ class OperatorExplanationModel(TypedDict):
     waiting: int
 
 
-class OperatorList(TypedDict):
-    """Operators of one kind."""
-
-    next: NotRequired[str | None]
-    items: list[OperatorModel]
-
-
 class OperatorModel(TypedDict):
     """A registered operator."""
 
@@ -1541,15 +1187,6 @@ class OperatorQuestion(TypedDict):
     explain: NotRequired[bool]
 
 
-class OperatorResults(TypedDict):
-    """Recent results of an operator, and its counters."""
-
-    next: str | None
-    after: str
-    items: list[dict[str, Any]]
-    counts: list[dict[str, Any]]
-
-
 class PatternAnalysisModel(TypedDict):
     """The analysis of one pattern."""
 
@@ -1564,41 +1201,6 @@ class PatternChanges(TypedDict):
     """Changes of a pattern; its text is changed by `PUT`."""
 
     severity: Literal["low", "medium", "high", "critical"]
-
-
-class PatternDetail(TypedDict):
-    """A registered pattern, the effect of the constraints, and statistics."""
-
-    name: str
-    stream: str
-    version: int
-    text: str
-    constraints: Literal["on", "off"]
-    severity: Literal["low", "medium", "high", "critical"]
-    state: Literal["draft", "active", "paused", "suspended", "retired"]
-    suspension: SuspensionModel | None
-    route: str | None
-    into: NotRequired[str | None]
-    suppress: NotRequired[SuppressModel | None]
-    incident: NotRequired[IncidentRules | None]
-    resolves: NotRequired[ResolvesModel | None]
-    created_at: str
-    skipped: NotRequired[SkippedModel | None]
-    definition: dict[str, Any]
-    warnings: list[str]
-    dead_alternatives: list[DeadAlternativeModel]
-    failing_conditions: list[FailingConditionModel]
-    redundant_steps: list[RedundantStepModel]
-    states: list[StateModel]
-    ending_summary: EndingSummary
-    met_rows: NotRequired[list[MetRowsModel]]
-
-
-class PatternList(TypedDict):
-    """All patterns, by name."""
-
-    next: NotRequired[str | None]
-    items: list[PatternModel]
 
 
 class PatternModel(TypedDict):
@@ -1660,13 +1262,6 @@ class PatternVersion(TypedDict):
     current: bool
 
 
-class PatternVersions(TypedDict):
-    """All versions of a pattern, the oldest first."""
-
-    next: NotRequired[str | None]
-    items: list[PatternVersion]
-
-
 class PingResult(TypedDict):
     """The result of a test."""
 
@@ -1701,7 +1296,7 @@ class PlanModel(TypedDict):
     engines: list[EngineCostModel]
 
 
-Problem: TypeAlias = "dict[str, Any]"
+Problem: TypeAlias = dict[str, Any]
 """A problem document (RFC 9457); further members give the details of the problem."""
 
 
@@ -1714,13 +1309,6 @@ class ProcessModel(TypedDict):
     state_count: int | None
     derived_constraints: list[str]
     derived_end_events: list[str]
-
-
-class ProjectList(TypedDict):
-    """All projects."""
-
-    next: NotRequired[str | None]
-    items: list[ProjectModel]
 
 
 class ProjectModel(TypedDict):
@@ -1858,25 +1446,7 @@ class SinkChanges(TypedDict):
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
-    kinds: NotRequired[
-        list[
-            Literal[
-                "aggregate.suspended",
-                "alert",
-                "alert.suppressed",
-                "correction",
-                "derived",
-                "deviation",
-                "ending",
-                "incident.closed",
-                "incident.opened",
-                "incident.updated",
-                "join.suspended",
-                "pattern.suspended",
-            ]
-        ]
-        | None
-    ]
+    kinds: NotRequired[list[ResultName] | None]
     description: NotRequired[str | None]
     digest: NotRequired[DigestModel | None]
     template: NotRequired[dict[str, Any] | None]
@@ -1894,69 +1464,6 @@ class SinkChanges(TypedDict):
     options: NotRequired[dict[str, str] | None]
 
 
-class SinkDetail(TypedDict):
-    """A sink, and the state of its deliveries."""
-
-    delivered: int
-    failed_attempts: int
-    abandoned: int
-    abandoned_kept: int
-    waiting: int
-    collected: int
-    last_http_status: int | None
-    last_error: str | None
-    last_attempt_at: str | None
-    failing_since: str | None
-    circuit: Literal["closed", "open"]
-    next_probe_at: str | None
-    id: str
-    name: str | None
-    kind: Literal["parquet", "email", "kafka"]
-    address: str
-    stream: str | None
-    pattern: str | None
-    min_severity: Literal["low", "medium", "high", "critical"] | None
-    kinds: list[
-        Literal[
-            "aggregate.suspended",
-            "alert",
-            "alert.suppressed",
-            "correction",
-            "derived",
-            "deviation",
-            "ending",
-            "incident.closed",
-            "incident.opened",
-            "incident.updated",
-            "join.suspended",
-            "pattern.suspended",
-        ]
-    ]
-    description: str
-    template: dict[str, Any] | None
-    digest: NotRequired[DigestModel | None]
-    enabled: bool
-    disabled_because: str | None
-    created_at: str
-    path: NotRequired[str | None]
-    host: NotRequired[str | None]
-    port: NotRequired[int | None]
-    security: NotRequired[Literal["tls", "starttls"] | None]
-    user: NotRequired[str | None]
-    sender: NotRequired[str | None]
-    recipients: NotRequired[list[str] | None]
-    servers: NotRequired[str | None]
-    topic: NotRequired[str | None]
-    options: NotRequired[dict[str, str] | None]
-
-
-class SinkList(TypedDict):
-    """All sinks, the oldest first."""
-
-    next: NotRequired[str | None]
-    items: list[SinkModel]
-
-
 class SinkModel(TypedDict):
     """A registered sink; it has the members of its kind."""
 
@@ -1967,22 +1474,7 @@ class SinkModel(TypedDict):
     stream: str | None
     pattern: str | None
     min_severity: Literal["low", "medium", "high", "critical"] | None
-    kinds: list[
-        Literal[
-            "aggregate.suspended",
-            "alert",
-            "alert.suppressed",
-            "correction",
-            "derived",
-            "deviation",
-            "ending",
-            "incident.closed",
-            "incident.opened",
-            "incident.updated",
-            "join.suspended",
-            "pattern.suspended",
-        ]
-    ]
+    kinds: list[ResultName]
     description: str
     template: dict[str, Any] | None
     digest: NotRequired[DigestModel | None]
@@ -2031,31 +1523,6 @@ class StreamChanges(TypedDict):
     description: NotRequired[str | None]
 
 
-class StreamDetail(TypedDict):
-    """A stream, with the operators that produce or read its events."""
-
-    name: str
-    key: NotRequired[str | dict[str, str]]
-    keys: NotRequired[dict[str, str | dict[str, str]]]
-    event_types: NotRequired[list[str]]
-    end_events: NotRequired[list[str]]
-    ties: NotRequired[Literal["log", "simultaneous"]]
-    late: NotRequired[Literal["dead_letter", "drop", "process"]]
-    idle_timeout_s: NotRequired[float | None]
-    quiet_after_s: NotRequired[float | None]
-    mapping: NotRequired[MappingModel]
-    duplicates: NotRequired[Literal["drop", "keep"]]
-    derived: NotRequired[bool]
-    schemas: NotRequired[Literal["off", "check"]]
-    description: NotRequired[str]
-    lateness: LatenessModel | None
-    max_ahead: AheadModel
-    producers: NotRequired[list[str]]
-    consumers: NotRequired[list[str]]
-    held_back_by: NotRequired[str | None]
-    measured_lateness: NotRequired[MeasuredLatenessModel | None]
-
-
 class StreamEvent(TypedDict):
     """An event of a stream."""
 
@@ -2064,22 +1531,6 @@ class StreamEvent(TypedDict):
     time: str
     key: str
     data: dict[str, Any]
-
-
-class StreamEventList(TypedDict):
-    """A page of the events of a stream, oldest first."""
-
-    items: list[StreamEvent]
-    next: str | None
-    after: str
-    trimmed_until: str | None
-
-
-class StreamList(TypedDict):
-    """All streams, by name."""
-
-    next: NotRequired[str | None]
-    items: list[StreamModel]
 
 
 class StreamModel(TypedDict):
@@ -2145,15 +1596,6 @@ class SuppressedAlertCount(TypedDict):
     count: int
 
 
-class SuppressedAlertList(TypedDict):
-    """Recent suppressed alerts, newest first, and the count of all by pattern."""
-
-    next: str | None
-    after: str
-    items: list[SuppressedAlertModel]
-    counts: list[SuppressedAlertCount]
-
-
 class SuppressedAlertModel(TypedDict):
     """An alert that an earlier alert of its group suppresses."""
 
@@ -2187,15 +1629,6 @@ class SuspensionCount(TypedDict):
     count: int
 
 
-class SuspensionList(TypedDict):
-    """Recent suspensions, newest first, and the count of all by pattern."""
-
-    next: str | None
-    after: str
-    items: list[SuspensionModel]
-    counts: list[SuspensionCount]
-
-
 class SuspensionModel(TypedDict):
     """A pattern is no longer matched, as it was given up in too many transactions or cost too much in all of them."""
 
@@ -2213,29 +1646,6 @@ class SuspensionModel(TypedDict):
     budget: WorkBudgetModel
     reason: str
     severity: NotRequired[Literal["low", "medium", "high", "critical"]]
-
-
-class TableDetail(TypedDict):
-    """A table with its versions."""
-
-    version: int
-    rows: int
-    size_bytes: int
-    rows_digest: str
-    created_at: str
-    name: str
-    key: list[str]
-    columns: dict[str, Literal["text", "integer", "number", "boolean", "time"]]
-    changed_rows: int
-    users: list[TableUser]
-    versions: list[TableSummary]
-
-
-class TableList(TypedDict):
-    """All tables, by name."""
-
-    next: NotRequired[str | None]
-    items: list[TableModel]
 
 
 class TableModel(TypedDict):
@@ -2284,15 +1694,6 @@ class TimeoutCount(TypedDict):
     pattern: str
     missing_steps: str
     count: int
-
-
-class TimeoutList(TypedDict):
-    """Recent timeouts, newest first, and the count of all by missing steps."""
-
-    next: str | None
-    after: str
-    items: list[TimeoutModel]
-    counts: list[TimeoutCount]
 
 
 class TimeoutModel(TypedDict):
@@ -2352,7 +1753,7 @@ class TracePattern(TypedDict):
     broken: NotRequired[BrokenModel | None]
 
 
-TracedEvent: TypeAlias = "dict[str, Any]"
+TracedEvent: TypeAlias = dict[str, Any]
 """An event of which only the type is used."""
 
 
@@ -2400,25 +1801,7 @@ class WebhookChanges(TypedDict):
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
-    kinds: NotRequired[
-        list[
-            Literal[
-                "aggregate.suspended",
-                "alert",
-                "alert.suppressed",
-                "correction",
-                "derived",
-                "deviation",
-                "ending",
-                "incident.closed",
-                "incident.opened",
-                "incident.updated",
-                "join.suspended",
-                "pattern.suspended",
-            ]
-        ]
-        | None
-    ]
+    kinds: NotRequired[list[ResultName] | None]
     description: NotRequired[str | None]
     headers: NotRequired[dict[str, str] | None]
     template: NotRequired[dict[str, Any] | None]
@@ -2435,22 +1818,7 @@ class WebhookDetail(TypedDict):
     stream: str | None
     pattern: str | None
     min_severity: Literal["low", "medium", "high", "critical"] | None
-    kinds: list[
-        Literal[
-            "aggregate.suspended",
-            "alert",
-            "alert.suppressed",
-            "correction",
-            "derived",
-            "deviation",
-            "ending",
-            "incident.closed",
-            "incident.opened",
-            "incident.updated",
-            "join.suspended",
-            "pattern.suspended",
-        ]
-    ]
+    kinds: list[ResultName]
     description: str
     header_names: list[str]
     template: dict[str, Any] | None
@@ -2473,13 +1841,6 @@ class WebhookDetail(TypedDict):
     secrets_until: list[str]
 
 
-class WebhookList(TypedDict):
-    """All webhooks, the oldest first."""
-
-    next: NotRequired[str | None]
-    items: list[WebhookModel]
-
-
 class WebhookModel(TypedDict):
     """A registered webhook."""
 
@@ -2489,22 +1850,7 @@ class WebhookModel(TypedDict):
     stream: str | None
     pattern: str | None
     min_severity: Literal["low", "medium", "high", "critical"] | None
-    kinds: list[
-        Literal[
-            "aggregate.suspended",
-            "alert",
-            "alert.suppressed",
-            "correction",
-            "derived",
-            "deviation",
-            "ending",
-            "incident.closed",
-            "incident.opened",
-            "incident.updated",
-            "join.suspended",
-            "pattern.suspended",
-        ]
-    ]
+    kinds: list[ResultName]
     description: str
     header_names: list[str]
     template: dict[str, Any] | None
@@ -2538,35 +1884,6 @@ class WorkflowDiff(TypedDict):
     changes_by_kind: dict[str, KindChange]
 
 
-class WorkflowList(TypedDict):
-    """All workflows, by name."""
-
-    next: NotRequired[str | None]
-    items: list[WorkflowModel]
-
-
-class WorkflowModel(TypedDict):
-    """A workflow, and the streams that follow it."""
-
-    name: str
-    version: int
-    title: str
-    format: Literal["bpmn", "pnml", "tree"]
-    process: str | None
-    mapping: dict[str, str | None]
-    method: Literal["compositional", "automaton", "structural"]
-    event_types: list[str]
-    end_events: list[str]
-    constraint_counts: dict[str, int]
-    automaton: AutomatonModel | None
-    without_automaton: str | None
-    warnings: list[str]
-    notices: list[NoticeModel]
-    size_bytes: int
-    created_at: str
-    streams: list[FollowerModel]
-
-
 class WorkflowVersion(TypedDict):
     """A version of a workflow."""
 
@@ -2588,8 +1905,249 @@ class WorkflowVersion(TypedDict):
     created_at: str
 
 
-class WorkflowVersions(TypedDict):
-    """Every version of a workflow, the newest first."""
+class OperatorResults(Page[dict[str, Any]]):
+    """Recent results of an operator, and its counters."""
 
-    next: NotRequired[str | None]
-    items: list[WorkflowVersion]
+    counts: list[dict[str, Any]]
+
+
+AttemptList: TypeAlias = Page[AttemptModel]
+"""A page of attempts."""
+
+AuditList: TypeAlias = Page[AuditModel]
+"""The latest changes."""
+
+
+class BacktestDetail(BacktestModel):
+    """A backtest, and its result once it is done."""
+
+    result: BacktestSummary | None
+
+
+BacktestList: TypeAlias = Listing[BacktestModel]
+"""Backtests, the newest first."""
+
+
+class CalendarDetail(CalendarModel):
+    """A calendar with its declaration and its versions."""
+
+    calendar: dict[str, Any]
+    versions: list[CalendarVersion]
+
+
+CalendarList: TypeAlias = Listing[CalendarModel]
+"""All calendars, by name."""
+
+ConstraintsList: TypeAlias = Listing[ConstraintsSummary]
+"""The constraint sets of all streams that have one, by name."""
+
+ConstraintsVersions: TypeAlias = Listing[ConstraintsSummary]
+"""Every constraint set that a stream has had, the newest first. Open transactions may follow older ones."""
+
+
+class ConstraintsModel(ConstraintsVersion):
+    """The constraint set of a stream."""
+
+    warnings: list[str]
+    notices: list[str]
+    source: dict[str, Any]
+
+
+class CorrectionList(Page[CorrectionModel]):
+    """Recent corrections, newest first, and the count of all by pattern."""
+
+    counts: list[CorrectionCount]
+
+
+class DeadLetterDetail(DeadLetterModel):
+    """A dead letter with its event, at most 32,000 characters of it."""
+
+    whole: NotRequired[bool]
+
+
+class DeadLetterList(Page[DeadLetterModel]):
+    """Recent dead letters, and the count of all by reason."""
+
+    counts: list[DeadLetterCount]
+
+
+class DerivedEventList(Page[DerivedEventModel]):
+    """Recent derived events, newest first, and the count of all by pattern and derived stream."""
+
+    counts: list[DerivedEventCount]
+
+
+class DeviationList(Page[DeviationModel]):
+    """Recent deviations, newest first, and the count of all by event type and kind."""
+
+    counts: list[DeviationCount]
+
+
+class EndingList(Page[EndingModel]):
+    """Recent early terminations, newest first, and the count of all by reason."""
+
+    counts: list[EndingCount]
+
+
+class EndingCount(EndingReason):
+    """In how many transactions a pattern could no longer match for one reason."""
+
+    stream: str
+    pattern: str
+
+
+EventTypeList: TypeAlias = Listing[EventTypeModel]
+"""The types of a stream that have schemas, by name."""
+
+IncidentList: TypeAlias = Page[IncidentModel]
+"""A page of incidents."""
+
+
+class CreatedKey(KeyModel):
+    """A key with its token, which clients send as 'Authorization: Bearer <token>'; it is shown only once."""
+
+    token: str | None
+
+
+KeyList: TypeAlias = Listing[KeyModel]
+"""All keys, the oldest first."""
+
+
+class AlertDetail(ListedAlert):
+    """An alert, with its notes."""
+
+    notes: NotRequired[list[NoteModel]]
+
+
+AlertList: TypeAlias = Page[ListedAlert]
+"""A page of alerts."""
+
+OperatorList: TypeAlias = Listing[OperatorModel]
+"""Operators of one kind."""
+
+
+class CheckedPattern(PatternModel):
+    """A registered pattern in both forms, with warnings about parts that can never match or are probably mistakes."""
+
+    skipped: NotRequired[SkippedModel | None]
+    definition: dict[str, Any]
+    warnings: list[str]
+
+
+PatternList: TypeAlias = Listing[PatternModel]
+"""All patterns, by name."""
+
+PatternVersions: TypeAlias = Listing[PatternVersion]
+"""All versions of a pattern, the oldest first."""
+
+ProjectList: TypeAlias = Listing[ProjectModel]
+"""All projects."""
+
+
+class AnnouncedModel(PunctuationModel):
+    """A promise that was appended to the log."""
+
+    warnings: NotRequired[list[str]]
+
+
+class SinkDetail(SinkModel):
+    """A sink, and the state of its deliveries."""
+
+    delivered: int
+    failed_attempts: int
+    abandoned: int
+    abandoned_kept: int
+    waiting: int
+    collected: int
+    last_http_status: int | None
+    last_error: str | None
+    last_attempt_at: str | None
+    failing_since: str | None
+    circuit: Literal["closed", "open"]
+    next_probe_at: str | None
+
+
+SinkList: TypeAlias = Listing[SinkModel]
+"""All sinks, the oldest first."""
+
+
+class StreamEventList(Page[StreamEvent]):
+    """A page of the events of a stream, oldest first."""
+
+    trimmed_until: str | None
+
+
+class StreamDetail(StreamModel):
+    """A stream, with the operators that produce or read its events."""
+
+    producers: NotRequired[list[str]]
+    consumers: NotRequired[list[str]]
+    held_back_by: NotRequired[str | None]
+    measured_lateness: NotRequired[MeasuredLatenessModel | None]
+
+
+StreamList: TypeAlias = Listing[StreamModel]
+"""All streams, by name."""
+
+
+class SuppressedAlertList(Page[SuppressedAlertModel]):
+    """Recent suppressed alerts, newest first, and the count of all by pattern."""
+
+    counts: list[SuppressedAlertCount]
+
+
+class SuspensionList(Page[SuspensionModel]):
+    """Recent suspensions, newest first, and the count of all by pattern."""
+
+    counts: list[SuspensionCount]
+
+
+class TableDetail(TableModel):
+    """A table with its versions."""
+
+    versions: list[TableSummary]
+
+
+TableList: TypeAlias = Listing[TableModel]
+"""All tables, by name."""
+
+
+class TimeoutList(Page[TimeoutModel]):
+    """Recent timeouts, newest first, and the count of all by missing steps."""
+
+    counts: list[TimeoutCount]
+
+
+class CreatedWebhook(WebhookModel):
+    """A webhook with its secret, which is shown only once."""
+
+    secret: str | None
+
+
+WebhookList: TypeAlias = Listing[WebhookModel]
+"""All webhooks, the oldest first."""
+
+
+class WorkflowModel(WorkflowVersion):
+    """A workflow, and the streams that follow it."""
+
+    streams: list[FollowerModel]
+
+
+WorkflowVersions: TypeAlias = Listing[WorkflowVersion]
+"""Every version of a workflow, the newest first."""
+
+
+class PatternDetail(CheckedPattern):
+    """A registered pattern, the effect of the constraints, and statistics."""
+
+    dead_alternatives: list[DeadAlternativeModel]
+    failing_conditions: list[FailingConditionModel]
+    redundant_steps: list[RedundantStepModel]
+    states: list[StateModel]
+    ending_summary: EndingSummary
+    met_rows: NotRequired[list[MetRowsModel]]
+
+
+WorkflowList: TypeAlias = Listing[WorkflowModel]
+"""All workflows, by name."""
