@@ -1,68 +1,37 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
 from .client import (
-    AccessDenied,
-    ApiError,
-    AsyncClient,
-    Client,
-    ClientError,
-    InvalidRequest,
-    LiveEvent,
-    ResourceChanged,
-    ResourceConflict,
-    ResourceMissing,
-    ServiceFault,
-    ServiceOverloaded,
-    ServiceUnavailable,
-    ServiceUnreachable,
-    Tagged,
-    UnexpectedAnswer,
-    WebhookMessage,
-    WebhookNotVerified,
-    verify_webhook,
-    wire,
+    AccessDenied as AccessDenied,
+    ApiError as ApiError,
+    AsyncClient as AsyncClient,
+    Client as Client,
+    ClientError as ClientError,
+    InvalidRequest as InvalidRequest,
+    LiveEvent as LiveEvent,
+    ResourceChanged as ResourceChanged,
+    ResourceConflict as ResourceConflict,
+    ResourceMissing as ResourceMissing,
+    ServiceFault as ServiceFault,
+    ServiceOverloaded as ServiceOverloaded,
+    ServiceUnavailable as ServiceUnavailable,
+    ServiceUnreachable as ServiceUnreachable,
+    Tagged as Tagged,
+    UnexpectedAnswer as UnexpectedAnswer,
+    WebhookMessage as WebhookMessage,
+    WebhookNotVerified as WebhookNotVerified,
+    verify_webhook as verify_webhook,
+    wire as wire,
 )
-from .errors import ForestallError, FrameRefused, ResultsNotKept
-from .files import read
-from .match_result import MatchResult
-from .matching import match
-from .models import ConformanceResult, Discovery, conformance, discover, simulate
-from .queries import sql
-from .running import RunResult, run
-
-__all__ = [
-    "AccessDenied",
-    "ApiError",
-    "AsyncClient",
-    "Client",
-    "ClientError",
-    "ConformanceResult",
-    "Discovery",
-    "ForestallError",
-    "FrameRefused",
-    "InvalidRequest",
-    "LiveEvent",
-    "MatchResult",
-    "ResourceChanged",
-    "ResourceConflict",
-    "ResourceMissing",
-    "ResultsNotKept",
-    "RunResult",
-    "ServiceFault",
-    "ServiceOverloaded",
-    "ServiceUnavailable",
-    "ServiceUnreachable",
-    "Tagged",
-    "UnexpectedAnswer",
-    "WebhookMessage",
-    "WebhookNotVerified",
-    "conformance",
-    "discover",
-    "match",
-    "read",
-    "run",
-    "simulate",
-    "sql",
-    "verify_webhook",
-    "wire",
-]
+from .errors import ForestallError as ForestallError, FrameRefused as FrameRefused, ResultsNotKept as ResultsNotKept
+from .files import read as read
+from .match_result import MatchResult as MatchResult
+from .matching import match as match
+from .models import (
+    ConformanceResult as ConformanceResult,
+    Discovery as Discovery,
+    conformance as conformance,
+    discover as discover,
+    simulate as simulate,
+)
+from .queries import sql as sql
+from .running import RunResult as RunResult, run as run

@@ -1,104 +1,57 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .continuous.query import finish_blocks, start_continuous
-from .continuous.turns import begin_continuous, begin_micro_batches
+from .continuous.query import finish_blocks as finish_blocks, start_continuous as start_continuous
+from .continuous.turns import begin_continuous as begin_continuous, begin_micro_batches as begin_micro_batches
 from .errors import (
-    BacktestFailed,
-    ClusterUnready,
-    FeedDamaged,
-    FeedFolderMissing,
-    JavaMissing,
-    KafkaClientMissing,
-    KafkaGap,
-    KafkaUnreachable,
-    LogDamaged,
-    LogUnreachable,
-    PipelineError,
-    QueryFailed,
-    SourceOptionError,
+    BacktestFailed as BacktestFailed,
+    ClusterUnready as ClusterUnready,
+    FeedDamaged as FeedDamaged,
+    FeedFolderMissing as FeedFolderMissing,
+    JavaMissing as JavaMissing,
+    KafkaClientMissing as KafkaClientMissing,
+    KafkaGap as KafkaGap,
+    KafkaUnreachable as KafkaUnreachable,
+    LogDamaged as LogDamaged,
+    LogUnreachable as LogUnreachable,
+    PipelineError as PipelineError,
+    QueryFailed as QueryFailed,
+    SourceOptionError as SourceOptionError,
 )
-from .held_shards import HeldOptions
-from .job import JobOptions, LogQuery, Sink, run_pipeline, start_query
-from .loading import load_states
-from .progress import BatchProgress, BatchReport
-from .resharding import divide_states, forget_states
-from .runs.backtest import BacktestResult, run_backtest
-from .runs.history import History, history_files
-from .runs.in_process import InProcess, is_small
-from .runs.in_spark import InSpark
-from .runs.tasks import BacktestOptions
-from .snapshots import missing_snapshots
-from .sources import EventLogOptions, log_ends
-from .spark.cluster import ClusterOptions, ExecutorWatch, await_machines, is_local, require_master
-from .spark.java import check_java
-from .spark.pulse import Heartbeat
-from .spark.running_query import RunningQuery
+from .held_shards import HeldOptions as HeldOptions
+from .job import (
+    JobOptions as JobOptions,
+    LogQuery as LogQuery,
+    Sink as Sink,
+    run_pipeline as run_pipeline,
+    start_query as start_query,
+)
+from .loading import load_states as load_states
+from .progress import BatchProgress as BatchProgress, BatchReport as BatchReport
+from .resharding import divide_states as divide_states, forget_states as forget_states
+from .runs.backtest import BacktestResult as BacktestResult, run_backtest as run_backtest
+from .runs.history import History as History, history_files as history_files
+from .runs.in_process import InProcess as InProcess, is_small as is_small
+from .runs.in_spark import InSpark as InSpark
+from .runs.tasks import BacktestOptions as BacktestOptions
+from .snapshots import missing_snapshots as missing_snapshots
+from .sources import EventLogOptions as EventLogOptions, log_ends as log_ends
+from .spark.cluster import (
+    ClusterOptions as ClusterOptions,
+    ExecutorWatch as ExecutorWatch,
+    await_machines as await_machines,
+    is_local as is_local,
+    require_master as require_master,
+)
+from .spark.java import check_java as check_java
+from .spark.pulse import Heartbeat as Heartbeat
+from .spark.running_query import RunningQuery as RunningQuery
 from .spark.session import (
-    SessionOptions,
-    build_context,
-    build_session,
-    end_session,
-    end_with_process,
-    prepared_daemon,
+    SessionOptions as SessionOptions,
+    build_context as build_context,
+    build_session as build_session,
+    end_session as end_session,
+    end_with_process as end_with_process,
+    prepared_daemon as prepared_daemon,
 )
-from .spark.worker_check import workers_answer
-from .warmup import compiling_beside, warm_up
-
-__all__ = [
-    "BacktestFailed",
-    "BacktestOptions",
-    "BacktestResult",
-    "BatchProgress",
-    "BatchReport",
-    "ClusterOptions",
-    "ClusterUnready",
-    "EventLogOptions",
-    "ExecutorWatch",
-    "FeedDamaged",
-    "FeedFolderMissing",
-    "Heartbeat",
-    "HeldOptions",
-    "History",
-    "InProcess",
-    "InSpark",
-    "JavaMissing",
-    "JobOptions",
-    "KafkaClientMissing",
-    "KafkaGap",
-    "KafkaUnreachable",
-    "LogDamaged",
-    "LogQuery",
-    "LogUnreachable",
-    "PipelineError",
-    "QueryFailed",
-    "RunningQuery",
-    "SessionOptions",
-    "Sink",
-    "SourceOptionError",
-    "await_machines",
-    "begin_continuous",
-    "begin_micro_batches",
-    "build_context",
-    "build_session",
-    "check_java",
-    "compiling_beside",
-    "divide_states",
-    "end_session",
-    "end_with_process",
-    "finish_blocks",
-    "forget_states",
-    "history_files",
-    "is_local",
-    "is_small",
-    "load_states",
-    "log_ends",
-    "missing_snapshots",
-    "prepared_daemon",
-    "require_master",
-    "run_backtest",
-    "run_pipeline",
-    "start_continuous",
-    "start_query",
-    "warm_up",
-    "workers_answer",
-]
+from .spark.worker_check import workers_answer as workers_answer
+from .warmup import compiling_beside as compiling_beside, warm_up as warm_up

@@ -79,7 +79,7 @@ class Walk(Following, total=False):
     on_more: Callable[[str], None] | None
 
 class Awaited(Generic[P, R]):
-    \"\"\"The method of the asynchronous client that does what a method of the synchronous one does.\"\"\"
+    \"\"\"A method of the asynchronous client, with the types of the synchronous method.\"\"\"
 
     def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None: ...
     def __get__(self, resource: object, owner: object = None) -> Callable[P, Coroutine[Any, Any, R]]: ...
@@ -368,9 +368,9 @@ def _typed_dictionary(name: str, title: str, objects: Mapping[str, Mapping[str, 
 
 
 def _base(name: str, objects: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str, str]]:
-    """The class that an object extends, with the members that it has from there.
+    """The base class of an object, with its members.
 
-    A list is a page. Any other object extends the largest object that has most of its members and no others.
+    The base of a list is a page, of any other object the largest object with most of its members and no others.
     """
     members = objects[name]
     for page, own in _PAGES.items():

@@ -1,370 +1,203 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .access.keyring import ANYBODY, Caller, KeyRing, is_token
-from .access.keys import MOST_GRACE_S, KeyDraft, KeyLibrary, KeyReport
-from .backlog import Backlog, Volume
-from .backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
-from .delivery.attempts import Reply
-from .delivery.library import Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
-from .delivery.live import Gap, LiveAlerts
-from .delivery.results_feed import ResultsFeed
-from .delivery.sink import AlertSink
-from .embedded import EmbeddedServer, find_server
+from .access.keyring import ANYBODY as ANYBODY, Caller as Caller, KeyRing as KeyRing, is_token as is_token
+from .access.keys import (
+    MOST_GRACE_S as MOST_GRACE_S,
+    KeyDraft as KeyDraft,
+    KeyLibrary as KeyLibrary,
+    KeyReport as KeyReport,
+)
+from .backlog import Backlog as Backlog, Volume as Volume
+from .backtests import (
+    BacktestDraft as BacktestDraft,
+    BacktestLibrary as BacktestLibrary,
+    PatternChoice as PatternChoice,
+    Pruning as Pruning,
+)
+from .delivery.attempts import Reply as Reply
+from .delivery.library import (
+    Redelivery as Redelivery,
+    WebhookDraft as WebhookDraft,
+    WebhookHealth as WebhookHealth,
+    WebhookLibrary as WebhookLibrary,
+)
+from .delivery.live import Gap as Gap, LiveAlerts as LiveAlerts
+from .delivery.results_feed import ResultsFeed as ResultsFeed
+from .delivery.sink import AlertSink as AlertSink
+from .embedded import EmbeddedServer as EmbeddedServer, find_server as find_server
 from .errors import (
-    BatchTooLarge,
-    Conflict,
-    EmbeddedServerFailed,
-    IdempotencyKeyReused,
-    InvalidCursor,
-    InvalidIdempotencyKey,
-    InvalidTableName,
-    InvalidWorkflowName,
-    KeyRefused,
-    KeyUnusable,
-    LimitExceeded,
-    LogFull,
-    LogResharding,
-    ModelTooLarge,
-    NoServerBinary,
-    NotFollowing,
-    NotFound,
-    PatternOnOtherStream,
-    PatternTooLong,
-    PreconditionFailed,
-    RecordFormatError,
-    RegistryContended,
-    RequestRefused,
-    ServiceError,
-    SettingsInvalid,
-    StoreFull,
-    StoreUnavailable,
-    StreamExists,
-    StreamInUse,
-    StreamMissing,
-    TooManyKeys,
-    TooManyListeners,
-    UnknownAlert,
-    UnknownBacktest,
-    UnknownConstraints,
-    UnknownDeadLetter,
-    UnknownDelivery,
-    UnknownIncident,
-    UnknownKey,
-    UnknownOperator,
-    UnknownPatternName,
-    UnknownSink,
-    UnknownStream,
-    UnknownTrace,
-    UnknownWebhook,
-    UnknownWorkflow,
-    WebhookRefused,
-    WorkflowFollowed,
-    WorkflowInDocument,
+    BatchTooLarge as BatchTooLarge,
+    Conflict as Conflict,
+    EmbeddedServerFailed as EmbeddedServerFailed,
+    IdempotencyKeyReused as IdempotencyKeyReused,
+    InvalidCursor as InvalidCursor,
+    InvalidIdempotencyKey as InvalidIdempotencyKey,
+    InvalidTableName as InvalidTableName,
+    InvalidWorkflowName as InvalidWorkflowName,
+    KeyRefused as KeyRefused,
+    KeyUnusable as KeyUnusable,
+    LimitExceeded as LimitExceeded,
+    LogFull as LogFull,
+    LogResharding as LogResharding,
+    ModelTooLarge as ModelTooLarge,
+    NoServerBinary as NoServerBinary,
+    NotFollowing as NotFollowing,
+    NotFound as NotFound,
+    PatternOnOtherStream as PatternOnOtherStream,
+    PatternTooLong as PatternTooLong,
+    PreconditionFailed as PreconditionFailed,
+    RecordFormatError as RecordFormatError,
+    RegistryContended as RegistryContended,
+    RequestRefused as RequestRefused,
+    ServiceError as ServiceError,
+    SettingsInvalid as SettingsInvalid,
+    StoreFull as StoreFull,
+    StoreUnavailable as StoreUnavailable,
+    StreamExists as StreamExists,
+    StreamInUse as StreamInUse,
+    StreamMissing as StreamMissing,
+    TooManyKeys as TooManyKeys,
+    TooManyListeners as TooManyListeners,
+    UnknownAlert as UnknownAlert,
+    UnknownBacktest as UnknownBacktest,
+    UnknownConstraints as UnknownConstraints,
+    UnknownDeadLetter as UnknownDeadLetter,
+    UnknownDelivery as UnknownDelivery,
+    UnknownIncident as UnknownIncident,
+    UnknownKey as UnknownKey,
+    UnknownOperator as UnknownOperator,
+    UnknownPatternName as UnknownPatternName,
+    UnknownSink as UnknownSink,
+    UnknownStream as UnknownStream,
+    UnknownTrace as UnknownTrace,
+    UnknownWebhook as UnknownWebhook,
+    UnknownWorkflow as UnknownWorkflow,
+    WebhookRefused as WebhookRefused,
+    WorkflowFollowed as WorkflowFollowed,
+    WorkflowInDocument as WorkflowInDocument,
 )
-from .intake.announcing import Announcing
-from .intake.event_schemas import DIALECT, EventSchema
-from .intake.posting import EventShape, Intake, IntakeReport, RejectedEvent, Unreadable, check_idempotency_key
-from .intake.rates import Allowance, TokenBuckets
-from .intake.resending import DeadLetters, Replayed
-from .intake.schema_words import unknown_words
-from .observing.http_times import HttpTimes
-from .observing.logs import configure_logs
-from .observing.measured_lateness import LatenessDecision, MeasuredLateness
-from .observing.metrics import METRICS_FORM, render_metrics
-from .observing.overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
-from .observing.plan import EngineCost, PipelinePlan, pipeline_plan
-from .observing.plots import plot_operator
-from .observing.readiness import missing_parts
-from .observing.stream_usage import StreamUsage, stream_usage
-from .observing.tracing import open_spans
-from .process import run_process
-from .processes.supervisor import CHILDREN, CONSOLE
-from .projects.documents import document_schema
-from .questions.asking import Questions
-from .questions.errors import AnswersLate, PipelineAway, TooManyQuestions
-from .questions.open_cases import CaseFilter, OpenCaseLibrary, OpenCaseReport
-from .questions.operators import OperatorAnswer, OperatorQuestions
-from .registering.calendars import CalendarLibrary, CalendarReport
-from .registering.incidents import IncidentLibrary
-from .registering.inspection import PatternInspection, SetInspection, set_document
-from .registering.joining import Derived
-from .registering.operators import OperatorExplanation, OperatorLibrary
-from .registering.registration import Registration
-from .registering.reports import ConstraintReport, PatternReport
-from .registering.skipping import SkippedBacklog, skipped_by
-from .registering.strangers import strangers
-from .registering.stream_library import StreamLibrary
-from .registering.tables import TableLibrary, TableReport, TableUpload
+from .intake.announcing import Announcing as Announcing
+from .intake.event_schemas import DIALECT as DIALECT, EventSchema as EventSchema
+from .intake.posting import (
+    EventShape as EventShape,
+    Intake as Intake,
+    IntakeReport as IntakeReport,
+    RejectedEvent as RejectedEvent,
+    Unreadable as Unreadable,
+    check_idempotency_key as check_idempotency_key,
+)
+from .intake.rates import Allowance as Allowance, TokenBuckets as TokenBuckets
+from .intake.resending import DeadLetters as DeadLetters, Replayed as Replayed
+from .intake.schema_words import unknown_words as unknown_words
+from .observing.http_times import HttpTimes as HttpTimes
+from .observing.logs import configure_logs as configure_logs
+from .observing.measured_lateness import LatenessDecision as LatenessDecision, MeasuredLateness as MeasuredLateness
+from .observing.metrics import METRICS_FORM as METRICS_FORM, render_metrics as render_metrics
+from .observing.overview import (
+    PatternCounts as PatternCounts,
+    PipelineOverview as PipelineOverview,
+    StreamOverview as StreamOverview,
+    pattern_counts as pattern_counts,
+    pipeline_overview as pipeline_overview,
+)
+from .observing.plan import EngineCost as EngineCost, PipelinePlan as PipelinePlan, pipeline_plan as pipeline_plan
+from .observing.plots import plot_operator as plot_operator
+from .observing.readiness import missing_parts as missing_parts
+from .observing.stream_usage import StreamUsage as StreamUsage, stream_usage as stream_usage
+from .observing.tracing import open_spans as open_spans
+from .process import run_process as run_process
+from .processes.supervisor import CHILDREN as CHILDREN, CONSOLE as CONSOLE
+from .projects.documents import document_schema as document_schema
+from .questions.asking import Questions as Questions
+from .questions.errors import (
+    AnswersLate as AnswersLate,
+    PipelineAway as PipelineAway,
+    TooManyQuestions as TooManyQuestions,
+)
+from .questions.open_cases import (
+    CaseFilter as CaseFilter,
+    OpenCaseLibrary as OpenCaseLibrary,
+    OpenCaseReport as OpenCaseReport,
+)
+from .questions.operators import OperatorAnswer as OperatorAnswer, OperatorQuestions as OperatorQuestions
+from .registering.calendars import CalendarLibrary as CalendarLibrary, CalendarReport as CalendarReport
+from .registering.incidents import IncidentLibrary as IncidentLibrary
+from .registering.inspection import (
+    PatternInspection as PatternInspection,
+    SetInspection as SetInspection,
+    set_document as set_document,
+)
+from .registering.joining import Derived as Derived
+from .registering.operators import OperatorExplanation as OperatorExplanation, OperatorLibrary as OperatorLibrary
+from .registering.registration import Registration as Registration
+from .registering.reports import ConstraintReport as ConstraintReport, PatternReport as PatternReport
+from .registering.skipping import SkippedBacklog as SkippedBacklog, skipped_by as skipped_by
+from .registering.strangers import strangers as strangers
+from .registering.stream_library import StreamLibrary as StreamLibrary
+from .registering.tables import TableLibrary as TableLibrary, TableReport as TableReport, TableUpload as TableUpload
 from .registering.workflow_library import (
-    Follower,
-    Marks,
-    ModelUpload,
-    WorkflowDifference,
-    WorkflowLibrary,
-    WorkflowReport,
+    Follower as Follower,
+    Marks as Marks,
+    ModelUpload as ModelUpload,
+    WorkflowDifference as WorkflowDifference,
+    WorkflowLibrary as WorkflowLibrary,
+    WorkflowReport as WorkflowReport,
 )
-from .runs.followed_model import FollowedModel, follow_model
-from .runs.match_text import joined_matches
-from .runs.past_log import PastLog
-from .runs.run_rules import RunRules
-from .runs.stream_report import StreamReport, WorkflowUse
-from .runs.stream_run import StreamRun, exercises_of
-from .runtime import Stores, build_stores, open_stores
+from .runs.followed_model import FollowedModel as FollowedModel, follow_model as follow_model
+from .runs.match_text import joined_matches as joined_matches
+from .runs.past_log import PastLog as PastLog
+from .runs.run_rules import RunRules as RunRules
+from .runs.stream_report import StreamReport as StreamReport, WorkflowUse as WorkflowUse
+from .runs.stream_run import StreamRun as StreamRun, exercises_of as exercises_of
+from .runtime import Stores as Stores, build_stores as build_stores, open_stores as open_stores
 from .settings import (
-    Limits,
-    RateSettings,
-    Settings,
-    TracingSettings,
-    WebhookSettings,
-    WorkSettings,
-    is_loopback,
-    load_settings,
+    Limits as Limits,
+    RateSettings as RateSettings,
+    Settings as Settings,
+    TracingSettings as TracingSettings,
+    WebhookSettings as WebhookSettings,
+    WorkSettings as WorkSettings,
+    is_loopback as is_loopback,
+    load_settings as load_settings,
 )
 from .stores import (
-    DIGEST,
-    USUAL_SEVERITY,
-    Acknowledgement,
-    Action,
-    AlertFilter,
-    AlertPage,
-    Answer,
-    ApiKey,
-    Asked,
-    Attempt,
-    AuditEntry,
-    Backtest,
-    BacktestAlerts,
-    BacktestStatus,
-    Condition,
-    EventFilter,
-    EventPage,
-    EventType,
-    IncidentPage,
-    Note,
-    OperatorDraft,
-    Order,
-    ProjectRecord,
-    RecentPage,
-    RegisteredConstraints,
-    RegisteredOperator,
-    RegisteredPattern,
-    RegisteredTable,
-    RegisteredWebhook,
-    RegisteredWorkflow,
-    ReplayOutcome,
-    SchemaUse,
-    Scope,
-    Severity,
-    StreamUse,
-    pattern_draft,
-    tag_of,
+    DIGEST as DIGEST,
+    USUAL_SEVERITY as USUAL_SEVERITY,
+    Acknowledgement as Acknowledgement,
+    Action as Action,
+    AlertFilter as AlertFilter,
+    AlertPage as AlertPage,
+    Answer as Answer,
+    ApiKey as ApiKey,
+    Asked as Asked,
+    Attempt as Attempt,
+    AuditEntry as AuditEntry,
+    Backtest as Backtest,
+    BacktestAlerts as BacktestAlerts,
+    BacktestStatus as BacktestStatus,
+    Condition as Condition,
+    EventFilter as EventFilter,
+    EventPage as EventPage,
+    EventType as EventType,
+    IncidentPage as IncidentPage,
+    Note as Note,
+    OperatorDraft as OperatorDraft,
+    Order as Order,
+    ProjectRecord as ProjectRecord,
+    RecentPage as RecentPage,
+    RegisteredConstraints as RegisteredConstraints,
+    RegisteredOperator as RegisteredOperator,
+    RegisteredPattern as RegisteredPattern,
+    RegisteredTable as RegisteredTable,
+    RegisteredWebhook as RegisteredWebhook,
+    RegisteredWorkflow as RegisteredWorkflow,
+    ReplayOutcome as ReplayOutcome,
+    SchemaUse as SchemaUse,
+    Scope as Scope,
+    Severity as Severity,
+    StreamUse as StreamUse,
+    pattern_draft as pattern_draft,
+    tag_of as tag_of,
 )
-from .trials.dry_runs import DryRuns
-from .trials.traces import Traces
-
-__all__ = [
-    "ANYBODY",
-    "CHILDREN",
-    "CONSOLE",
-    "DIALECT",
-    "DIGEST",
-    "METRICS_FORM",
-    "MOST_GRACE_S",
-    "USUAL_SEVERITY",
-    "Acknowledgement",
-    "Action",
-    "AlertFilter",
-    "AlertPage",
-    "AlertSink",
-    "Allowance",
-    "Announcing",
-    "Answer",
-    "AnswersLate",
-    "ApiKey",
-    "Asked",
-    "Attempt",
-    "AuditEntry",
-    "Backlog",
-    "Backtest",
-    "BacktestAlerts",
-    "BacktestDraft",
-    "BacktestLibrary",
-    "BacktestStatus",
-    "BatchTooLarge",
-    "CalendarLibrary",
-    "CalendarReport",
-    "Caller",
-    "CaseFilter",
-    "Condition",
-    "Conflict",
-    "ConstraintReport",
-    "DeadLetters",
-    "Derived",
-    "DryRuns",
-    "EmbeddedServer",
-    "EmbeddedServerFailed",
-    "EngineCost",
-    "EventFilter",
-    "EventPage",
-    "EventSchema",
-    "EventShape",
-    "EventType",
-    "FollowedModel",
-    "Follower",
-    "Gap",
-    "HttpTimes",
-    "IdempotencyKeyReused",
-    "IncidentLibrary",
-    "IncidentPage",
-    "Intake",
-    "IntakeReport",
-    "InvalidCursor",
-    "InvalidIdempotencyKey",
-    "InvalidTableName",
-    "InvalidWorkflowName",
-    "KeyDraft",
-    "KeyLibrary",
-    "KeyRefused",
-    "KeyReport",
-    "KeyRing",
-    "KeyUnusable",
-    "LatenessDecision",
-    "LimitExceeded",
-    "Limits",
-    "LiveAlerts",
-    "LogFull",
-    "LogResharding",
-    "Marks",
-    "MeasuredLateness",
-    "ModelTooLarge",
-    "ModelUpload",
-    "NoServerBinary",
-    "NotFollowing",
-    "NotFound",
-    "Note",
-    "OpenCaseLibrary",
-    "OpenCaseReport",
-    "OperatorAnswer",
-    "OperatorDraft",
-    "OperatorExplanation",
-    "OperatorLibrary",
-    "OperatorQuestions",
-    "Order",
-    "PastLog",
-    "PatternChoice",
-    "PatternCounts",
-    "PatternInspection",
-    "PatternOnOtherStream",
-    "PatternReport",
-    "PatternTooLong",
-    "PipelineAway",
-    "PipelineOverview",
-    "PipelinePlan",
-    "PreconditionFailed",
-    "ProjectRecord",
-    "Pruning",
-    "Questions",
-    "RateSettings",
-    "RecentPage",
-    "RecordFormatError",
-    "Redelivery",
-    "RegisteredConstraints",
-    "RegisteredOperator",
-    "RegisteredPattern",
-    "RegisteredTable",
-    "RegisteredWebhook",
-    "RegisteredWorkflow",
-    "Registration",
-    "RegistryContended",
-    "RejectedEvent",
-    "ReplayOutcome",
-    "Replayed",
-    "Reply",
-    "RequestRefused",
-    "ResultsFeed",
-    "RunRules",
-    "SchemaUse",
-    "Scope",
-    "ServiceError",
-    "SetInspection",
-    "Settings",
-    "SettingsInvalid",
-    "Severity",
-    "SkippedBacklog",
-    "StoreFull",
-    "StoreUnavailable",
-    "Stores",
-    "StreamExists",
-    "StreamInUse",
-    "StreamLibrary",
-    "StreamMissing",
-    "StreamOverview",
-    "StreamReport",
-    "StreamRun",
-    "StreamUsage",
-    "StreamUse",
-    "TableLibrary",
-    "TableReport",
-    "TableUpload",
-    "TokenBuckets",
-    "TooManyKeys",
-    "TooManyListeners",
-    "TooManyQuestions",
-    "Traces",
-    "TracingSettings",
-    "UnknownAlert",
-    "UnknownBacktest",
-    "UnknownConstraints",
-    "UnknownDeadLetter",
-    "UnknownDelivery",
-    "UnknownIncident",
-    "UnknownKey",
-    "UnknownOperator",
-    "UnknownPatternName",
-    "UnknownSink",
-    "UnknownStream",
-    "UnknownTrace",
-    "UnknownWebhook",
-    "UnknownWorkflow",
-    "Unreadable",
-    "Volume",
-    "WebhookDraft",
-    "WebhookHealth",
-    "WebhookLibrary",
-    "WebhookRefused",
-    "WebhookSettings",
-    "WorkSettings",
-    "WorkflowDifference",
-    "WorkflowFollowed",
-    "WorkflowInDocument",
-    "WorkflowLibrary",
-    "WorkflowReport",
-    "WorkflowUse",
-    "build_stores",
-    "check_idempotency_key",
-    "configure_logs",
-    "document_schema",
-    "exercises_of",
-    "find_server",
-    "follow_model",
-    "is_loopback",
-    "is_token",
-    "joined_matches",
-    "load_settings",
-    "missing_parts",
-    "open_spans",
-    "open_stores",
-    "pattern_counts",
-    "pattern_draft",
-    "pipeline_overview",
-    "pipeline_plan",
-    "plot_operator",
-    "render_metrics",
-    "run_process",
-    "set_document",
-    "skipped_by",
-    "strangers",
-    "stream_usage",
-    "tag_of",
-    "unknown_words",
-]
+from .trials.dry_runs import DryRuns as DryRuns
+from .trials.traces import Traces as Traces

@@ -1,177 +1,113 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .deciding import Deciders, decider_kind, grouped
-from .entries import Entry, StoredEntry, quarantine_note
+from .deciding import Deciders as Deciders, decider_kind as decider_kind, grouped as grouped
+from .entries import Entry as Entry, StoredEntry as StoredEntry, quarantine_note as quarantine_note
 from .errors import (
-    EntryQuarantined,
-    EventLate,
-    OperatorRefused,
-    OperatorSuspended,
-    SavedStateError,
-    ShardError,
+    EntryQuarantined as EntryQuarantined,
+    EventLate as EventLate,
+    OperatorRefused as OperatorRefused,
+    OperatorSuspended as OperatorSuspended,
+    SavedStateError as SavedStateError,
+    ShardError as ShardError,
 )
-from .feeds import Feed, Feeds
-from .inline import InlineShards, run_inline
+from .feeds import Feed as Feed, Feeds as Feeds
+from .inline import InlineShards as InlineShards, run_inline as run_inline
 from .kinds import (
-    COUNTED,
-    DECIDERS,
-    DOCUMENT_KINDS,
-    EXERCISES,
-    KINDS,
-    KINDS_BY_NAME,
-    RESULT_KINDS,
-    USUAL_KINDS,
-    result_table,
+    COUNTED as COUNTED,
+    DECIDERS as DECIDERS,
+    DOCUMENT_KINDS as DOCUMENT_KINDS,
+    EXERCISES as EXERCISES,
+    KINDS as KINDS,
+    KINDS_BY_NAME as KINDS_BY_NAME,
+    RESULT_KINDS as RESULT_KINDS,
+    USUAL_KINDS as USUAL_KINDS,
+    result_table as result_table,
 )
-from .kinds.joins.deciding import WAIT
+from .kinds.joins.deciding import WAIT as WAIT
 from .kinds.patterns import (
-    ACKNOWLEDGE,
-    ALERT,
-    CLOSE,
-    CLOSED,
-    INCIDENT_CHANGES,
-    SUPPRESSION,
-    PatternKind,
-    alert_id,
-    alerts_stream,
-    fed_stream,
-    shown_quiet,
+    ACKNOWLEDGE as ACKNOWLEDGE,
+    ALERT as ALERT,
+    CLOSE as CLOSE,
+    CLOSED as CLOSED,
+    INCIDENT_CHANGES as INCIDENT_CHANGES,
+    SUPPRESSION as SUPPRESSION,
+    PatternKind as PatternKind,
+    alert_id as alert_id,
+    alerts_stream as alerts_stream,
+    fed_stream as fed_stream,
+    shown_quiet as shown_quiet,
 )
-from .kinds.patterns.alert_columns import match_ids
-from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_rows, match_times
-from .kinds.patterns.host import PatternHost, PatternOutput
-from .kinds.patterns.routing import RoutedPattern, route_of, routed
-from .kinds.patterns.rules import Rules
-from .kinds.patterns.suppression import LastAlerts, Suppression, read_quiet, read_suppression, suppressed_only
-from .lookups import TableRecord, records_of
-from .metering import Cost, Metering
+from .kinds.patterns.alert_columns import match_ids as match_ids
+from .kinds.patterns.bound_columns import (
+    BOUND_SAME as BOUND_SAME,
+    BoundTexts as BoundTexts,
+    match_marks as match_marks,
+    match_rows as match_rows,
+    match_times as match_times,
+)
+from .kinds.patterns.host import PatternHost as PatternHost, PatternOutput as PatternOutput
+from .kinds.patterns.routing import RoutedPattern as RoutedPattern, route_of as route_of, routed as routed
+from .kinds.patterns.rules import Rules as Rules
+from .kinds.patterns.suppression import (
+    LastAlerts as LastAlerts,
+    Suppression as Suppression,
+    read_quiet as read_quiet,
+    read_suppression as read_suppression,
+    suppressed_only as suppressed_only,
+)
+from .lookups import TableRecord as TableRecord, records_of as records_of
+from .metering import Cost as Cost, Metering as Metering
 from .operators import (
-    LATENESS,
-    Decider,
-    DocumentKind,
-    Host,
-    Kind,
-    Observation,
-    Origin,
-    Output,
-    Renderer,
-    Result,
-    own_results,
+    LATENESS as LATENESS,
+    Decider as Decider,
+    DocumentKind as DocumentKind,
+    Host as Host,
+    Kind as Kind,
+    Observation as Observation,
+    Origin as Origin,
+    Output as Output,
+    Renderer as Renderer,
+    Result as Result,
+    own_results as own_results,
 )
-from .place import Place
-from .policy import OldestFirst, Policy
-from .results import ANSWER, DEAD_LETTER, DERIVED, REKEYED, STATS, ResultKind, ResultMetric
-from .rows import FoundRows, OutputRow, RowBlock, results_of, row_id, rows_of
-from .runs.comparing import Comparison, ComparisonCounts, identity_of
-from .runs.decisions import DeciderState, decisions_of, observed_streams
-from .runs.exercises import run_exercises
-from .runs.plan import Decision, Likeness, RoundPlan, Variant, likeness
-from .runs.shard_round import FedPlace, RoundRows, ShardRound, VariantCounts
-from .state import ShardState
-from .stops import stop_note
-
-__all__ = [
-    "ACKNOWLEDGE",
-    "ALERT",
-    "ANSWER",
-    "BOUND_SAME",
-    "CLOSE",
-    "CLOSED",
-    "COUNTED",
-    "DEAD_LETTER",
-    "DECIDERS",
-    "DERIVED",
-    "DOCUMENT_KINDS",
-    "EXERCISES",
-    "INCIDENT_CHANGES",
-    "KINDS",
-    "KINDS_BY_NAME",
-    "LATENESS",
-    "REKEYED",
-    "RESULT_KINDS",
-    "STATS",
-    "SUPPRESSION",
-    "USUAL_KINDS",
-    "WAIT",
-    "BoundTexts",
-    "Comparison",
-    "ComparisonCounts",
-    "Cost",
-    "Decider",
-    "DeciderState",
-    "Deciders",
-    "Decision",
-    "DocumentKind",
-    "Entry",
-    "EntryQuarantined",
-    "EventLate",
-    "FedPlace",
-    "Feed",
-    "Feeds",
-    "FoundRows",
-    "Host",
-    "InlineShards",
-    "Kind",
-    "LastAlerts",
-    "Likeness",
-    "Metering",
-    "Observation",
-    "OldestFirst",
-    "OperatorRefused",
-    "OperatorSuspended",
-    "Origin",
-    "Output",
-    "OutputRow",
-    "PatternHost",
-    "PatternKind",
-    "PatternOutput",
-    "Place",
-    "Policy",
-    "Renderer",
-    "Result",
-    "ResultKind",
-    "ResultMetric",
-    "RoundPlan",
-    "RoundRows",
-    "RoutedPattern",
-    "RowBlock",
-    "Rules",
-    "SavedStateError",
-    "ShardError",
-    "ShardRound",
-    "ShardState",
-    "StoredEntry",
-    "Suppression",
-    "TableRecord",
-    "Variant",
-    "VariantCounts",
-    "alert_id",
-    "alerts_stream",
-    "decider_kind",
-    "decisions_of",
-    "fed_stream",
-    "grouped",
-    "identity_of",
-    "likeness",
-    "match_ids",
-    "match_marks",
-    "match_rows",
-    "match_times",
-    "observed_streams",
-    "own_results",
-    "quarantine_note",
-    "read_quiet",
-    "read_suppression",
-    "records_of",
-    "result_table",
-    "results_of",
-    "route_of",
-    "routed",
-    "row_id",
-    "rows_of",
-    "run_exercises",
-    "run_inline",
-    "shown_quiet",
-    "stop_note",
-    "suppressed_only",
-]
+from .place import Place as Place
+from .policy import OldestFirst as OldestFirst, Policy as Policy
+from .results import (
+    ANSWER as ANSWER,
+    DEAD_LETTER as DEAD_LETTER,
+    DERIVED as DERIVED,
+    REKEYED as REKEYED,
+    STATS as STATS,
+    ResultKind as ResultKind,
+    ResultMetric as ResultMetric,
+)
+from .rows import (
+    FoundRows as FoundRows,
+    OutputRow as OutputRow,
+    RowBlock as RowBlock,
+    results_of as results_of,
+    row_id as row_id,
+    rows_of as rows_of,
+)
+from .runs.comparing import Comparison as Comparison, ComparisonCounts as ComparisonCounts, identity_of as identity_of
+from .runs.decisions import (
+    DeciderState as DeciderState,
+    decisions_of as decisions_of,
+    observed_streams as observed_streams,
+)
+from .runs.exercises import run_exercises as run_exercises
+from .runs.plan import (
+    Decision as Decision,
+    Likeness as Likeness,
+    RoundPlan as RoundPlan,
+    Variant as Variant,
+    likeness as likeness,
+)
+from .runs.shard_round import (
+    FedPlace as FedPlace,
+    RoundRows as RoundRows,
+    ShardRound as ShardRound,
+    VariantCounts as VariantCounts,
+)
+from .state import ShardState as ShardState
+from .stops import stop_note as stop_note

@@ -14,7 +14,7 @@ _ATTACHING = "__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)"
 def package_front(source: Source) -> Iterator[Violation]:
     """``__init__.py`` holds a docstring, imports and ``__all__``; or a docstring and the line that attaches its stub.
 
-    The stub, ``__init__.pyi``, then holds the imports and ``__all__``.
+    The stub, ``__init__.pyi``, then holds the imports, as ``x as x``.
     """
     if source.package is None or Path(source.path).stem != "__init__":
         return

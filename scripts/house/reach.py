@@ -73,7 +73,7 @@ class Modules:
     def _imports(self, module: str) -> Iterator[str]:
         for source in self._sources[module]:
             for _, name in _imported(source, module):
-                yield from self._with_all(name)
+                yield from self._with_all(name.removesuffix(".*"))
             yield from self._named_by_texts(source)
 
     def _with_all(self, name: str) -> Iterator[str]:

@@ -39,7 +39,7 @@ class Walk(Following, total=False):
     on_more: Callable[[str], None] | None
 
 class Awaited(Generic[P, R]):
-    """The method of the asynchronous client that does what a method of the synchronous one does."""
+    """A method of the asynchronous client, with the types of the synchronous method."""
 
     def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None: ...
     def __get__(self, resource: object, owner: object = None) -> Callable[P, Coroutine[Any, Any, R]]: ...

@@ -1,200 +1,107 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .answers import Answer, AnswerStore, Asked
-from .audit import AuditEntry, AuditLog
-from .conditions import ANY, Condition, tag_of
-from .connection import Client, connect, is_answering, server_folder
-from .cursors import Cursor, Order
-from .deliveries.delivery import DIGEST, Delivery, DeliveryOutcome
-from .deliveries.delivery_queue import Circuit, CollectedResult, DeliveryStore, QueueRules
-from .deliveries.log import Attempt, DeliveryLog
+from .answers import Answer as Answer, AnswerStore as AnswerStore, Asked as Asked
+from .audit import AuditEntry as AuditEntry, AuditLog as AuditLog
+from .conditions import ANY as ANY, Condition as Condition, tag_of as tag_of
+from .connection import (
+    Client as Client,
+    connect as connect,
+    is_answering as is_answering,
+    server_folder as server_folder,
+)
+from .cursors import Cursor as Cursor, Order as Order
+from .deliveries.delivery import DIGEST as DIGEST, Delivery as Delivery, DeliveryOutcome as DeliveryOutcome
+from .deliveries.delivery_queue import (
+    Circuit as Circuit,
+    CollectedResult as CollectedResult,
+    DeliveryStore as DeliveryStore,
+    QueueRules as QueueRules,
+)
+from .deliveries.log import Attempt as Attempt, DeliveryLog as DeliveryLog
 from .deliveries.webhooks import (
-    DeliveryStats,
-    DigestRules,
-    RegisteredWebhook,
-    RetiringSecret,
-    WebhookStore,
+    DeliveryStats as DeliveryStats,
+    DigestRules as DigestRules,
+    RegisteredWebhook as RegisteredWebhook,
+    RetiringSecret as RetiringSecret,
+    WebhookStore as WebhookStore,
 )
-from .heartbeat import Heartbeat
-from .keyspace import KeyPart, Keyspace
-from .latencies import BOUNDS_S, Latencies, LatencyStore
-from .log.announcements import Announcements
-from .log.backlog import BacklogStore
-from .log.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
-from .log.deciders import DeciderRecord, DeciderStore, Decision
-from .log.derived import DerivedEventStore, DerivedPart
-from .log.derived_pages import DerivedEventPages, pages_of_any
-from .log.event_ids import DuplicateStore, IdLimits, event_digest
-from .log.event_log import EventLog, LogLimits, Receipt, Submission
-from .log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
-from .log.feeds import FeedMark, FeedStep, FeedStore
-from .log.layout import Layout, LayoutStore
-from .log.pipeline_status import ExecutorReport, HostCost, PipelineStatus, ShardReport, StreamReport
-from .log.stream_times import StreamTimes, StreamTimesStore
-from .log.tail import LogTail
-from .questions import QuestionStore
-from .registry.drafts import OperatorDraft, pattern_draft
-from .registry.event_types import EventType, EventTypeStore, SchemaUse
-from .registry.keys import ApiKey, KeyStore, Scope
-from .registry.life_cycle import Action
-from .registry.operators import Operators
-from .registry.projects import ProjectRecord, ProjectStore
+from .heartbeat import Heartbeat as Heartbeat
+from .keyspace import KeyPart as KeyPart, Keyspace as Keyspace
+from .latencies import BOUNDS_S as BOUNDS_S, Latencies as Latencies, LatencyStore as LatencyStore
+from .log.announcements import Announcements as Announcements
+from .log.backlog import BacklogStore as BacklogStore
+from .log.dead_letters import (
+    DeadLetter as DeadLetter,
+    DeadLetterStore as DeadLetterStore,
+    ReplayOutcome as ReplayOutcome,
+)
+from .log.deciders import DeciderRecord as DeciderRecord, DeciderStore as DeciderStore, Decision as Decision
+from .log.derived import DerivedEventStore as DerivedEventStore, DerivedPart as DerivedPart
+from .log.derived_pages import DerivedEventPages as DerivedEventPages, pages_of_any as pages_of_any
+from .log.event_ids import DuplicateStore as DuplicateStore, IdLimits as IdLimits, event_digest as event_digest
+from .log.event_log import EventLog as EventLog, LogLimits as LogLimits, Receipt as Receipt, Submission as Submission
+from .log.event_pages import (
+    EventFilter as EventFilter,
+    EventPage as EventPage,
+    EventPages as EventPages,
+    LogEventPages as LogEventPages,
+)
+from .log.feeds import FeedMark as FeedMark, FeedStep as FeedStep, FeedStore as FeedStore
+from .log.layout import Layout as Layout, LayoutStore as LayoutStore
+from .log.pipeline_status import (
+    ExecutorReport as ExecutorReport,
+    HostCost as HostCost,
+    PipelineStatus as PipelineStatus,
+    ShardReport as ShardReport,
+    StreamReport as StreamReport,
+)
+from .log.stream_times import StreamTimes as StreamTimes, StreamTimesStore as StreamTimesStore
+from .log.tail import LogTail as LogTail
+from .questions import QuestionStore as QuestionStore
+from .registry.drafts import OperatorDraft as OperatorDraft, pattern_draft as pattern_draft
+from .registry.event_types import EventType as EventType, EventTypeStore as EventTypeStore, SchemaUse as SchemaUse
+from .registry.keys import ApiKey as ApiKey, KeyStore as KeyStore, Scope as Scope
+from .registry.life_cycle import Action as Action
+from .registry.operators import Operators as Operators
+from .registry.projects import ProjectRecord as ProjectRecord, ProjectStore as ProjectStore
 from .registry.registered import (
-    ConstraintsDraft,
-    Feeder,
-    Following,
-    FollowMode,
-    OperatorPart,
-    RegisteredConstraints,
-    RegisteredOperator,
-    RegisteredPattern,
-    State,
-    pattern_parts,
+    ConstraintsDraft as ConstraintsDraft,
+    Feeder as Feeder,
+    Following as Following,
+    FollowMode as FollowMode,
+    OperatorPart as OperatorPart,
+    RegisteredConstraints as RegisteredConstraints,
+    RegisteredOperator as RegisteredOperator,
+    RegisteredPattern as RegisteredPattern,
+    State as State,
+    pattern_parts as pattern_parts,
 )
-from .registry.registry import Registry
-from .registry.removal import StreamUse
-from .registry.tables import RegisteredTable, TableStore
-from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
-from .request_contexts import ContextLimits, RequestContext, RequestContextStore
-from .results.alerts import AlertFilter, AlertPage, AlertStore
-from .results.backtests import Backtest, BacktestAlerts, BacktestStatus, BacktestStore
-from .results.incidents import IncidentPage, IncidentStore
-from .results.marks import Acknowledgement, AlertMarks, Note
-from .results.recent import RecentList, RecentPage, RecentStore
-from .results.single_alerts import move_to_blocks
-from .results.writing import Writing
-from .server_facts import ServerFacts, server_facts, server_time_us
-from .severities import SEVERITIES, USUAL_SEVERITY, Severity
-from .store_format import FIRST_FORMAT, StoreFormat
-
-__all__ = [
-    "ANY",
-    "BOUNDS_S",
-    "DIGEST",
-    "FIRST_FORMAT",
-    "SEVERITIES",
-    "USUAL_SEVERITY",
-    "Acknowledgement",
-    "Action",
-    "AlertFilter",
-    "AlertMarks",
-    "AlertPage",
-    "AlertStore",
-    "Announcements",
-    "Answer",
-    "AnswerStore",
-    "ApiKey",
-    "Asked",
-    "Attempt",
-    "AuditEntry",
-    "AuditLog",
-    "BacklogStore",
-    "Backtest",
-    "BacktestAlerts",
-    "BacktestStatus",
-    "BacktestStore",
-    "Circuit",
-    "Client",
-    "CollectedResult",
-    "Condition",
-    "ConstraintsDraft",
-    "ContextLimits",
-    "Cursor",
-    "DeadLetter",
-    "DeadLetterStore",
-    "DeciderRecord",
-    "DeciderStore",
-    "Decision",
-    "Delivery",
-    "DeliveryLog",
-    "DeliveryOutcome",
-    "DeliveryStats",
-    "DeliveryStore",
-    "DerivedEventPages",
-    "DerivedEventStore",
-    "DerivedPart",
-    "DigestRules",
-    "DuplicateStore",
-    "EventFilter",
-    "EventLog",
-    "EventPage",
-    "EventPages",
-    "EventType",
-    "EventTypeStore",
-    "ExecutorReport",
-    "FeedMark",
-    "FeedStep",
-    "FeedStore",
-    "Feeder",
-    "FollowMode",
-    "Following",
-    "Heartbeat",
-    "HostCost",
-    "IdLimits",
-    "IncidentPage",
-    "IncidentStore",
-    "KeyPart",
-    "KeyStore",
-    "Keyspace",
-    "Latencies",
-    "LatencyStore",
-    "Layout",
-    "LayoutStore",
-    "LogEventPages",
-    "LogLimits",
-    "LogTail",
-    "Note",
-    "OperatorDraft",
-    "OperatorPart",
-    "Operators",
-    "Order",
-    "PipelineStatus",
-    "ProjectRecord",
-    "ProjectStore",
-    "QuestionStore",
-    "QueueRules",
-    "Receipt",
-    "RecentList",
-    "RecentPage",
-    "RecentStore",
-    "RegisteredConstraints",
-    "RegisteredOperator",
-    "RegisteredPattern",
-    "RegisteredTable",
-    "RegisteredWebhook",
-    "RegisteredWorkflow",
-    "Registry",
-    "ReplayOutcome",
-    "RequestContext",
-    "RequestContextStore",
-    "RetiringSecret",
-    "SchemaUse",
-    "Scope",
-    "ServerFacts",
-    "Severity",
-    "ShardReport",
-    "State",
-    "StoreFormat",
-    "StreamReport",
-    "StreamTimes",
-    "StreamTimesStore",
-    "StreamUse",
-    "Submission",
-    "TableStore",
-    "WebhookStore",
-    "WorkflowDraft",
-    "WorkflowStore",
-    "WorkflowSummary",
-    "Writing",
-    "connect",
-    "event_digest",
-    "is_answering",
-    "move_to_blocks",
-    "pages_of_any",
-    "pattern_draft",
-    "pattern_parts",
-    "server_facts",
-    "server_folder",
-    "server_time_us",
-    "tag_of",
-]
+from .registry.registry import Registry as Registry
+from .registry.removal import StreamUse as StreamUse
+from .registry.tables import RegisteredTable as RegisteredTable, TableStore as TableStore
+from .registry.workflows import (
+    RegisteredWorkflow as RegisteredWorkflow,
+    WorkflowDraft as WorkflowDraft,
+    WorkflowStore as WorkflowStore,
+    WorkflowSummary as WorkflowSummary,
+)
+from .request_contexts import (
+    ContextLimits as ContextLimits,
+    RequestContext as RequestContext,
+    RequestContextStore as RequestContextStore,
+)
+from .results.alerts import AlertFilter as AlertFilter, AlertPage as AlertPage, AlertStore as AlertStore
+from .results.backtests import (
+    Backtest as Backtest,
+    BacktestAlerts as BacktestAlerts,
+    BacktestStatus as BacktestStatus,
+    BacktestStore as BacktestStore,
+)
+from .results.incidents import IncidentPage as IncidentPage, IncidentStore as IncidentStore
+from .results.marks import Acknowledgement as Acknowledgement, AlertMarks as AlertMarks, Note as Note
+from .results.recent import RecentList as RecentList, RecentPage as RecentPage, RecentStore as RecentStore
+from .results.single_alerts import move_to_blocks as move_to_blocks
+from .results.writing import Writing as Writing
+from .server_facts import ServerFacts as ServerFacts, server_facts as server_facts, server_time_us as server_time_us
+from .severities import SEVERITIES as SEVERITIES, USUAL_SEVERITY as USUAL_SEVERITY, Severity as Severity
+from .store_format import FIRST_FORMAT as FIRST_FORMAT, StoreFormat as StoreFormat

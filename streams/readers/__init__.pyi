@@ -1,32 +1,16 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .files import read_batch, read_events, reads_by_columns
-from .mapped_rows import RawRow, mapped_row
-from .one_by_one import iterate_batches, iterate_events
-from .opening import encoding_of
-from .options import Columns, Progress, ReaderOptions, key_in_files, reading_of
-from .raw_rows import FILE_KINDS, RowLayout, kind_of, raw_rows
-from .spans import line_spans
-from .table_columns import batch_of_table
-
-__all__ = [
-    "FILE_KINDS",
-    "Columns",
-    "Progress",
-    "RawRow",
-    "ReaderOptions",
-    "RowLayout",
-    "batch_of_table",
-    "encoding_of",
-    "iterate_batches",
-    "iterate_events",
-    "key_in_files",
-    "kind_of",
-    "line_spans",
-    "mapped_row",
-    "raw_rows",
-    "read_batch",
-    "read_events",
-    "reading_of",
-    "reads_by_columns",
-]
+from .files import read_batch as read_batch, read_events as read_events, reads_by_columns as reads_by_columns
+from .mapped_rows import RawRow as RawRow, mapped_row as mapped_row
+from .one_by_one import iterate_batches as iterate_batches, iterate_events as iterate_events
+from .opening import encoding_of as encoding_of
+from .options import (
+    Columns as Columns,
+    Progress as Progress,
+    ReaderOptions as ReaderOptions,
+    key_in_files as key_in_files,
+    reading_of as reading_of,
+)
+from .raw_rows import FILE_KINDS as FILE_KINDS, RowLayout as RowLayout, kind_of as kind_of, raw_rows as raw_rows
+from .spans import line_spans as line_spans
+from .table_columns import batch_of_table as batch_of_table

@@ -1,50 +1,44 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .business import NEVER, OPENS, PREFIX, BusinessHours, title_of
-from .calendars import Calendar, document_of, keep_calendar, read_calendar
-from .current import OpenTable, Tables, require_lookup
-from .errors import CalendarRefused, CalendarUnknown, TableColumnUnknown, TableMissing, TableRefused, TableUnknown
-from .files import STORED, TableFiles, fetching, pieces_of_file
-from .form import VALUE_TYPES, Lookup, TableForm, TableVersion, TableWish, ValueType
-from .mapped import MappedTable
-from .reading import MEDIA_TYPES, TableFormat, TableLimits, format_of, keep_rows, keep_table, media_type_of, read_row
-
-__all__ = [
-    "MEDIA_TYPES",
-    "NEVER",
-    "OPENS",
-    "PREFIX",
-    "STORED",
-    "VALUE_TYPES",
-    "BusinessHours",
-    "Calendar",
-    "CalendarRefused",
-    "CalendarUnknown",
-    "Lookup",
-    "MappedTable",
-    "OpenTable",
-    "TableColumnUnknown",
-    "TableFiles",
-    "TableForm",
-    "TableFormat",
-    "TableLimits",
-    "TableMissing",
-    "TableRefused",
-    "TableUnknown",
-    "TableVersion",
-    "TableWish",
-    "Tables",
-    "ValueType",
-    "document_of",
-    "fetching",
-    "format_of",
-    "keep_calendar",
-    "keep_rows",
-    "keep_table",
-    "media_type_of",
-    "pieces_of_file",
-    "read_calendar",
-    "read_row",
-    "require_lookup",
-    "title_of",
-]
+from .business import (
+    NEVER as NEVER,
+    OPENS as OPENS,
+    PREFIX as PREFIX,
+    BusinessHours as BusinessHours,
+    title_of as title_of,
+)
+from .calendars import (
+    Calendar as Calendar,
+    document_of as document_of,
+    keep_calendar as keep_calendar,
+    read_calendar as read_calendar,
+)
+from .current import OpenTable as OpenTable, Tables as Tables, require_lookup as require_lookup
+from .errors import (
+    CalendarRefused as CalendarRefused,
+    CalendarUnknown as CalendarUnknown,
+    TableColumnUnknown as TableColumnUnknown,
+    TableMissing as TableMissing,
+    TableRefused as TableRefused,
+    TableUnknown as TableUnknown,
+)
+from .files import STORED as STORED, TableFiles as TableFiles, fetching as fetching, pieces_of_file as pieces_of_file
+from .form import (
+    VALUE_TYPES as VALUE_TYPES,
+    Lookup as Lookup,
+    TableForm as TableForm,
+    TableVersion as TableVersion,
+    TableWish as TableWish,
+    ValueType as ValueType,
+)
+from .mapped import MappedTable as MappedTable
+from .reading import (
+    MEDIA_TYPES as MEDIA_TYPES,
+    TableFormat as TableFormat,
+    TableLimits as TableLimits,
+    format_of as format_of,
+    keep_rows as keep_rows,
+    keep_table as keep_table,
+    media_type_of as media_type_of,
+    read_row as read_row,
+)
