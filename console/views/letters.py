@@ -61,7 +61,7 @@ async def replay(page: Page) -> Response:
 
 
 def _said(result: Any) -> str:
-    return "The event was taken." if result["is_accepted"] else f"Refused again: {result['detail']}"
+    return "The event was accepted." if result["is_accepted"] else f"Refused again: {result['detail']}"
 
 
 def _pretty(event: str | None) -> str:

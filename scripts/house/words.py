@@ -43,6 +43,8 @@ WORDS: tuple[Word, ...] = (
     _word(r"\bfares?\b", "the state of"),
     _word(r"\bgrave(st)?\b", "severe; of at least this severity"),
     _word(r"\b(ended|ends|end) early\b|\bearly endings?\b", "terminated early, early termination"),
+    _word(r"\b(that|which) (is|are) there\b", "existing, present, available"),
+    _word(r"\bstays? so\b", "persists, remains"),
     _word(r"\b(rule|word)s? of the house\b", "the project's rules"),
     _word(r": (They|It)\.$|\bSee there\.", "say what it is"),
 )
@@ -69,11 +71,13 @@ _DOCUMENTS = (
     "docs/*.md",
     "literature/README.md",
     "api/outcomes.json",
+    "console/templates/*.html",
 )
 _DECISIONS = "docs/adr/*"  # stay in the words in which they were made
 _FOR_USERS = ("api/*", "service/cli/*", "service/doctor/*", "service/settings.py", "*/errors.py")
 _NOT_READ = ("*/kernels/*",)
 _CODE = re.compile(r"`[^`]*`")
+_MARKUP = re.compile(r"{%.*?%}|{{.*?}}|{#.*?#}|<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
 
 def plain_words(source: Source) -> Iterator[Violation]:
@@ -89,21 +93,23 @@ def plain_words(source: Source) -> Iterator[Violation]:
 
 
 def documents() -> list[Path]:
-    """The documents whose words are checked: all except the decisions, and the API's descriptions of its answers."""
+    """The texts whose words are checked: documents but for decisions, the API's outcomes, templates of the console."""
     return [
         path
-        for path in [*project_files(".md"), ROOT / "api" / "outcomes.json"]
+        for path in [*project_files(".md"), *project_files(".html"), ROOT / "api" / "outcomes.json"]
         if _is_one_of(name := path.relative_to(ROOT).as_posix(), _DOCUMENTS) and not fnmatch(name, _DECISIONS)
     ]
 
 
 def document_words(path: str, text: str) -> Iterator[Violation]:
-    """A document uses the field's words; code blocks and inline code are left out."""
+    """A document uses the field's words; code blocks, inline code and markup are left out."""
     lines = text.splitlines()
     for block in code_blocks(text):
         end = block.line + block.text.count("\n") + 1
         lines[block.line - 1 : end] = [""] * (end - block.line + 1)
     prose = _CODE.sub(lambda code: "`" + "\n" * code[0].count("\n") + "`", "\n".join(lines))
+    if path.endswith(".html"):
+        prose = _MARKUP.sub(lambda tag: "|" + "\n" * tag[0].count("\n"), prose)
     yield from _refused(path, prose, 1, WORDS + WORDS_FOR_USERS)
 
 

@@ -92,7 +92,8 @@ def _check_shards(shards: int, wanted: int) -> None:
     if wanted > shards and wanted % shards == 0 and wanted <= MAX_SHARDS:
         return
     fitting = [str(number) for number in range(2 * shards, min(MAX_SHARDS, 5 * shards) + 1, shards)]
-    right = f"possible are {', '.join(fitting)} and other multiples up to {MAX_SHARDS}" if fitting else "it stays so"
+    multiples = f"possible are {', '.join(fitting)} and other multiples up to {MAX_SHARDS}"
+    right = multiples if fitting else "no greater number is possible"
     raise ReshardRefused(
         f"the log has {shards} shards and cannot be divided into {wanted}: their number can only be multiplied, up to "
         f"{MAX_SHARDS}; {right}",

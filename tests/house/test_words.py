@@ -18,6 +18,8 @@ PLANTED = [
     "the gravest verdict",
     "a pattern ended early",
     "an early ending",
+    "transactions that are there",
+    "If it stays so, ask.",
     "every rule of the house",
     "events: They.",
     "matches are told",
@@ -56,6 +58,12 @@ def test_a_planted_wording_is_found_on_its_line(text):
     (violation,) = list(document_words("docs/planted.md", f"# A page\n\n{text}"))[:1]
     assert violation.line >= 3
     assert "write" in violation.message
+
+
+def test_a_template_is_read_without_its_markup():
+    template = '{# what becomes of it #}<p title="so many">{{ item.fares }}</p>\n<p>The <b>transactions</b> that are there.</p>'
+    (violation,) = document_words("console/templates/planted.html", template)
+    assert (violation.line, violation.message) == (2, "'that are there': write existing, present, available")
 
 
 @pytest.mark.parametrize("text", KEPT)

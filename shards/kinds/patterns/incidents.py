@@ -109,7 +109,7 @@ class Incidents:
         yield from self._close(group, at_us, {"how": "pattern", "pattern": alert["pattern"], "alert": alert["id"]})
 
     def act(self, group: str, action: str, request: Mapping[str, Any]) -> Iterator[Change]:
-        """Acknowledge or close the incident that a person names; one that is closed or acknowledged stays so."""
+        """Acknowledge or close the incident that a person names, unless that was done before."""
         one = self._open.get(group)
         if one is None or one.id != request["incident"]:
             return
