@@ -12,7 +12,8 @@ come and go, ``contents`` a window with its values, ``groups`` a group with its 
 ``sliding`` runs one whose events are ``columns``: a sliding window with counts, sums, means and extremes, whose
 condition reads the present values of its group. Its tables (``window_tables``) and ``known_groups`` belong to a kernel;
 anything else, events that may be retracted, and values that the kernel cannot compute exactly are rows.
-``explaining`` describes an aggregate in words. ``asking`` answers questions over the same rows.
+``table_groups`` finds the groups of an event that are rows of a table. ``explaining`` describes an aggregate in words.
+``asking`` answers questions over the same rows.
 """
 
 from aggregates.asking import (
@@ -39,6 +40,7 @@ from aggregates.rows import EventRows, Row, Scalar, group_text
 from aggregates.running import ROWS_FORMAT, AggregateRun
 from aggregates.sliding import Bound, SlidingRun, begun_run, is_columnar
 from aggregates.steps import Holds
+from aggregates.table_groups import TableGroups
 from aggregates.values import AggregateValue
 from aggregates.windows import Window
 
@@ -69,6 +71,7 @@ __all__ = [
     "Scalar",
     "ScalarColumn",
     "SlidingRun",
+    "TableGroups",
     "Window",
     "begun_run",
     "columns_of",

@@ -13,7 +13,10 @@ from aggregates.values import AggregateValue, read_values
 from aggregates.windows import Window, read_window
 from streams import listed
 
-MEMBERS = tuple("of where by values window having clear events type memory ask".split())
+MEMBERS = tuple("of where by for_each_row_of values window having clear events type memory ask".split())
+ROW = "row"
+"""The attribute of a group that is the key of a row of a table."""
+
 USUAL_ROWS = 2_000_000
 """Events that an aggregate may hold in one shard, unless its document has ``memory``."""
 
@@ -39,6 +42,8 @@ class AggregateBody:
         event_type: Type of the derived events; None: the name of the aggregate.
         most_rows: The most events that are held in one shard.
         ask: The attributes by which questions at any time may group and filter; empty: none are answered.
+        rows_of: The table whose rows are the groups; ``by`` begins with ``ROW`` then, the table has the others as
+            columns, and the last one is that of the window if rows have windows.
     """
 
     of: str
@@ -52,6 +57,14 @@ class AggregateBody:
     event_type: str | None = None
     most_rows: int = USUAL_ROWS
     ask: tuple[str, ...] = ()
+    rows_of: str | None = None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of events in ``by``."""
+        if self.rows_of is None:
+            return self.by
+        return self.by[1:-1] if self.window.column else self.by[1:]
 
     @property
     def is_global(self) -> bool:
@@ -78,27 +91,32 @@ def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
     if strangers := sorted(map(str, document.keys() - set(MEMBERS))):
         raise AggregateRefused(f"an aggregate has no {listed(strangers)}; it takes {', '.join(MEMBERS)}")
     values = read_values(document.get("values"))
-    by = _by(document.get("by"))
+    by, rows_of = _by(document.get("by")), _text(document, "for_each_row_of")
+    window = read_window(document.get("window"))
+    if rows_of is not None:
+        by = _by_rows(by, window)
     for name in (*by, *(one.name for one in values)):
         if name in _RESERVED:
             raise AggregateRefused(f"the name {name!r} is a member of derived events; give it another one")
     if twice := sorted({one.name for one in values} & set(by)):
         raise AggregateRefused(f"{listed(twice)}: a value cannot have the name of an attribute in 'by'", field="values")
-    having = read_having(document["having"], [one.name for one in values]) if "having" in document else None
+    having = read_having(document["having"], [one.name for one in values], rows_of) if "having" in document else None
     body = AggregateBody(
         of=_text(document, "of") or "",
         where=_text(document, "where"),
         by=by,
         values=values,
-        window=read_window(document.get("window")),
+        window=window,
         having=having,
         clear=_flag(document, "clear"),
         events=_number(document, "events", _MOST_EVENTS),
         event_type=_text(document, "type"),
         most_rows=_rows(document.get("memory")),
         ask=_asked(document["ask"]) if "ask" in document else (),
+        rows_of=rows_of,
     )
     _check(body)
+    _check_rows(body)
     return body
 
 
@@ -127,6 +145,39 @@ def _check(body: AggregateBody) -> None:
             )
     if body.having is not None and body.having.overall and body.window.kind not in ("sliding", "tumbling", "hopping"):
         raise AggregateRefused("having: all(...) needs a sliding, tumbling or hopping window", field="having")
+
+
+def _check_rows(body: AggregateBody) -> None:
+    """Refuse what has no meaning where the rows of a table are the groups."""
+    if body.rows_of is None:
+        if body.window.column:
+            raise AggregateRefused("window: {row: ..., most: ...} needs 'for_each_row_of'", field="window")
+        return
+    if body.window.kind in ("transaction", "last"):
+        raise AggregateRefused(
+            "'for_each_row_of' needs a window of time, such as '1 h', {tumbling: 1 h} or {session: 30 min}",
+            field="window",
+        )
+    if body.ask:
+        raise AggregateRefused(
+            "'ask' and 'for_each_row_of' are of two aggregates: the rows are the questions of this one", field="ask"
+        )
+    if body.having is not None and body.having.overall:
+        raise AggregateRefused(
+            "having: all(...) has no meaning with 'for_each_row_of', as an event is in several groups", field="having"
+        )
+
+
+def _by_rows(by: tuple[str, ...], window: Window) -> tuple[str, ...]:
+    """The attributes of groups that are rows of a table."""
+    columns = (window.column,) if window.column else ()
+    if not by or {ROW, *columns} & set(by):
+        raise AggregateRefused(
+            "'for_each_row_of' needs 'by', the attributes that the table has as columns; "
+            f"{' and '.join((ROW, *columns))} cannot be among them",
+            field="by",
+        )
+    return (ROW, *by, *columns)
 
 
 def _by(value: object, field: str = "by") -> tuple[str, ...]:

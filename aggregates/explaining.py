@@ -29,6 +29,13 @@ def _groups(body: AggregateBody, *, is_moved: bool) -> str:
             f"{groups} They contain the key of the stream {body.of}, so they are computed in the shard of the key, as "
             "soon as events come."
         )
+    if body.rows_of is not None:
+        return (
+            f"Groups: the rows of {body.rows_of}. An event counts for each row that has its values of "
+            f"{', '.join(body.attributes)} (an empty value fits all); an index finds these rows, whatever the number "
+            "of others. Events are brought to the shards of their rows through the log; a row is evaluated when the "
+            "time of the stream has passed its events."
+        )
     why = f"{', '.join(body.by)} does not contain the key of the stream {body.of}"
     if body.is_global:
         why = "one group needs all events in one shard" if not body.by else "all(...) needs all events in one shard"

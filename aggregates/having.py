@@ -11,6 +11,7 @@ from aggregates.windows import read_duration
 
 _BEFORE = re.compile(r"\bbefore\s*\(\s*([A-Za-z_]\w*)\s*,\s*([^()]*?)\s*\)")
 _ALL = re.compile(r"\ball\s*\(\s*([A-Za-z_]\w*)\s*\)")
+_OF_ROW = re.compile(r"\brow\.(`[^`]+`|[A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class Having:
     """A condition over values.
 
     Attributes:
-        text: The condition in the language of conditions; ``before(...)`` and ``all(...)`` are quoted names in it.
+        text: The condition in the language of conditions; ``before(...)`` and ``all(...)`` are quoted names in it, and
+            ``row.column`` is a lookup by the key of the row.
         earlier: The values of earlier times.
         overall: The values over all groups, each by the name by which the condition reads it.
     """
@@ -53,8 +55,8 @@ class Having:
         return max((one.ago_us for one in self.earlier), default=0)
 
 
-def read_having(text: object, values: Collection[str]) -> Having:
-    """Read a condition over some values.
+def read_having(text: object, values: Collection[str], rows_of: str | None = None) -> Having:
+    """Read a condition over some values, and of the rows of a table if they are the groups.
 
     Raises:
         AggregateRefused: It is no text, or ``before`` or ``all`` names no value.
@@ -83,4 +85,6 @@ def read_having(text: object, values: Collection[str]) -> Having:
         return f"`{name}`"
 
     rewritten = _ALL.sub(of_all, _BEFORE.sub(before, text))
+    if rows_of is not None:
+        rewritten = _OF_ROW.sub(rf"lookup(`{rows_of}`, row).\1", rewritten)
     return Having(rewritten, tuple(earlier.values()), tuple(overall.items()))

@@ -24,6 +24,7 @@ from aggregates.groups import ONLY, Group
 from aggregates.having import Having
 from aggregates.rows import EventRows, Row, Scalar, group_text
 from aggregates.steps import Holds, Step, StepKind, emitted
+from aggregates.windows import Window
 from streams import NEVER_US
 
 ROWS_FORMAT = 1
@@ -52,6 +53,7 @@ class AggregateRun:
         self._late = 0
         self._is_revocable = False  # whether events may have to be found by their ids
         self._texts: dict[tuple[Scalar, ...], str] = {}
+        self._windows: dict[Scalar, Window] = {}  # of rows of a table
 
     def _clear(self) -> None:
         self._groups: dict[str, Group] = {}
@@ -229,15 +231,24 @@ class AggregateRun:
         if known is not None:
             return known
         text = group_text(group)
-        if all(isinstance(one, str) for one in group):
+        if all(one is None or isinstance(one, str) for one in group):
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
             self._texts[group] = text
         return text
 
+    def _window_of(self, group: Group) -> Window:
+        """The window of a group, which is that of its row where rows have windows."""
+        if not self.body.window.column:
+            return self.body.window
+        duration = group.values[-1]
+        if duration not in self._windows:
+            self._windows[duration] = self.body.window.of_row(duration)
+        return self._windows[duration]
+
     def _starts(self, group: Group, time_us: int, now_us: int) -> range | tuple[int, ...]:
         """The windows in which an event of a time counts; empty: it is too late."""
-        window = self.body.window
+        window = self._window_of(group)
         if window.kind == "sliding":
             return _ONLY if now_us - time_us < window.size else ()
         only = group.only
@@ -301,7 +312,7 @@ class AggregateRun:
 
     def _due_us(self, group: Group) -> int | None:
         """When time alone changes something of a group."""
-        found = [group.due_us(self.body.window)]
+        found = [group.due_us(self._window_of(group))]
         if group.pending_us is not None:
             found.append(group.pending_us + 1)
         elif not group.windows and group.past:
@@ -324,7 +335,7 @@ class AggregateRun:
 
     def _bring(self, group: Group, now_us: int) -> None:
         """Bring a group to a time: events leave, and windows end, each at its own time."""
-        while (due_us := group.due_us(self.body.window)) is not None and due_us <= now_us:
+        while (due_us := group.due_us(self._window_of(group))) is not None and due_us <= now_us:
             if group.pending_us is not None and group.pending_us < due_us:
                 self._flush(group)
             self._expire(group, due_us)
@@ -335,7 +346,7 @@ class AggregateRun:
     def _expire(self, group: Group, due_us: int) -> None:
         """What happens to a group when a time is due."""
         group.clock_us = max(group.clock_us, due_us)
-        window = self.body.window
+        window = self._window_of(group)
         if window.is_fixed:
             self._close(group, due_us - window.size, due_us)
         elif window.kind == "session":

@@ -44,6 +44,7 @@ def is_columnar(body: AggregateBody) -> bool:
     is_plain = body.having is None or not (body.having.earlier or body.having.overall)
     return (
         body.window.kind == "sliding"
+        and not body.window.column
         and is_plain
         and not body.events
         and all(one.function in FUNCTIONS for one in body.values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from aggregates.errors import AggregateRefused
@@ -14,7 +14,7 @@ WindowKind: TypeAlias = Literal["sliding", "last", "tumbling", "hopping", "sessi
 _MOST_PANES = 10_000
 _FORMS = (
     "'1 h' (sliding over event time), {last: 100}, {tumbling: 1 h}, {hopping: 1 h, every: 5 min}, {session: 30 min} "
-    "or transaction"
+    "or transaction; with 'for_each_row_of' also {row: COLUMN, most: 1 h}"
 )
 
 
@@ -28,11 +28,13 @@ class Window:
             ``transaction``: all events of a transaction.
         size: Microseconds, or the number of events of ``last``; 0 for ``transaction``.
         every_us: The distance between the beginnings of fixed windows; otherwise 0.
+        column: Where rows of a table are the groups, the column with their durations, at most ``size``; empty: none.
     """
 
     kind: WindowKind
     size: int = 0
     every_us: int = 0
+    column: str = ""
 
     @property
     def is_fixed(self) -> bool:
@@ -44,6 +46,10 @@ class Window:
         """Whether a window ends as a whole, so that another one begins empty."""
         return self.is_fixed or self.kind in ("session", "transaction")
 
+    def of_row(self, duration: object) -> Window:
+        """The window of a row with a value of ``column``; null: the longest."""
+        return replace(self, size=min(self.size, duration_of(duration) or self.size), column="")
+
     @property
     def text(self) -> str:
         """The window in words."""
@@ -52,6 +58,8 @@ class Window:
         if self.kind == "last":
             return f"the last {self.size:,} events"
         size = duration_text(self.size)
+        if self.column:
+            return f"the events of less than the row's {self.column} ago, at most {size}"
         words = {
             "sliding": f"the events of less than {size} ago",
             "tumbling": f"the events of each {size}",
@@ -99,6 +107,8 @@ def _of_members(value: Mapping[Any, Any]) -> Window:
             return Window("tumbling", size_us, size_us)
         case {"session": size, **others} if not others:
             return Window("session", read_duration(size))
+        case {"row": str() as column, "most": size, **others} if not others and column:
+            return Window("sliding", read_duration(size), column=column)
         case {"hopping": size, "every": every, **others} if not others:
             size_us, every_us = read_duration(size), read_duration(every)
             if size_us % every_us or size_us // every_us > _MOST_PANES:

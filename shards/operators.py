@@ -372,6 +372,13 @@ class Kind(ABC):
         """The lookups in reference tables of an operator."""
         return ()
 
+    def require_rows(self, definition: Definition, tables: Tables) -> None:
+        """Check that an operator that is for each row of a table may have the rows in ``tables``.
+
+        Raises:
+            ForestallError: They are too many.
+        """
+
     @abstractmethod
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
         """A host without operators, or the saved one.

@@ -211,8 +211,11 @@ class _Reading:
             declared = partial(self._declaration, one)
             with _placed(one):
                 operator = kind.read({"name": one.name, **own_members(one.form)}, declared)
-                for lookup in kind.lookups(operator):
+                lookups = kind.lookups(operator)
+                for lookup in lookups:
                     require_lookup(self._tables.forms, *lookup)
+                if any(one.keys is None for one in lookups):
+                    kind.require_rows(operator, self._tables)
                 if one.form["state"] == "active":
                     yield from (replace(part, version=1) for part in (operator, *kind.parts(operator, declared)))
 

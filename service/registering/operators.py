@@ -10,7 +10,7 @@ from typing import Any
 from constraints import parse_constraints
 from service.errors import UnknownConstraints
 from service.registering.derivations import Derivations, remove_inner
-from service.registering.tables import require_lookups
+from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
 from shards import (
@@ -107,7 +107,10 @@ class OperatorLibrary:
 
     def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
         wanted = reader.read(document, self._registry.stream)
-        require_lookups(self._stores, reader.lookups(wanted))
+        lookups = reader.lookups(wanted)
+        require_lookups(self._stores, lookups)
+        if any(one.keys is None for one in lookups):
+            reader.require_rows(wanted, tables_for(self._stores, lookups))
         if not self._can_spill and reader.spills(wanted):
             raise _no_folder(wanted)
         return wanted

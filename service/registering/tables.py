@@ -163,13 +163,9 @@ class TableLibrary:
         self._store.remove(name, condition)
 
     def _require_rows(self, users: Iterable[tuple[RegisteredOperator, Lookup]], tables: Tables) -> None:
-        """Check that patterns that are for each row of a table may have its rows; raises ``TooManyRows``."""
-        texts = {user.body["text"] for user, lookup in users if lookup.keys is None}
-        if texts:
-            from nfa import parse_pattern, require_rows  # noqa: PLC0415 - takes long, and most tables have none
-
-            for text in texts:
-                require_rows(parse_pattern(text), tables)
+        """Check that operators that are for each row of a table may have its rows; raises ``TooManyRows``."""
+        for user in _distinct((user, lookup) for user, lookup in users if lookup.keys is None):
+            KINDS_BY_NAME[user.kind].require_rows(user.definition, tables)
 
     def forms(self) -> dict[str, Any]:
         """The form of each table."""

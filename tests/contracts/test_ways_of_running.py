@@ -212,8 +212,22 @@ text: |
   RETURN t.customer AS who, t.most AS most INTO moves KEY who
 ---
 {kind: pattern, name: both, stream: moves, text: 'PATTERN both EVENT SEQ(moved a, moved b [most > a.most]) WITHIN 9 s'}
+---
+{kind: table, name: watched, key: id, file: watched.csv, columns: {most: integer}}
+---
+kind: aggregate
+name: questions
+of: orders
+where: "type != 'End'"
+by: [customer, v]
+for_each_row_of: watched
+values: {n: count(), different: distinct(type)}
+window: 30 s
+having: n >= row.most
+clear: true
 """
 LIMITS = "v,customer,most\nk1,k1,1\nk2,k4,2\nk3,k1,3\n"
+WATCHED = "id,customer,v,most\nq1,k1,,3\nq2,,k2,2\nq3,k4,k3,1\nq4,,,9\n"
 RULES = {
     "patterns": PATTERNS,
     "rows": ROWS,
@@ -232,6 +246,7 @@ EVERY = pytest.mark.parametrize("name", RULES)
 def project_of(folder, name: str) -> LocalProject:
     (folder / "rules.yaml").write_text(f"{STREAMS}{RULES[name]}")
     (folder / "limits.csv").write_text(LIMITS)
+    (folder / "watched.csv").write_text(WATCHED)
     return LocalProject.of(read_project(folder), folder)
 
 

@@ -31,6 +31,7 @@ from shards.blob import sections_below
 from shards.hosts.keyed_host import Operator
 from shards.kinds.aggregates.reading import EventReader, condition_and_bounds, moved_rows
 from shards.kinds.aggregates.result_kinds import AGGREGATE_SUSPENSION
+from shards.kinds.aggregates.row_groups import RowGroups
 from shards.kinds.aggregates.sources import moved_stream
 from shards.kinds.derived_rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
@@ -98,6 +99,8 @@ class RunningAggregate(Operator):
         is_simultaneous = declaration.ties == "simultaneous"
         self._tables = Tables()
         holds, bounds = condition_and_bounds(self._body, lambda: self._tables)
+        self._rows_of = RowGroups(self._body)
+        holds = self._rows_of.of_rows(holds)
         self._begin = partial(begun_run, self._body, holds, bounds=bounds, is_simultaneous=is_simultaneous)
         self._may_retract = declaration.derived and not self._is_moved
         self._run = self._begin(are_rows=self._may_retract)
@@ -107,6 +110,7 @@ class RunningAggregate(Operator):
     def read_tables(self, tables: Tables) -> None:
         """Let ``having`` read these tables."""
         self._tables = tables
+        self._rows_of.read(tables)
 
     def process(self, batch: EventBatch) -> AggregateResults:
         """Take events in."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ import orjson
 from aggregates import Row, Scalar, Window, read_aggregate
 from shards.hosts.keyed_host import KeyedHost, Operator
 from shards.kinds.aggregates.reading import EventReader, moved_events
+from shards.kinds.aggregates.row_groups import RowGroups
 from shards.operators import NO_OUTPUT, KeyChoice, Origin, Output, Result, SavedHost
 from shards.rows import FoundRows
 from streams import Definition, EventBatch, StreamDeclaration, key_hash
@@ -47,6 +48,7 @@ class AggregateInput(Operator):
         super().__init__(definition, declaration)
         self._body = read_aggregate(definition.body["aggregate"])
         self._reader = EventReader.of(self._body)
+        self._table = RowGroups(self._body)
         self._groups: dict[str, tuple[int, str, tuple[Scalar, ...]]] = {}  # time, key and group by id
 
     def process(self, batch: EventBatch) -> Output:
@@ -55,26 +57,33 @@ class AggregateInput(Operator):
             batch = batch.take(np.flatnonzero(~batch.is_ended))
         if not len(batch):
             return NO_OUTPUT
+        self._table.read(batch.tables)
+        moved = [self._moved(part) for part in self._table.parts(batch)]
+        self._forget(int(batch.time_us.max()))
+        events = EventBatch.joined(moved)
+        return MovedEvents(self.definition.body["into"], events) if len(events) else NO_OUTPUT
+
+    def _moved(self, batch: EventBatch) -> EventBatch:
+        """The events of a batch that count, each once for each of its groups."""
         rows, numbers = [], []
         for number, row in self._reader.numbered_rows(batch, self.declaration):
-            if row.id and (found := self._placed(row)) is not None:
+            for found in self._placed(row) if row.id else ():
                 rows.append(found)
                 numbers.append(number)
-        self._forget(int(batch.time_us.max()))
-        if not rows:
-            return NO_OUTPUT
         arrivals = None if batch.arrivals is None else batch.arrivals[numbers].tolist()
         places = arrivals or [int(bool(row.retracts)) for row in rows]  # without arrivals, retractions come last
-        return MovedEvents(self.definition.body["into"], moved_events(rows, places, self._body))
+        return moved_events(rows, places, self._body)
 
-    def _placed(self, row: Row) -> Row | None:
-        """An event with its group, which a retraction does not have; None: what it retracts is not known."""
+    def _placed(self, row: Row) -> Sequence[Row]:
+        """An event with each of its groups; a retraction has that of what it retracts, if it is known."""
+        if self._body.rows_of is not None:
+            return [row._replace(group=group) for group in self._table.groups_of(row)]
         if row.retracts:
             known = self._groups.pop(row.retracts, None)
-            return None if known is None else row._replace(group=known[2])
+            return () if known is None else (row._replace(group=known[2]),)
         if self.declaration.derived:
             self._groups[row.id] = row.time_us, row.key, row.group
-        return row
+        return (row,)
 
     def _forget(self, now_us: int) -> None:
         """Forget groups of events that have left every window."""

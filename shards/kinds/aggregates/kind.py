@@ -19,7 +19,7 @@ from shards.kinds.aggregates.sources import moved_stream
 from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, StreamDeclaration
-from streams.tables import Lookup
+from streams.tables import Lookup, Tables
 
 _INPUT = "aggregate-input"
 
@@ -74,11 +74,12 @@ class AggregateKind(DocumentKind):
         EventReader.of(aggregate)
         having_of(aggregate)
         stream = declared(aggregate.of)
-        if aggregate.ask and stream.derived:
+        member = "ask" if aggregate.ask else "for_each_row_of" if aggregate.rows_of else ""
+        if member and stream.derived:
             raise OperatorRefused(
-                f"'ask' needs a stream whose events are posted: those of {aggregate.of!r} are derived, and may be "
+                f"{member!r} needs a stream whose events are posted: those of {aggregate.of!r} are derived, and may be "
                 "retracted later",
-                field="ask",
+                field=member,
             )
         moved = move_of(aggregate, stream)
         if moved and aggregate.window.kind == "transaction":
@@ -96,6 +97,13 @@ class AggregateKind(DocumentKind):
         body = read_aggregate(definition.body)
         having = having_of(body)
         return EventReader.of(body).lookups | (frozenset() if having is None else having.lookups)
+
+    def require_rows(self, definition: Definition, tables: Tables) -> None:
+        """Check the rows of a table that are the groups of an aggregate."""
+        from aggregates import read_aggregate  # noqa: PLC0415 - takes long
+        from shards.kinds.aggregates.row_groups import require_groups  # noqa: PLC0415 - takes long
+
+        require_groups(read_aggregate(definition.body), tables)
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
         """The input of an aggregate whose events are re-keyed, which runs at the place of its stream."""

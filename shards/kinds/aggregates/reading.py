@@ -73,16 +73,19 @@ class EventReader:
         return cls(
             body,
             None if body.where is None else _parsed(body.where, "where"),
-            tuple(_parsed(_quoted(one), "by") for one in body.by),
+            tuple(_parsed(_quoted(one), "by") for one in body.attributes),
             tuple(_parsed(one.argument, "values") if one.argument else None for one in body.values),
             tuple(_parsed(_quoted(one), "ask") for one in body.ask),
         )
 
     @property
     def lookups(self) -> frozenset[Lookup]:
-        """The lookups in reference tables."""
+        """The lookups in reference tables, and the columns by which rows are groups."""
         every = [self._where, *self._by, *self._arguments, *self._asked]
-        return frozenset(lookup for one in every if one is not None for lookup in one.lookups)
+        found = {lookup for one in every if one is not None for lookup in one.lookups}
+        if (table := self.body.rows_of) is not None:
+            found |= {Lookup(table, None, None), *(Lookup(table, name, 1) for name in self.body.by[1:])}
+        return frozenset(found)
 
     def rows(self, batch: EventBatch, declaration: StreamDeclaration) -> EventRows:
         """The events of a batch, and the ends of transactions."""
@@ -203,6 +206,8 @@ def move_of(body: AggregateBody, declaration: StreamDeclaration) -> str:
     """Why the events of a group are not in one shard already; empty: they are."""
     if body.is_global:
         return "all events have to be in one shard for " + ("one group" if not body.by else "all(...)")
+    if body.rows_of is not None:
+        return f"events of one row of {body.rows_of} may have different keys of the stream"
     path = attribute_path(declaration.key)
     of_key = {"key"} if not isinstance(path, tuple) else {"key", ".".join(path)}
     if of_key & set(body.by):
@@ -211,14 +216,18 @@ def move_of(body: AggregateBody, declaration: StreamDeclaration) -> str:
 
 
 def moved_events(rows: Sequence[Row], places: Sequence[int], body: AggregateBody) -> EventBatch:
-    """Events on their way to the shard of their group, keyed by the group; ids begin with their place."""
+    """Events on their way to the shard of their group, keyed by the group or its row; ids begin with their place."""
     types = [_REVOCABLE if row.is_revocable else _MOVED for row in rows]
-    ids = joined_texts([hex_texts(np.array(places, np.uint64)), texts_of([row.id for row in rows])])
+    keys, own_ids = [_key_text(row.group) for row in rows], [row.id for row in rows]
+    if body.rows_of is not None:  # an event in several groups is several events
+        keys = [_key_text(row.group[:1]) for row in rows]
+        own_ids = [f"{row.id}/{key}" for row, key in zip(rows, keys, strict=True)]
+    ids = joined_texts([hex_texts(np.array(places, np.uint64)), texts_of(own_ids)])
     return EventBatch.of_columns(
         ids,
         texts_of(types).dictionary_encode(),
         np.array([row.time_us for row in rows], np.int64),
-        texts_of([_ALL if body.is_global else _key_text(row.group) for row in rows]),
+        texts_of([_ALL] * len(rows) if body.is_global else keys),
         pieces_of([orjson.dumps(_form(row)) for row in rows], pa.binary()),
     )
 

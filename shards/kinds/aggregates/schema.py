@@ -19,6 +19,11 @@ AGGREGATE_SCHEMA: Mapping[str, Any] = {
             "description": "The attributes that form groups; key is the correlation key, type the event type (default: "
             "one group).",
         },
+        "for_each_row_of": {
+            "type": "string",
+            "description": "A table whose rows are the groups: an event counts for each row whose columns, named as in "
+            "'by', have its values; an empty one fits all. 'having' reads row.COLUMN (default: none).",
+        },
         "values": {
             "type": "object",
             "minProperties": 1,
@@ -28,7 +33,8 @@ AGGREGATE_SCHEMA: Mapping[str, Any] = {
         },
         "window": {
             "description": "A duration such as '1 h' (sliding over event time), {last: N}, {tumbling: DURATION}, "
-            "{hopping: DURATION, every: DURATION}, {session: GAP}, or transaction.",
+            "{hopping: DURATION, every: DURATION}, {session: GAP}, or transaction; "
+            "with for_each_row_of {row: COLUMN, most: DURATION}, the duration of each row.",
             "oneOf": [{"type": "string"}, {"type": "object", "minProperties": 1}],
         },
         "having": {

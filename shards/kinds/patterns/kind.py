@@ -16,7 +16,7 @@ from shards.kinds.patterns.sources import SUPPRESSION, alerts_stream, fed_stream
 from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import USUAL_BUDGET, Definition, Input, StreamDeclaration
-from streams.tables import Lookup
+from streams.tables import Lookup, Tables
 
 _INTO = re.compile(r"\binto\b", re.IGNORECASE)  # most texts lack INTO and are not parsed here
 _LOOKUP = re.compile(r"\b(lookup|table|in_table|row)\b|business", re.IGNORECASE)
@@ -153,6 +153,12 @@ class PatternKind(DocumentKind):
         from nfa import lookups_in, parse_pattern  # noqa: PLC0415 - takes most of the start of a process
 
         return lookups_in(parse_pattern(definition.body["text"]))
+
+    def require_rows(self, definition: Definition, tables: Tables) -> None:
+        """Check the number of rows of a pattern with FOR EACH ROW."""
+        from nfa import parse_pattern, require_rows  # noqa: PLC0415 - takes most of the start of a process
+
+        require_rows(parse_pattern(definition.body["text"]), tables)
 
     def parts(
         self, definition: Definition, declared: Callable[[str], StreamDeclaration] | None = None

@@ -85,6 +85,24 @@ def test_tables_with_too_many_rows_are_refused_at_both_ends(orders, check_proble
     assert orders.put("/v1/tables/limits/rows?key=x", json={"id": "x", "v": 4, "most": 1}).status_code == 200
 
 
+def test_an_aggregate_for_each_row_is_checked_at_both_ends(orders, check_problem, monkeypatch):
+    monkeypatch.setattr("shards.kinds.aggregates.row_groups.MOST_ROWS", 2)
+    wanted = {"name": "watching", "of": "orders", "by": ["v"], "for_each_row_of": "limits", "values": {"n": "count()"}}
+    wanted |= {"window": "1 h", "having": "n >= row.most"}
+    check_problem(orders.post("/v1/aggregates", json=wanted), 400, "table-unknown")
+    put(orders)
+    refused = orders.post("/v1/aggregates", json={**wanted, "having": "n >= row.least"})
+    assert "'least'" in check_problem(refused, 400, "table-column-unknown")["detail"]
+    assert orders.post("/v1/aggregates", json=wanted).status_code == 201
+    assert orders.get("/v1/tables/limits").json()["users"] == [{"kind": "aggregate", "name": "watching"}]
+    assert orders.put("/v1/tables/limits/rows?key=1", json={"v": 1, "most": 9}).status_code == 200
+    check_problem(orders.put("/v1/tables/limits/rows?key=3", json={"v": 3, "most": 9}), 422, "too-many-rows")
+    assert "no column 'most'" in check_problem(put(orders, "v,least\n1,5\n"), 409, "table-in-use")["detail"]
+    orders.delete("/v1/aggregates/watching")
+    put(orders, ROWS + "3,1\n")
+    check_problem(orders.post("/v1/aggregates", json={**wanted, "name": "other"}), 422, "too-many-rows")
+
+
 def test_a_dry_run_names_the_row(orders):
     put(orders)
     events = [

@@ -1,0 +1,61 @@
+"""The rows of a table as groups: an index finds those whose values an event has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+
+from aggregates.asking.values import canonical, key_of
+from aggregates.rows import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class TableGroups:
+    """Groups that are rows of a table.
+
+    Attributes:
+        every: The key and the values of each row.
+        found: The groups by the places of the attributes for which their rows have values, and by these values.
+    """
+
+    every: Set[tuple[Scalar, ...]]
+
+    found: Mapping[tuple[int, ...], Mapping[tuple[object, ...], Sequence[tuple[Scalar, ...]]]]
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, key: str, by: Sequence[str], more: Sequence[str] = ()) -> Self:
+        """The groups of rows: the key of each, its values of ``by``, and ``more``; none if a column is missing."""
+        names = (*by, *more)
+        if not {key, *names} <= set(rows.schema.names):
+            return cls(frozenset(), {})
+        found: dict[tuple[int, ...], dict[tuple[object, ...], list[tuple[Scalar, ...]]]] = {}
+        columns = [map(canonical, rows.column(name).to_pylist()) for name in names]
+        every = list(zip(map(str, rows.column(key).to_pylist()), *columns, strict=True))
+        for group in sorted(every, key=lambda one: one[0]):
+            fixed = tuple(place for place, value in enumerate(group[1 : len(by) + 1]) if value is not None)
+            same = tuple(key_of(group[place + 1]) for place in fixed)
+            found.setdefault(fixed, {}).setdefault(same, []).append(group)
+        return cls(frozenset(every), dict(sorted(found.items())))
+
+    def __len__(self) -> int:
+        return len(self.every)
+
+    def __contains__(self, group: object) -> bool:
+        return group in self.every
+
+    def groups_of(self, values: Sequence[Scalar]) -> list[tuple[Scalar, ...]]:
+        """The groups of an event with some values of the attributes."""
+        keys = [key_of(canonical(one)) for one in values]
+        return [
+            group
+            for fixed, known in self.found.items()
+            for group in known.get(tuple([keys[place] for place in fixed]), ())
+        ]
+
+    @property
+    def most_at_once(self) -> int:
+        """The greatest number of groups that an event may be in."""
+        return sum(max(map(len, known.values())) for known in self.found.values())

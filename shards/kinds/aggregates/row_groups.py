@@ -1,0 +1,96 @@
+"""Groups that are the rows of a table: which of them an event is in, and how many they may be."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates import AggregateBody, Holds, Row, Scalar, TableGroups
+from nfa import MOST_ROWS, MOST_ROWS_AT_ONCE, TooManyRows
+from streams import EventBatch, duration_of
+from streams.tables import OpenTable, TableRefused, Tables
+
+_PAIRS_AT_ONCE = 1 << 18  # of an event and a row
+
+
+class RowGroups:
+    """The groups of the events of an aggregate that is for each row of a table; of another one it has none."""
+
+    def __init__(self, body: AggregateBody) -> None:
+        self._body = body
+        self._versions: Sequence[OpenTable] = ()
+        self._begins: list[int] = []
+        self._tables: list[TableGroups] = []
+
+    def read(self, tables: Tables | None) -> None:
+        """Read the rows that hold from here on, if they are others than before."""
+        versions = (tables or Tables()).versions.get(self._body.rows_of or "", ())
+        if versions is not self._versions:
+            self._versions = versions
+            self._begins = [one.version.since_us or 0 for one in versions[1:]]
+            self._tables = [_groups(self._body, one) for one in versions]
+
+    def parts(self, batch: EventBatch) -> Iterator[EventBatch]:
+        """A batch in parts whose events are in a bounded number of groups."""
+        most = max((one.most_at_once for one in self._tables), default=0)
+        size = max(1, _PAIRS_AT_ONCE // max(1, most))
+        for begin in range(0, len(batch), size):
+            yield batch.slice(begin, min(size, len(batch) - begin))
+
+    def groups_of(self, row: Row) -> Sequence[tuple[Scalar, ...]]:
+        """The groups that an event is in: rows with its values."""
+        if not self._tables:
+            return ()
+        return self._tables[bisect_right(self._begins, row.time_us)].groups_of(row.group)
+
+    def of_rows(self, holds: Holds | None) -> Holds | None:
+        """A condition that is false in groups that are no rows any more, as these have other values."""
+        if holds is None or self._body.rows_of is None:
+            return holds
+
+        def both(columns: Mapping[str, Any], size: int) -> NDArray[np.bool_]:
+            found = np.array(holds(columns, size))
+            groups = zip(*(columns[name] for name in self._body.by), strict=True)
+            found &= [any(group in one for one in self._tables) for group in groups]
+            return found
+
+        return both
+
+
+def require_groups(body: AggregateBody, tables: Tables) -> None:
+    """Check that the rows of a table may be the groups of an aggregate.
+
+    Raises:
+        TooManyRows: The table has too many rows, or an event may be in too many of them.
+        TableRefused: A row has a window that is no duration.
+    """
+    for opened in tables.versions.get(body.rows_of or "", ()):
+        found, name = _groups(body, opened), opened.version.name
+        if len(found) > MOST_ROWS:
+            raise TooManyRows(
+                f"an aggregate is for each row of {name!r}, which has {len(found):,} rows; at most {MOST_ROWS:,}",
+                table=name,
+            )
+        if found.most_at_once > MOST_ROWS_AT_ONCE:
+            raise TooManyRows(
+                f"an aggregate is for each row of {name!r}, and an event may be in {found.most_at_once:,} of them; at "
+                f"most {MOST_ROWS_AT_ONCE:,}: give the rows more, or different, values of "
+                f"{', '.join(body.attributes)}",
+                table=name,
+            )
+        for row, *_, duration in found.every if body.window.column else ():
+            if duration is not None and not duration_of(duration):
+                raise TableRefused(
+                    f"the row {row!r} of {name!r} has in {body.window.column} {duration!r}, which the aggregate reads "
+                    "as the length of its window: write a duration such as '20 min', or nothing",
+                    column=body.window.column,
+                )
+
+
+def _groups(body: AggregateBody, opened: OpenTable) -> TableGroups:
+    (key,) = opened.version.form.key
+    return TableGroups.of(opened.rows(), key, body.attributes, body.by[len(body.attributes) + 1 :])
