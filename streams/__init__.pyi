@@ -108,8 +108,8 @@ from .kept.replaced_files import replacing as replacing, sync_folder as sync_fol
 from .kept.spilled_files import SpilledFiles as SpilledFiles
 from .key_ranges import (
     GREATEST_NUMBER as GREATEST_NUMBER,
-    LEAST_NUMBER as LEAST_NUMBER,
     KeyRange as KeyRange,
+    LEAST_NUMBER as LEAST_NUMBER,
     whole_number as whole_number,
     whole_numbers as whole_numbers,
 )
@@ -128,8 +128,8 @@ from .keys import (
     places_of as places_of,
 )
 from .log.control import (
-    CONTROL_RECORDS as CONTROL_RECORDS,
     Ask as Ask,
+    CONTROL_RECORDS as CONTROL_RECORDS,
     ConstraintsOn as ConstraintsOn,
     ControlRecord as ControlRecord,
     LatenessChange as LatenessChange,
@@ -155,13 +155,19 @@ from .log.control import (
 from .log.keys_closed import ClosedKeys as ClosedKeys, KeysClosed as KeysClosed
 from .log.operators import Definition as Definition, Input as Input
 from .log.records import (
+    APPENDED_KEY as APPENDED_KEY,
+    DERIVED_PROMISES_KEY as DERIVED_PROMISES_KEY,
     LAYOUT_KEY as LAYOUT_KEY,
+    LogEntry as LogEntry,
     NOTED_KEY as NOTED_KEY,
+    ROUTES_KEY as ROUTES_KEY,
+    RecordKind as RecordKind,
+    STREAMS_KEY as STREAMS_KEY,
+    STREAM_TIMES_KEY as STREAM_TIMES_KEY,
     TASKS_JOB_KEY as TASKS_JOB_KEY,
     TASKS_OWNERS_KEY as TASKS_OWNERS_KEY,
-    LogEntry as LogEntry,
-    RecordKind as RecordKind,
     answers_key as answers_key,
+    is_older as is_older,
     log_key as log_key,
     position_order as position_order,
     questions_key as questions_key,

@@ -2,6 +2,6 @@
 
 Purpose: results milliseconds after their events, without micro-batches. ``query`` runs the job and watches its tasks,
 ``task`` is a task, ``leases`` assigns shards to tasks, ``blocks`` writes the results of a step together with the
-shard's new position, ``questions`` answers questions, ``router`` appends derived events to the log, ``indexer`` passes
-the other results on to the sink. ADR 63 argues why each result is written once.
+shard's new position and its derived events (``derived``), ``questions`` answers questions, ``indexer`` passes the
+results on to the sink. ADR 63 argues why each result is written once.
 """

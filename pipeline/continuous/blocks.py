@@ -1,4 +1,4 @@
-"""Blocks: the results of a step as one entry in Redis, written together with the shard's new position.
+"""Blocks: the results of a step as one entry in Redis, written together with derived events and the new position.
 
 A block is an Arrow stream with the columns of ``pipeline.step.OUTPUT_DDL``. The position of a shard moves only in the
 script ``commit``, which compares the lease's epoch and the position where the step began; so of all attempts at a step,
@@ -15,29 +15,41 @@ from typing import Any, cast
 import pyarrow as pa
 import redis
 
+from pipeline.continuous.derived import NOTHING, Derived
 from pipeline.continuous.keys import blocks_key
 from pipeline.records import EPOCHS_KEY
 from pipeline.sources.log_reading import POSITIONS_KEY, START
 from pipeline.step import from_table, to_batch
 from shards import OutputRow, RowBlock
-from streams import position_order, read_script
+from streams import (
+    APPENDED_KEY,
+    DERIVED_PROMISES_KEY,
+    ROUTES_KEY,
+    STREAM_TIMES_KEY,
+    STREAMS_KEY,
+    ScriptInput,
+    position_order,
+    read_script,
+)
 
 _COMPRESSED_FROM = 4_096  # bytes of rows; smaller blocks are written as they are
 _MOST_BLOCKS = 64  # of a shard that wait for the indexer; then its steps wait
 _MOST_BYTES = 32_000_000  # about as many bytes wait
 _LEAST_BLOCKS = 4  # wait in any case: two of them may be read already
+_MOST_READ = 8  # of a shard at once
 _PAUSE_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A finished step of a shard: the range of the log, and its rows as a block."""
+    """A finished step of a shard: the range of the log, its results as a block, and its derived events."""
 
     shard: int
     epoch: int
     before: str
     after: str
     rows: bytes
+    derived: Derived = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +83,10 @@ class BlockWriter:
     A write takes less than a thread of its own would wait for Python's lock while the task matches.
     """
 
-    def __init__(self, server: redis.Redis) -> None:
+    def __init__(self, server: redis.Redis, shards: int) -> None:
         self._server = server
+        self._shards = shards
+        self._sinces: dict[str, str] = {}  # when derived streams were declared
         self._script = read_script("pipeline.continuous", "commit")
         self._run = server.register_script(self._script.text)
 
@@ -83,31 +97,40 @@ class BlockWriter:
         everything that the task knows of the shard is void.
         """
         while True:
-            outcome, at = cast("tuple[bytes, bytes | None]", self._run(*self._script.bind(_given(step))))
-            if outcome != b"full":
+            outcome, at = cast("tuple[bytes, Any]", self._run(*self._script.bind(self._given(step))))
+            if outcome == b"declared":
+                self._sinces |= {stream: since.decode() for stream, since in zip(step.derived.events, at, strict=True)}
+            elif outcome != b"full":
                 return outcome == b"written" or _is_done(step, outcome, at)
-            while self._is_full(step):
-                time.sleep(_PAUSE_S)
+            else:
+                self._await_room(step)
 
-    def _is_full(self, step: Step) -> bool:
-        """Whether the step cannot be written yet, and need not be sent."""
-        epoch = cast("bytes | None", self._server.hget(EPOCHS_KEY, str(step.shard)))
-        is_owned = epoch is not None and int(epoch) == step.epoch
-        return is_owned and self._server.xlen(blocks_key(step.shard)) >= _most_blocks(step)
+    def _await_room(self, step: Step) -> None:
+        """Wait while the step cannot be written, and need not be sent."""
+        while self._server.xlen(blocks_key(step.shard)) >= _most_blocks(step):
+            epoch = cast("bytes | None", self._server.hget(EPOCHS_KEY, str(step.shard)))
+            if epoch is None or int(epoch) != step.epoch:
+                return
+            time.sleep(_PAUSE_S)
 
-
-def _given(step: Step) -> dict[str, Any]:
-    return {
-        "epochs": EPOCHS_KEY,
-        "positions": POSITIONS_KEY,
-        "blocks": blocks_key(step.shard),
-        "shard": step.shard,
-        "epoch": step.epoch,
-        "before": step.before,
-        "after": step.after,
-        "most_blocks": _most_blocks(step),
-        "rows": step.rows,
-    }
+    def _given(self, step: Step) -> dict[str, ScriptInput]:
+        return {
+            "epochs": EPOCHS_KEY,
+            "positions": POSITIONS_KEY,
+            "blocks": blocks_key(step.shard),
+            "appended": APPENDED_KEY,
+            "times": STREAM_TIMES_KEY,
+            "streams": STREAMS_KEY,
+            "routes": ROUTES_KEY,
+            "promises": DERIVED_PROMISES_KEY,
+            "shard": step.shard,
+            "epoch": step.epoch,
+            "before": step.before,
+            "after": step.after,
+            "most_blocks": _most_blocks(step),
+            "rows": step.rows,
+            **step.derived.given(step.shard, step.after, self._shards, self._sinces),
+        }
 
 
 def _most_blocks(step: Step) -> int:
@@ -133,18 +156,12 @@ def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
         server.hset(POSITIONS_KEY, f"position:{shard}", max(start, at[shard], key=position_order))
 
 
-def read_blocks(server: redis.Redis, afters: Mapping[int, str], wait_ms: int) -> tuple[list[Block], str]:
-    """The next block of each shard after a position, at most one each, and the run id of the server that had them.
-
-    Waits up to ``wait_ms`` for the first block.
-    """
-    keys = {blocks_key(shard): shard for shard in afters}
+def read_blocks(server: redis.Redis, afters: Mapping[int, str], wait_ms: int) -> list[Block]:
+    """The next blocks of each shard after a position, by shard; waits up to ``wait_ms`` for the first block."""
+    keys = {blocks_key(shard): shard for shard in sorted(afters)}
     streams: dict[Any, Any] = {key: afters[shard] for key, shard in keys.items()}
-    pipe = server.pipeline(transaction=False)
-    pipe.xread(streams, count=1, block=wait_ms or None)
-    pipe.info("server")
-    found, about = cast("tuple[list[Any] | None, dict[str, Any]]", pipe.execute())
-    return [_block(keys[key.decode()], *entries[0]) for key, entries in found or ()], str(about["run_id"])
+    found = cast("list[Any]", server.xread(streams, count=_MOST_READ, block=wait_ms) or [])
+    return [_block(keys[key.decode()], *entry) for key, entries in found for entry in entries]
 
 
 def read_range(server: redis.Redis, shard: int, after: str, until: str) -> list[Block]:

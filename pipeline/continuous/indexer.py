@@ -1,10 +1,9 @@
 """The indexer: passes blocks on to the sink, in batches that are the same after a crash.
 
 Before a batch is written, its number and the range of each shard in it are noted in Redis. After a crash the noted
-batch is written again under the same number, and the sink recognises what it has written already. A batch has all
-blocks that the router has passed on meanwhile: under load several of each shard. The sink writes no batch but the
-noted one, and a batch is noted only after the one before. So a driver that was stopped while another took over writes
-nothing.
+batch is written again under the same number, and the sink recognises what it has written already. A batch has the
+blocks that were written meanwhile: under load several of each shard. The sink writes no batch but the noted one, and a
+batch is noted only after the one before. So a driver that was stopped while another took over writes nothing.
 
 The indexer waits for a server that is away, and then writes the noted batch again. A server that was started again has
 another run id, which is compared as a batch is noted. It may have lost its last writes, and with them results and
@@ -17,15 +16,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import orjson
 import redis
 import structlog
 
-from pipeline.continuous.blocks import positions, read_range
+from pipeline.continuous.blocks import Block, positions, read_blocks, read_range
 from pipeline.continuous.keys import RANGE_KEY, blocks_key
-from pipeline.continuous.router import Route, Routed, Router
 from pipeline.errors import QueryFailed
 from pipeline.progress import BatchMeter, BatchReport, SinkTime, fold, merged
 from pipeline.sources.log_reader import EventLogReader
@@ -36,7 +34,20 @@ from streams import NOTED_KEY, ForestallError, ScriptInput, position_order, read
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 
-_WAIT_S = 1.0
+
+class IndexingSink(Protocol):
+    """A sink for micro-batches, and for blocks, whose derived events are in the log already."""
+
+    def __call__(self, rows: Sequence[OutputRow], epoch_id: int, /) -> None:
+        """Write the rows of a micro-batch."""
+        ...
+
+    def index(self, rows: Sequence[OutputRow], epoch_id: int, /) -> None:
+        """Write the rows of blocks."""
+        ...
+
+
+_WAIT_MS = 1_000
 _SWEPT_S = 1.0
 _ATTEMPTS = 3  # at a batch that the sink or the server rejects for now
 _PAUSE_S = 0.2
@@ -45,14 +56,9 @@ log = structlog.get_logger(__name__)
 
 
 class Indexer:
-    """Writes the blocks of all shards through the sink, from its own thread. ``error`` is what ended the thread.
+    """Writes the blocks of all shards through the sink, from its own thread. ``error`` is what ended the thread."""
 
-    ``route`` receives the rows of a block before the sink does, and appends the derived events among them to the log.
-    """
-
-    def __init__(
-        self, options: EventLogOptions, sink: _Sink, report: BatchReport, route: Route = lambda _: None
-    ) -> None:
+    def __init__(self, options: EventLogOptions, sink: _Sink, report: BatchReport) -> None:
         self._options = options
         self._server = connect(options)
         self._meter = BatchMeter(sink, report)
@@ -67,7 +73,6 @@ class Indexer:
         self._run_id = ""
         self._batch = 0
         self._swept = time.monotonic()
-        self._router = Router(options, route)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
         self.error: Exception | None = None
@@ -75,15 +80,12 @@ class Indexer:
     def start(self) -> None:
         """Write the batch that a crash interrupted, then whatever comes."""
         self.recover()
-        self._router.start()
         self._thread.start()
 
     def stop(self) -> None:
         """Write all blocks that wait, then end."""
         self._over.set()
-        self._router.finish()
         self._thread.join()
-        self._router.close()
 
     @property
     def afters(self) -> Mapping[int, str]:
@@ -97,40 +99,32 @@ class Indexer:
         at = dict(enumerate(positions(self._server, self._options.shards)))
         batch: Any = {"number": 0, "afters": {}, "untils": {}} if noted is None else orjson.loads(noted)
         self._batch = batch["number"]
-        self._router.begin_at({}, self._run_id)
-        rows: list[OutputRow] = []
+        blocks: list[Block] = []
         for shard in at:
             after = batch["afters"].get(str(shard), START)
             until = batch["untils"].get(str(shard))
-            for block in [] if until is None else read_range(self._server, shard, after, until):
-                found = block.to_rows()
-                self._router.route(found, self._run_id)
-                rows += found
+            blocks += [] if until is None else read_range(self._server, shard, after, until)
             self._afters[shard] = until or after
-        if rows:
-            self._write(rows)
+        if blocks:
+            self._write(blocks)
             self._note({}, after=self._batch)
         for shard, after in self._afters.items():
             if not self._server.xrange(blocks_key(shard), min=f"({after}", count=1):
                 self._afters[shard] = max(after, at[shard], key=position_order)
-        self._router.begin_at(self._afters, self._run_id)
 
     def write_next(self, wait_ms: int) -> bool:
-        """Route and write the next block of each shard in this thread; False if no block came."""
-        found = self._router.next(wait_ms)
-        if found is not None:
-            self.write([found])
-        return found is not None
-
-    def write(self, routed: Sequence[Routed]) -> None:
-        """Write routed blocks as one batch."""
+        """Write the next blocks as one batch; False if none came in time."""
+        blocks = read_blocks(self._server, self._afters, wait_ms)
+        if not blocks:
+            return False
         self._batch += 1
-        untils = {shard: until for found in routed for shard, until in found.untils.items()}
-        if not self._note(untils, after=self._batch - 1):
+        untils = {block.shard: block.position for block in blocks}
+        if self._note(untils, after=self._batch - 1):
+            self._write(blocks)
+            self._afters.update(untils)
+        else:
             self._begin_again()
-            return
-        self._write([row for found in routed for row in found.rows])
-        self._afters.update(untils)
+        return True
 
     def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
         """Note the batch, after the batch of another number; False if the server was started again.
@@ -175,13 +169,12 @@ class Indexer:
                     self.error = error
 
     def _turn(self) -> bool:
-        """Write what is routed as the next batch, and sweep now and then; False once all is written at the end."""
-        routed = self._router.take(_WAIT_S)
-        if routed:
-            self.write(routed)
+        """Write the next batch, and sweep now and then; False once all is written at the end."""
+        is_over = self._over.is_set()
+        is_found = self.write_next(1 if is_over else _WAIT_MS)
         if time.monotonic() > self._swept + _SWEPT_S:
             self.sweep()
-        return routed is not None
+        return is_found or not is_over
 
     def sweep(self) -> None:
         """Report the progress, and remove the log's entries that no recovery needs; notice a server that restarted."""
@@ -203,8 +196,8 @@ class Indexer:
         log.warning("indexer-begins-again")
         self.recover()
 
-    def _write(self, rows: Sequence[OutputRow]) -> None:
-        self._meter(rows, self._batch)
+    def _write(self, blocks: Sequence[Block]) -> None:
+        self._meter([row for block in blocks for row in block.to_rows()], self._batch)
         seen = self._meter.take(self._batch)
         self._seen = seen if self._seen is None else merged(self._seen, seen)
 

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from pipeline.continuous.blocks import begin_at, positions
-from pipeline.continuous.indexer import Indexer, is_passing
+from pipeline.continuous.indexer import Indexer, IndexingSink, is_passing
 from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
 from pipeline.continuous.leases import (
     are_all_owned,
@@ -29,7 +29,6 @@ from pipeline.continuous.leases import (
     has_begun,
     remove_unconnected,
 )
-from pipeline.continuous.router import Route, RoutingSink
 from pipeline.continuous.task import SWITCHED_S, TaskOptions, run_tasks
 from pipeline.errors import QueryFailed
 from pipeline.job import JobOptions, Sink
@@ -202,17 +201,15 @@ def start_continuous(
     sink: Sink,
     heartbeat: Heartbeat = lambda: None,
     report: BatchReport = lambda _: None,
-    route: Route = lambda _: None,
 ) -> ContinuousQuery:
     """Start matching in long-running tasks; returns at once.
 
-    The sink is called on the driver, as in ``pipeline.job.start_query``; ``route`` before it, with the rows of at most
-    one step per shard.
+    The sink is called on the driver, as in ``pipeline.job.start_query``, with rows of blocks.
     ``LogDamaged`` if the log ends before the results, or entries that no snapshot covers are gone.
     """
-    sys.setswitchinterval(SWITCHED_S)  # the router waits for the indexer's thread
+    sys.setswitchinterval(SWITCHED_S)  # the indexer waits for other threads
     options = take_over(options)
-    query = ContinuousQuery(context, options, Indexer(options.log, sink, report, route), heartbeat)
+    query = ContinuousQuery(context, options, Indexer(options.log, sink, report), heartbeat)
     query.start()
     return query
 
@@ -239,11 +236,11 @@ def take_over(options: JobOptions) -> JobOptions:
     return stepped
 
 
-def finish_blocks(options: JobOptions, sink: RoutingSink) -> None:
+def finish_blocks(options: JobOptions, sink: IndexingSink) -> None:
     """Write the blocks that continuous tasks left, before micro-batches begin."""
     server = connect(options.log)
     fence(server, options.log.shards)
-    indexer = Indexer(options.log, sink.index, lambda _: None, sink.route)
+    indexer = Indexer(options.log, sink.index, lambda _: None)
     indexer.recover()
     while indexer.write_next(wait_ms=1):
         pass

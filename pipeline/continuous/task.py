@@ -16,13 +16,14 @@ import redis
 import structlog
 
 from pipeline.continuous.blocks import BlockWriter, Step, positions, to_bytes
+from pipeline.continuous.derived import Derived
 from pipeline.continuous.keys import FAILURE_KEY, WAKE_KEY
 from pipeline.continuous.leases import LIFE_S, Beats, Leases
 from pipeline.continuous.questions import MOST_QUESTIONS, Questions
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reading import START, connect, stored_entry
 from pipeline.warmup import load_kernels
-from shards import StoredEntry
+from shards import StoredEntry, results_of
 from streams import ForestallError, ScriptInput, log_key, position_order, questions_key, read_script, stops_key
 
 _RENEWED_S = 0.5
@@ -58,7 +59,7 @@ class ShardTask:
         self._shards = HeldShards(options.held)
         self._leases = Leases(self._server, options.job, member, source.shards, options.life_s)
         self._beats = Beats(self._server, member)
-        self._writer = BlockWriter(self._server)
+        self._writer = BlockWriter(self._server, source.shards)
         self._questions = Questions(self._server, self._shards)
         self._script = read_script("pipeline.continuous", "next_entries")
         self._read = self._server.register_script(self._script.text)
@@ -189,7 +190,14 @@ class ShardTask:
         """
         before, after = self._at[shard], entries[-1].position
         rows = self._shards.advance(shard, before, entries, self._stops[shard])
-        step = Step(shard=shard, epoch=self._held[shard], before=before, after=after, rows=to_bytes(rows))
+        step = Step(
+            shard=shard,
+            epoch=self._held[shard],
+            before=before,
+            after=after,
+            rows=to_bytes(results_of(rows)),
+            derived=Derived.of(rows),
+        )
         if self._writer.write(step):
             self._at[shard] = after
             return

@@ -9,8 +9,8 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from pipeline.continuous.indexer import IndexingSink
 from pipeline.continuous.query import ContinuousQuery, finish_blocks, start_continuous
-from pipeline.continuous.router import RoutingSink
 from pipeline.job import JobOptions, LogQuery, start_query
 from pipeline.loading import load_states
 from pipeline.progress import BatchReport
@@ -22,7 +22,7 @@ _Phase = Callable[[str], None]
 def begin_micro_batches(
     context: SparkContext,
     options: JobOptions,
-    sink: RoutingSink,
+    sink: IndexingSink,
     heartbeat: Heartbeat,
     report: BatchReport,
     phase: _Phase,
@@ -42,7 +42,7 @@ def begin_micro_batches(
 def begin_continuous(
     context: SparkContext,
     options: JobOptions,
-    sink: RoutingSink,
+    sink: IndexingSink,
     heartbeat: Heartbeat,
     report: BatchReport,
     phase: _Phase,
@@ -55,7 +55,7 @@ def begin_continuous(
         phase("finishing the last micro-batch")
         start_query(SparkSession(context), replace(options, is_bounded=True), sink, report=report).wait()
     phase("loading the states of the shards")
-    return start_continuous(context, options, sink.index, heartbeat, report, sink.route)
+    return start_continuous(context, options, sink.index, heartbeat, report)
 
 
 def _is_interrupted(checkpoint: Path) -> bool:

@@ -11,9 +11,8 @@ import structlog
 
 from service.errors import LogResharding, RecordFormatError
 from service.stores import DeciderRecord, DeciderStore, Decision
-from service.stores.log.lives import is_older
 from shards import OutputRow, decider_kind
-from streams import Clock, position_order
+from streams import Clock, is_older, position_order
 
 PAUSE_US = 5_000_000
 """Least time between two decisions of one decider, microseconds of the wall clock."""

@@ -40,23 +40,16 @@ class AlertSink:
         self._decisions = Decisions(stores.deciders, clock)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write the rows of micro-batch ``epoch_id``, or a part of them: ``route``, then ``index``.
+        """Write the rows of micro-batch ``epoch_id``, or a part of them.
 
-        If Redis does not answer, the same call may be made again.
-        """
-        self.route(rows)
-        self.index(rows, epoch_id)
-
-    def route(self, rows: Sequence[OutputRow]) -> None:
-        """Append the derived events among the rows, of at most one range of each shard, and the time that follows.
-
-        ``LogResharding`` while the log is being resharded.
+        If Redis does not answer, the same call may be made again. ``LogResharding`` while the log is being resharded.
         """
         reports = [row for row in rows if row.kind == STATS.name]
         self._derived([row for row in rows if row.kind == REKEYED.name], reports)
+        self.index(rows, epoch_id)
 
     def index(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write the other rows; those of a shard may be of several ranges, one after the other."""
+        """Write all but the derived events; those of a shard may be of several ranges, one after the other."""
         reports = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind not in (STATS.name, REKEYED.name)], epoch_id)
         self._decisions(reports)

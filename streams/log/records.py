@@ -18,6 +18,22 @@ TASKS_OWNERS_KEY = "forestall:tasks:owners"
 """The Redis hash with the task that holds each shard."""
 
 
+APPENDED_KEY = "forestall:log:counts"
+"""The Redis hash with the numbers of entries, events and bytes that were appended: in all, and by shard."""
+
+STREAMS_KEY = "forestall:streams"
+"""The Redis hash with the declarations of streams."""
+
+ROUTES_KEY = "forestall:routes"
+"""The Redis hash with the further keys of each stream; ``-`` for one that was removed."""
+
+STREAM_TIMES_KEY = "forestall:stream-times"
+"""The Redis hash with the progress of each stream's event time."""
+
+DERIVED_PROMISES_KEY = "forestall:derived:promises"
+"""The Redis hash with the time before which each shard adds no more events to a derived stream."""
+
+
 class RecordKind(StrEnum):
     """Kind of a log entry; the value is stored."""
 
@@ -88,3 +104,8 @@ def position_order(position: str) -> tuple[int, int]:
     """Sort key of a position within its shard."""
     milliseconds, _, sequence = position.partition("-")
     return int(milliseconds), int(sequence or 0)
+
+
+def is_older(position: str, since: str) -> bool:
+    """Whether an entry of the log is older than a stream's declaration, in milliseconds; empty: not declared."""
+    return int(position.partition("-")[0]) < int(since or 0)

@@ -7,8 +7,9 @@ A file begins with its header, the lines that start with ``--!``::
     --! args: kind, body, shard_count
 
 ``keys`` and ``args`` name the parameters of the script, in the order of KEYS and ARGV; the script has a local variable
-of each name. The last of either may be a list, marked by ``*``. ``uses`` names files of the folder ``parts``, whose
-functions the script calls. A header line may be repeated to add more names.
+of each name. The last of either may be a list, marked by ``*``. ``uses`` names files of a folder ``parts``, whose
+functions the script calls: beside the script's folder, or here, where scripts of several packages use them. A part may
+use others. A header line may be repeated to add more names.
 """
 
 from __future__ import annotations
@@ -62,20 +63,15 @@ class Script:
 
 @cache
 def read_script(package: str, name: str) -> Script:
-    """The script ``<name>.lua`` (with folders and slashes) of a dotted package; its parts are beside its folder."""
+    """The script ``<name>.lua`` (with folders and slashes) of a dotted package."""
     source = _source(package, name)
-    header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}
-    for line in takewhile(lambda line: line.startswith(_MARK), source.splitlines()):
-        member, _, listed = line.removeprefix(_MARK).partition(":")
-        if member.strip() not in header:
-            raise ValueError(f"the script {name} has the header {line!r}; a header is uses:, keys: or args: and names")
-        header[member.strip()] += tuple(one.strip() for one in listed.split(","))
-    beside = PurePosixPath(name).parent.parent / "parts"
-    parts = [_source(package, f"{beside}/{part}") for part in header["uses"]]
+    header = _header(name, source)
+    parts: dict[str, str] = {}
+    _add_parts(package, PurePosixPath(name).parent.parent / "parts", header["uses"], parts)
     bound = [*_bound(name, "KEYS", header["keys"]), *_bound(name, "ARGV", header["args"])]
     keys, args = header["keys"], header["args"]
     names = frozenset(one.removesuffix("*") for one in (*keys, *args))
-    return Script(name=name, text="\n".join([*parts, *bound, source]), keys=keys, args=args, names=names)
+    return Script(name=name, text="\n".join([*parts.values(), *bound, source]), keys=keys, args=args, names=names)
 
 
 def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
@@ -88,6 +84,28 @@ def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
         else:
             one = name.removesuffix("*")
             yield f"local {one} = {{}} for i = {number}, #{table} do {one}[i - {number - 1}] = {table}[i] end"
+
+
+def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
+    """The names of each member of the header."""
+    header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}
+    for line in takewhile(lambda line: line.startswith(_MARK), source.splitlines()):
+        member, _, listed = line.removeprefix(_MARK).partition(":")
+        if member.strip() not in header:
+            raise ValueError(f"the script {name} has the header {line!r}; a header is uses:, keys: or args: and names")
+        header[member.strip()] += tuple(one.strip() for one in listed.split(","))
+    return header
+
+
+def _add_parts(package: str, beside: PurePosixPath, names: Sequence[str], parts: dict[str, str]) -> None:
+    """Add the texts of parts by name, each after the parts that it uses."""
+    for name in names:
+        try:
+            text = _source(package, f"{beside}/{name}")
+        except OSError:
+            text = _source(__package__, f"parts/{name}")
+        _add_parts(package, beside, _header(name, text)["uses"], parts)
+        parts[name] = text
 
 
 def _source(package: str, name: str) -> str:

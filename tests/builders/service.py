@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from service.embedded import EmbeddedServer
 from service.settings import Settings
 from service.stores import Client, ConstraintsDraft, RegisteredConstraints, Registry, connect
-from service.stores.log.lives import STREAMS_KEY
 from shards import RESULT_KINDS, OutputRow
+from streams import STREAMS_KEY
 
 _WEBHOOK_PATH = "/alerts"
 

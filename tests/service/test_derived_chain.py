@@ -16,10 +16,19 @@ from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
 from service.stores.conditions import ANY
-from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY
+from service.stores.log.layout import DERIVED_MARKS_KEY
 from service.upkeep.resharding import match_to_end, reshard
 from shards import InlineShards, RowBlock, rows_of
-from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, format_time, parse_each, parse_plain
+from streams import (
+    DERIVED_PROMISES_KEY,
+    EventBatch,
+    PatternOn,
+    StreamDeclaration,
+    StreamOn,
+    format_time,
+    parse_each,
+    parse_plain,
+)
 from tests.builders.job import match_log
 from tests.builders.service import HandClock, settings_for
 

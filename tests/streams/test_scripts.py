@@ -52,6 +52,16 @@ def test_parts_come_first(package):
     assert read_script(name, "room/append").text == "-- 1\n-- 2\n--! uses: one, two\nreturn one()"
 
 
+def test_a_part_comes_after_those_that_it_uses_and_once(package):
+    texts = {"room__append": "--! uses: one, two\nreturn one()", "parts__one": "--! uses: two", "parts__two": "-- 2"}
+    assert read_script(package(**texts), "room/append").text == "-- 2\n--! uses: two\n--! uses: one, two\nreturn one()"
+
+
+def test_a_part_may_be_beside_the_scripts_of_the_log(package):
+    name = package(room__append="--! uses: leaving\nreturn is_gone(1, 2)")
+    assert read_script(name, "room/append").text.startswith("-- is_gone(routes, stream)")
+
+
 GOOD = {"layout": "l", "shards": [], "kind": "k", "body": "b", "rest": []}
 
 

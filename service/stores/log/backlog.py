@@ -16,8 +16,8 @@ import orjson
 from service.backlog import Backlog, DrainMark, Volume, drain_rate, retry_after_s
 from service.errors import LogFull
 from service.stores.connection import PREFIX, Client, register
+from streams import APPENDED_KEY
 
-APPENDED_KEY = PREFIX + "log:counts"
 MATCHED_KEY = PREFIX + "log:matched"
 MARKS_KEY = PREFIX + "log:drain"
 

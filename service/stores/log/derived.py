@@ -9,7 +9,7 @@ shard cannot promise anything yet.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
@@ -17,12 +17,23 @@ import numpy as np
 import orjson
 
 from service.stores.connection import Client, register
-from service.stores.log.backlog import APPENDED_KEY, MATCHED_KEY
-from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY, LayoutStore
-from service.stores.log.lives import STREAMS_KEY, is_older, since_of
-from service.stores.log.routes import ROUTES_KEY
-from service.stores.log.stream_times import STREAM_TIMES_KEY
-from streams import LAYOUT_KEY, EventBatch, Tick, encode_control, log_key, position_order
+from service.stores.log.backlog import MATCHED_KEY
+from service.stores.log.layout import DERIVED_MARKS_KEY, LayoutStore
+from service.stores.log.lives import since_of
+from streams import (
+    APPENDED_KEY,
+    DERIVED_PROMISES_KEY,
+    LAYOUT_KEY,
+    ROUTES_KEY,
+    STREAM_TIMES_KEY,
+    STREAMS_KEY,
+    EventBatch,
+    Tick,
+    encode_control,
+    is_older,
+    log_key,
+    position_order,
+)
 
 CHUNK_EVENTS = 5_000
 
@@ -61,28 +72,21 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """When a derived stream was declared, its marks by shard, and the ends of ranges that this process wrote last."""
+    """When a derived stream was declared, and its marks by shard."""
 
     since: str
     marks: Mapping[int, str]
-    ends: Mapping[int, str] = field(default_factory=dict)
-
-    def precedes(self, part: DerivedPart) -> bool:
-        """Whether a part follows what this process wrote, so its mark is known and it is not matched yet."""
-        end = self.ends.get(part.shard)
-        return end is not None and position_order(part.after) >= position_order(end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Chunk:
-    """Events of a derived stream that are appended together, with the moves of marks and the ends of ranges by shard.
+    """Events of a derived stream that are appended together, with the moves of marks by shard.
 
     ``size`` includes events that are left out. ``is_last``: no other events of the stream are left.
     """
 
     since: str
     moves: Mapping[int, _Move]
-    ends: Mapping[int, str]
     events: EventBatch
     size: int
     is_last: bool
@@ -100,7 +104,6 @@ class DerivedEventStore:
         self._layout = layout
         self._read = register(client, "log/read_derived")
         self._append = register(client, "log/append_derived")
-        self._known: dict[str, _Known] = {}
 
     def write(
         self,
@@ -158,14 +161,8 @@ class DerivedEventStore:
         return chunks, is_whole
 
     def _state(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[Mapping[str, _Known], Mapping[int, str]]:
-        """What is known of the derived streams, and the position up to which each shard is matched.
-
-        Marks that this process wrote are not read again: the script that appends compares them.
-        """
+        """What is known of the derived streams, and the position up to which each shard is matched."""
         shards = sorted({part.shard for of in parts.values() for part in of})
-        known = {stream: self._known.get(stream) for stream in parts}
-        if all(one is not None and all(map(one.precedes, parts[stream])) for stream, one in known.items()):
-            return cast("Mapping[str, _Known]", known), dict.fromkeys(shards, "0-0")
         found = cast(
             "list[Any]",
             self._read(
@@ -194,7 +191,6 @@ class DerivedEventStore:
             moves = [(_field(stream, shard), *move) for shard, move in chunk.moves.items()]
             one = {"stream": stream, "since": chunk.since, "newest_us": newest_us, "moves": moves, "parts": of}
             appends.append(one)
-        known, self._known = self._known, {}  # of a failed write it is unknown which marks it moved
         reply = self._append(
             marks=DERIVED_MARKS_KEY,
             appended=APPENDED_KEY,
@@ -205,7 +201,7 @@ class DerivedEventStore:
             promises=DERIVED_PROMISES_KEY,
             shards=[log_key(shard) for shard in range(shards)],
             appends=orjson.dumps(appends),
-            promised=orjson.dumps(promised),
+            promising=orjson.dumps(promised),
             kind=Tick.KIND.value,
             tick=_TICK,
             shard_count=shards,
@@ -214,21 +210,7 @@ class DerivedEventStore:
         )
         self._layout.require(reply)
         done, ticks = reply
-        self._known = _moved(known, chunks, done)
         return done, ticks
-
-
-def _moved(known: Mapping[str, _Known], chunks: Mapping[str, _Chunk], done: Sequence[int]) -> dict[str, _Known]:
-    """The marks after a write; of a stream whose chunk was not written they are unknown."""
-    moved = dict(known)
-    for (stream, chunk), is_done in zip(chunks.items(), done, strict=True):
-        before = moved.pop(stream, None)
-        if is_done:
-            if before is None or before.since != chunk.since:
-                before = _Known(chunk.since, {})
-            marks = {shard: new for shard, (_, new) in chunk.moves.items()}
-            moved[stream] = replace(before, marks={**before.marks, **marks}, ends={**before.ends, **chunk.ends})
-    return moved
 
 
 def _chunk(stream: str, known: _Known, parts: Sequence[DerivedPart], room: int) -> _Chunk:
@@ -248,8 +230,7 @@ def _chunk(stream: str, known: _Known, parts: Sequence[DerivedPart], room: int) 
             if old := [one for one in set(part.positions) if is_older(one, since)]:
                 events = events.take(np.flatnonzero(~np.isin(part.positions[done : done + len(events)], old)))
             batches.append(events)
-    ends = {part.shard: part.until for part in parts if part.shard in moves}
-    return _Chunk(since=since, moves=moves, ends=ends, events=EventBatch.joined(batches), size=size, is_last=is_last)
+    return _Chunk(since=since, moves=moves, events=EventBatch.joined(batches), size=size, is_last=is_last)
 
 
 def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> list[tuple[int, str, str]]:

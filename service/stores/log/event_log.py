@@ -10,17 +10,26 @@ import numpy as np
 
 from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended, UnknownStream
 from service.stores.connection import PREFIX, Client, register
-from service.stores.log.backlog import APPENDED_KEY, MATCHED_KEY, BacklogStore
+from service.stores.log.backlog import MATCHED_KEY, BacklogStore
 from service.stores.log.dead_letters import DEAD_LETTERS_KEY, DeadLetter
 from service.stores.log.event_ids import DIGEST_BYTES, DUPLICATES_KEY, EVENT_IDS_KEY, IdLimits, known_rows, packed
 from service.stores.log.feeds import FeedStep
 from service.stores.log.layout import LayoutStore
-from service.stores.log.routes import GONE, ROUTES_KEY, as_text, from_text
-from service.stores.log.stream_times import STREAM_TIMES_KEY
+from service.stores.log.routes import GONE, as_text, from_text
 from service.stores.records import decode, encode
 from service.stores.request_contexts import CONTEXTS_KEY, ContextLimits, events_of
 from service.stores.results.recent import COUNTS_SUFFIX, SIZE_SUFFIX
-from streams import LAYOUT_KEY, AttributePath, EventBatch, LogEntry, RecordKind, log_key
+from streams import (
+    APPENDED_KEY,
+    LAYOUT_KEY,
+    ROUTES_KEY,
+    STREAM_TIMES_KEY,
+    AttributePath,
+    EventBatch,
+    LogEntry,
+    RecordKind,
+    log_key,
+)
 
 _PAGE_ENTRIES = 256
 _AUTO_KEY_MS = 60_000

@@ -23,9 +23,17 @@ from numpy.typing import NDArray
 from service.errors import InvalidCursor
 from service.stores.connection import Client, register
 from service.stores.cursors import require_cursor
-from service.stores.log.backlog import APPENDED_KEY
 from service.stores.log.layout import LayoutStore
-from streams import Event, EventBatch, RecordKind, format_time, key_hash, log_key, position_order
+from streams import (
+    APPENDED_KEY,
+    Event,
+    EventBatch,
+    RecordKind,
+    format_time,
+    key_hash,
+    log_key,
+    position_order,
+)
 
 _MOST_ENTRIES = 5_000
 _MOST_BYTES = 16_000_000

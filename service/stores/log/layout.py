@@ -17,10 +17,9 @@ from service.stores.connection import PREFIX, Client, register
 from service.stores.log.pipeline_status import SHARDS_KEY, report_of
 from service.stores.records import FORMAT_VERSION
 from shards import OutputRow
-from streams import LAYOUT_KEY
+from streams import DERIVED_PROMISES_KEY, LAYOUT_KEY
 
 DERIVED_MARKS_KEY = PREFIX + "derived:marks"
-DERIVED_PROMISES_KEY = PREFIX + "derived:promises"
 
 _RESHARDED = 2  # format of a log that was resharded: older releases do not know where the states of its shards begin
 _FORMATS = (FORMAT_VERSION, _RESHARDED)

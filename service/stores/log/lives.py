@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from service.stores.connection import PREFIX, Client
+from service.stores.connection import Client
 from service.stores.records import decode
-
-STREAMS_KEY = PREFIX + "streams"
+from streams import STREAMS_KEY
 
 
 def since_of(client: Client, stream: str) -> str:
@@ -20,11 +19,6 @@ def sinces(client: Client) -> dict[str, str]:
     """The time of declaration of every stream; see ``since_of``."""
     found = cast("dict[bytes, bytes]", client.hgetall(STREAMS_KEY))
     return {stream.decode(): _since(body, stream.decode()) for stream, body in found.items()}
-
-
-def is_older(position: str, since: str) -> bool:
-    """Whether an entry of the log is older than a stream's declaration."""
-    return int(position.partition("-")[0]) < int(since or 0)
 
 
 def _since(body: bytes, stream: str) -> str:

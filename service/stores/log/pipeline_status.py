@@ -14,10 +14,10 @@ from typing import Any, cast
 import orjson
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.log.backlog import APPENDED_KEY, MARKS_KEPT, MARKS_KEY, MATCHED_KEY
+from service.stores.log.backlog import MARKS_KEPT, MARKS_KEY, MATCHED_KEY
 from service.stores.records import decode, encode
 from shards import COUNTED, OutputRow
-from streams import TASKS_JOB_KEY, TASKS_OWNERS_KEY, log_key
+from streams import APPENDED_KEY, TASKS_JOB_KEY, TASKS_OWNERS_KEY, log_key
 
 SHARDS_KEY = PREFIX + "pipeline:shards"
 TOTALS_KEY = PREFIX + "pipeline:totals"

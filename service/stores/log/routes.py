@@ -10,8 +10,6 @@ from __future__ import annotations
 from service.errors import UnknownStream
 from service.stores.connection import PREFIX
 
-ROUTES_KEY = PREFIX + "routes"
-
 GONE = b"-"
 """Replaces the routes of a removed stream until the stream is declared again: nothing is appended to it."""
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from service.stores.connection import PREFIX, Client, register
+from service.stores.connection import Client, register
 from service.stores.log.layout import LayoutStore
-from service.stores.log.lives import STREAMS_KEY, sinces
-from service.stores.log.routes import ROUTES_KEY
-from streams import LAYOUT_KEY, Tick, encode_control, log_key
+from service.stores.log.lives import sinces
+from streams import LAYOUT_KEY, ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, Tick, encode_control, log_key
 
-STREAM_TIMES_KEY = PREFIX + "stream-times"
 ANY_LIFE = "*"
 
 _NEWEST, _APPENDED, _TICKED = _PARTS = (":newest", ":appended", ":ticked")

@@ -16,9 +16,8 @@ import orjson
 from service.errors import RegistryContended, UnknownStream
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
-from service.stores.log.lives import STREAMS_KEY
-from service.stores.log.routes import ROUTES_KEY, require_there, users_key
-from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key, stops_key
+from service.stores.log.routes import require_there, users_key
+from streams import LAYOUT_KEY, ROUTES_KEY, STREAMS_KEY, ControlRecord, encode_control, log_key, stops_key
 
 CONSTRAINTS_KEY = PREFIX + "constraints"
 CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"

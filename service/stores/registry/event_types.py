@@ -15,8 +15,8 @@ import orjson
 from service.errors import RegistryContended, TooManyEventTypes, UnknownEventType, UnknownStream
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
-from service.stores.log.lives import STREAMS_KEY
 from service.stores.records import decode, encode
+from streams import STREAMS_KEY
 
 TYPES_KEY = PREFIX + "event-types:"
 

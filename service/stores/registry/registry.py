@@ -14,7 +14,6 @@ from service.errors import StreamExists, UnknownConstraints, UnknownStream
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import Client
 from service.stores.log.event_log import EventLog
-from service.stores.log.lives import STREAMS_KEY
 from service.stores.records import decode, encode
 from service.stores.registry.changes import (
     CONSTRAINT_VERSIONS_KEY,
@@ -40,13 +39,7 @@ from service.stores.registry.registered import (
 from service.stores.registry.removal import STREAM_VERSIONS_KEY, StreamRemoval
 from service.stores.server_facts import server_time_us
 from service.stores.severities import Severity
-from streams import (
-    USUAL_BUDGET,
-    ConstraintsOn,
-    StreamDeclaration,
-    StreamOn,
-    WorkBudget,
-)
+from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
 
 StreamChange: TypeAlias = Callable[
     [StreamDeclaration, RegisteredConstraints | None], tuple[StreamDeclaration, ConstraintsDraft | None]

@@ -20,15 +20,14 @@ from service.stores.log.deciders import DECIDERS_KEY, decider_fields
 from service.stores.log.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY
 from service.stores.log.event_log import EventLog
 from service.stores.log.feeds import FEED_STREAMS_KEY, mark_key
-from service.stores.log.lives import STREAMS_KEY
-from service.stores.log.routes import GONE, ROUTES_KEY, users_key
-from service.stores.log.stream_times import STREAM_TIMES_KEY, times_of
+from service.stores.log.routes import GONE, users_key
+from service.stores.log.stream_times import times_of
 from service.stores.records import decode, encode
 from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, CONSTRAINTS_KEY, version_of
 from service.stores.registry.event_types import TYPES_KEY
 from service.stores.registry.forms import OPERATORS_KEY, PATTERNS_KEY
 from service.stores.registry.registered import read_constraints, read_declaration, read_operator, read_pattern
-from streams import LAYOUT_KEY, StreamOff, encode_control, log_key
+from streams import LAYOUT_KEY, ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, StreamOff, encode_control, log_key
 
 STREAM_VERSIONS_KEY = STREAMS_KEY + ":versions"
 

@@ -34,7 +34,7 @@ def written(log, shard=0):
 
 
 def test_steps_move_the_position_one_after_the_other(log):
-    writer = BlockWriter(log)
+    writer = BlockWriter(log, 2)
     assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(5))
     assert writer.write(step("0-0", "7-1", shard=1, epoch=1))
     assert written(log) == [f"{number}-0 {number + 1}-0" for number in range(5)]
@@ -42,24 +42,24 @@ def test_steps_move_the_position_one_after_the_other(log):
 
 
 def test_a_former_owner_writes_nothing(log):
-    writer = BlockWriter(log)
+    writer = BlockWriter(log, 2)
     assert not writer.write(step("0-0", "1-0", epoch=2))
     assert not writer.write(step("1-0", "2-0", epoch=2))
     assert (written(log), positions(log, 1)) == ([], ["0-0"])
 
 
 def test_a_step_from_another_position_is_refused(log):
-    assert not BlockWriter(log).write(step("4-0", "5-0"))
+    assert not BlockWriter(log, 2).write(step("4-0", "5-0"))
     assert written(log) == []
 
 
 def test_a_step_whose_answer_was_lost_counts_as_written(log):
-    assert all(BlockWriter(log).write(step("0-0", "1-0")) for _ in range(2))
+    assert all(BlockWriter(log, 2).write(step("0-0", "1-0")) for _ in range(2))
     assert written(log) == ["0-0 1-0"]
 
 
 def test_a_server_that_has_forgotten_the_script_is_given_it_again(log):
-    writer = BlockWriter(log)
+    writer = BlockWriter(log, 2)
     assert writer.write(step("0-0", "1-0"))
     log.script_flush()
     assert writer.write(step("1-0", "2-0"))
@@ -68,7 +68,7 @@ def test_a_server_that_has_forgotten_the_script_is_given_it_again(log):
 
 def test_a_step_waits_while_the_indexer_is_behind(log, monkeypatch):
     monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
-    writer = BlockWriter(log)
+    writer = BlockWriter(log, 2)
     outcomes: list[bool] = []
     assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(2))
     assert writer.write(step("0-0", "7-1", shard=1, epoch=1))
@@ -84,7 +84,7 @@ def test_a_step_that_waits_is_not_sent_again_and_again_and_is_refused_once_anoth
     log, monkeypatch
 ):
     monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
-    writer, sent = BlockWriter(log), []
+    writer, sent = BlockWriter(log, 2), []
     outcomes: list[bool] = []
     run = writer._run
 
@@ -103,7 +103,7 @@ def test_a_step_that_waits_is_not_sent_again_and_again_and_is_refused_once_anoth
 
 def test_few_large_blocks_wait(log, monkeypatch):
     monkeypatch.setattr(blocks, "_MOST_BYTES", 40)
-    writer = BlockWriter(log)
+    writer = BlockWriter(log, 2)
     outcomes: list[bool] = []
     most = 40 // len("0-0 1-0")
     assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(most))
@@ -122,7 +122,7 @@ def writing_of(writer, one, outcomes):
 
 def test_what_a_write_raises_reaches_the_task(log):
     with pytest.raises(Exception, match="stream ID"):
-        BlockWriter(log).write(replace(step("0-0", "1-0"), after="no position"))
+        BlockWriter(log, 2).write(replace(step("0-0", "1-0"), after="no position"))
 
 
 def test_rows_come_back_from_a_block(log):
@@ -135,9 +135,8 @@ def test_rows_come_back_from_a_block(log):
         found = ShardState(0).advance(log_of(few)[0])
         log.delete(blocks_key(0))
         log.hset(POSITIONS_KEY, "position:0", "0-0")
-        assert BlockWriter(log).write(Step(shard=0, epoch=3, before="0-0", after="9-9", rows=to_bytes(found)))
-        (block,), run_id = read_blocks(log, {0: "0-0"}, 1)
-        assert run_id == log.info("server")["run_id"]
+        assert BlockWriter(log, 2).write(Step(shard=0, epoch=3, before="0-0", after="9-9", rows=to_bytes(found)))
+        (block,) = read_blocks(log, {0: "0-0"}, 1)
         assert rows_as_text(block.to_rows()) == rows_as_text(rows_of(found))
         assert found
 

@@ -7,8 +7,8 @@ import pytest
 from service.backlog import Volume
 from service.errors import LogFull
 from service.stores import EventLog, LogLimits, Submission, pattern_draft
-from service.stores.log.backlog import APPENDED_KEY, MARKS_KEY
-from streams import Event, EventBatch, StreamDeclaration, key_hash, log_key, shard_of
+from service.stores.log.backlog import MARKS_KEY
+from streams import APPENDED_KEY, Event, EventBatch, StreamDeclaration, key_hash, log_key, shard_of
 from tests.builders.service import stats_row
 
 pytestmark = pytest.mark.redis

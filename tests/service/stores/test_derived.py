@@ -9,8 +9,7 @@ from service import LogResharding, build_stores
 from service.stores import DerivedPart
 from service.stores.conditions import ANY
 from service.stores.log import derived
-from service.stores.log.layout import DERIVED_PROMISES_KEY
-from streams import LAYOUT_KEY, Event, EventBatch, RecordKind, StreamDeclaration
+from streams import DERIVED_PROMISES_KEY, LAYOUT_KEY, Event, EventBatch, RecordKind, StreamDeclaration
 from tests.builders.service import stats_row
 
 pytestmark = pytest.mark.redis
@@ -173,7 +172,7 @@ def test_promises_follow_the_last_chunk(stores, monkeypatch):
     append, calls = stores.derived._append, []
 
     def noted(**given):
-        calls.append(orjson.loads(given["promised"]))
+        calls.append(orjson.loads(given["promising"]))
         return append(**given)
 
     monkeypatch.setattr(stores.derived, "_append", noted)
@@ -186,20 +185,6 @@ def following(number, *numbers):
     return replace(part(0, f"{number}-0", *numbers), until=f"{number + 1}-0")
 
 
-def test_marks_that_this_process_wrote_are_not_read_again(stores, monkeypatch):
-    reads, read = [], stores.derived._read
-
-    def counted(**given):
-        reads.append(given)
-        return read(**given)
-
-    monkeypatch.setattr(stores.derived, "_read", counted)
-    for number in range(1, 6):
-        assert stores.derived.write({"late": [following(number, number)]}).events == 1
-    assert len(reads) == 1
-    assert len(found(stores)) == 5
-
-
 def test_a_mark_that_another_process_has_moved_is_read_again(stores, client, server_url, settings):
     other = build_stores(client, server_url, settings)
     stores.derived.write({"late": [following(1, 1)]})
@@ -207,19 +192,3 @@ def test_a_mark_that_another_process_has_moved_is_read_again(stores, client, ser
     assert stores.derived.write({"late": [following(2, 2)]}).events == 0
     assert stores.derived.write({"late": [following(3, 3)]}).events == 1
     assert found(stores) == ["0-1", "0-2", "0-3"]
-
-
-def test_marks_are_read_again_after_a_write_that_failed(stores, monkeypatch):
-    stores.derived.write({"late": [following(1, 1)]})
-    append = stores.derived._append
-
-    def lost(**given):
-        append(**given)
-        raise ConnectionError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(stores.derived, "_append", lost)
-        with pytest.raises(ConnectionError):
-            stores.derived.write({"late": [following(2, 2)]})
-    assert stores.derived.write({"late": [following(2, 2)]}).events == 0
-    assert found(stores) == ["0-1", "0-2"]

@@ -27,7 +27,7 @@ def of_stream(before, after):
 
 def test_log_append_derived(run, client):
     def append(*appends, promised=(), token="", bodies=BODIES):
-        given: dict[str, Any] = {"appends": orjson.dumps(appends), "promised": orjson.dumps(promised)}
+        given: dict[str, Any] = {"appends": orjson.dumps(appends), "promising": orjson.dumps(promised)}
         given |= {"kind": "tick", "tick": '{"time":%d}', "shard_count": 2, "token": token, "bodies": bodies}
         return run("log/append_derived", **KEYS, shards=["log:0", "log:1"], **given)
 
@@ -58,7 +58,7 @@ def test_log_append_derived(run, client):
 
 def test_log_append_derived_promises(run, client):
     def promise(*promised, appends=()):
-        given: dict[str, Any] = {"appends": orjson.dumps(appends), "promised": orjson.dumps(promised)}
+        given: dict[str, Any] = {"appends": orjson.dumps(appends), "promising": orjson.dumps(promised)}
         given |= {"kind": "tick", "tick": '{"time":%d}', "shard_count": 2, "token": "", "bodies": []}
         return run("log/append_derived", **KEYS, shards=["log:0", "log:1"], **given)
 

@@ -15,10 +15,8 @@ from service.errors import (
 )
 from service.stores import Registry, pattern_draft, tag_of
 from service.stores.connection import PREFIX
-from service.stores.log.lives import STREAMS_KEY
-from service.stores.log.routes import ROUTES_KEY
 from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, RecordBook
-from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
+from streams import ROUTES_KEY, STREAMS_KEY, FieldMapping, PatternOn, StreamDeclaration, decode_control
 from tests.builders.service import put_constraints
 
 pytestmark = pytest.mark.redis

@@ -8,6 +8,7 @@ import pytest
 
 import pipeline
 import service.stores
+import streams.log
 from house import PACKAGES, ROOT
 from service.stores.connection import register
 from streams import read_script
@@ -18,16 +19,14 @@ SCRIPTS = sorted(
     for path in STORES.rglob("*.lua")
     if path.parent.name != "parts"
 )
-PARTS = sorted((STORES / "scripts/parts").glob("*.lua"))
+SHARED = Path(streams.log.__file__).parent / "parts"
+PARTS = sorted(part for folder in (STORES / "scripts/parts", SHARED) for part in folder.glob("*.lua"))
 PIPELINE = Path(pipeline.__file__).parent
 OF_THE_PIPELINE = sorted(PIPELINE.rglob("*.lua"))  # tested where they are used
+FILES = [*OF_THE_PIPELINE, *PARTS, *(STORES / f"scripts/{name}.lua" for name in SCRIPTS)]
 EVERY = [("service.stores", f"scripts/{name}") for name in SCRIPTS]
 EVERY += [(".".join(("pipeline", *path.parent.relative_to(PIPELINE).parts)), path.stem) for path in OF_THE_PIPELINE]
 CALL = re.compile(r"\bregister\(\w+, \"([\w/]+)\"\)")
-
-
-def source(name):
-    return (STORES / f"scripts/{name}.lua").read_text(encoding="utf-8")
 
 
 def body(text):
@@ -49,7 +48,7 @@ def test_every_script_has_a_test(name):
 
 def test_no_lua_file_is_elsewhere():
     found = {path for package in PACKAGES for path in (ROOT / package).rglob("*.lua")}
-    assert found == {*OF_THE_PIPELINE, *PARTS, *(STORES / f"scripts/{name}.lua" for name in SCRIPTS)}
+    assert found == set(FILES)
 
 
 @pytest.mark.parametrize(("package", "name"), EVERY)
@@ -65,18 +64,19 @@ def test_a_script_uses_every_name_of_its_header_and_nothing_else(package, name):
     assert not re.search(r"\b(KEYS|ARGV)\b", text)
 
 
-def uses(name):
+def uses(text):
     """The parts that a script names in its header."""
-    return {part for parts in re.findall(r"^--! uses: (.*)$", source(name), re.MULTILINE) for part in parts.split(", ")}
+    return {part for parts in re.findall(r"^--! uses: (.*)$", text, re.MULTILINE) for part in parts.split(", ")}
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda path: path.stem)
 def test_a_part_is_named_where_its_functions_are_called(part):
     functions = re.findall(r"^local function (\w+)", part.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert functions
-    callers = {name for name in SCRIPTS if any(re.search(rf"\b{one}\(", body(source(name))) for one in functions)}
+    texts = {path: path.read_text(encoding="utf-8") for path in FILES if path != part}
+    callers = {path for path, text in texts.items() if any(re.search(rf"\b{one}\(", body(text)) for one in functions)}
     assert callers
-    assert callers == {name for name in SCRIPTS if part.stem in uses(name)}
+    assert callers == {path for path, text in texts.items() if part.stem in uses(text)}
 
 
 def test_every_script_is_used_and_every_used_one_is_there():

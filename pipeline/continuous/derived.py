@@ -1,0 +1,81 @@
+"""The derived events and promises of a step, as the script ``commit`` takes them.
+
+The log holds each of them once, because the step's position moves in the same script. Events that were derived before
+their stream was declared belong to a former stream of the same name, and are left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+
+from shards import REKEYED, STATS, RowBlock
+from streams import EventBatch, ScriptInput, Tick, encode_control, is_older, log_key
+
+_MOST_EVENTS = 5_000  # of an entry
+_TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"time":%d')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """Events and promises by derived stream: events with the position of the entry that brought them."""
+
+    events: Mapping[str, Sequence[tuple[str, EventBatch]]] = field(default_factory=lambda: MappingProxyType({}))
+    promises: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def of(cls, rows: Sequence[RowBlock]) -> Derived:
+        """The derived events and promises among the rows of a step."""
+        events: defaultdict[str, list[tuple[str, EventBatch]]] = defaultdict(list)
+        promises: dict[str, int | None] = {}
+        for block in rows:
+            if block.found.kind is REKEYED:
+                for row in block:
+                    events[row.subject].append((row.position, EventBatch.from_bytes(row.body)))
+            elif block.found.kind is STATS:
+                promises |= orjson.loads(block.found.bodies[0].as_py())["promises"]
+        return cls(events=events, promises=promises)
+
+    def given(self, shard: int, until: str, shards: int, sinces: Mapping[str, str]) -> dict[str, ScriptInput]:
+        """What the script takes for a step of a shard that ends at a position.
+
+        ``shards`` is their number, and ``sinces`` has when each stream was declared, in milliseconds.
+        """
+        appends, bodies = list[dict[str, Any]](), list[bytes]()
+        for stream, parts in self.events.items():
+            since, entries = sinces.get(stream, ""), list[tuple[int, EventBatch]]()
+            if batches := [batch for position, batch in parts if since and not is_older(position, since)]:
+                entries = _entries(EventBatch.joined(batches), shards)
+            newest_us = max((str(int(batch.time_us.max())) for _, batch in entries), key=int, default="")
+            numbers = [(home, len(batch)) for home, batch in entries]
+            appends.append({"stream": stream, "since": since, "newest_us": newest_us, "parts": numbers})
+            bodies += [batch.to_bytes() for _, batch in entries]
+        promising = [
+            (stream, [(shard, "" if time_us is None else str(time_us), until)])
+            for stream, time_us in self.promises.items()
+        ]
+        return {
+            "appends": orjson.dumps(appends),
+            "promising": orjson.dumps(promising),
+            "kind": Tick.KIND.value,
+            "tick": _TICK,
+            "shards": [log_key(one) for one in range(shards)] if appends or promising else [],
+            "bodies": bodies,
+        }
+
+
+NOTHING = Derived()
+
+
+def _entries(events: EventBatch, shards: int) -> list[tuple[int, EventBatch]]:
+    """The events in the order of time and id, as one entry of each shard, or several."""
+    return [
+        (shard, batch.slice(first, min(_MOST_EVENTS, len(batch) - first)))
+        for shard, batch in events.take(events.order_by_time()).split_by_shard(shards).items()
+        for first in range(0, len(batch), _MOST_EVENTS)
+    ]
