@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from forestall.errors import FrameRefused
-from forestall.frames import Frame
+from forestall.frames import read_frame
 from forestall.match_columns import MatchForm
 from forestall.match_result import OUTPUTS, LocalMatchResult
-from forestall.reading import ColumnNames, event_type_of, kinds_in, read_by
+from forestall.reading import ColumnNames, columns_read, event_type_of, kinds_in, read_by
 from forestall.rules import ConstraintsLike, ModelLike, PatternLike, constraints_of, model_of, patterns_of
 from nfa import Pattern, Prune, require_key
 from service import RunRules, StreamRun, WorkflowUse, exercises_of, follow_model, strangers
@@ -85,12 +86,19 @@ class Matching:
         use, model = (None, None) if followed is None else followed
         return cls(names=names, rules=rules, use=use, model=model, outputs=tuple(outputs), notices=tuple(notices))
 
-    def run(self, frame: Frame) -> LocalMatchResult[Any]:
-        """Match the events of a frame."""
+    @cached_property
+    def read(self) -> set[str] | None:
+        """The names of the attributes that are read; None: all, as conditions of constraints may read them."""
+        if self.rules.own is not None and self.rules.own.conditions:
+            return None
+        return read_by(self.rules.patterns, self.rules.declaration)
+
+    def run(self, events: Any) -> LocalMatchResult[Any]:
+        """Match the events of a table."""
         rules, dropped = self.rules, list[int]()
         options = replace(self.names.options(rules.declaration), on_dropped=dropped.append)
-        is_whole = rules.own is not None and rules.own.conditions
-        batch = batch_of_table(frame.table, options, None if is_whole else read_by(rules.patterns, rules.declaration))
+        frame = read_frame(events, columns_read(options, self.read))
+        batch = batch_of_table(frame.table, options, self.read)
         compile_kernels(exercises_of(rules.plan))
         run = StreamRun(rules.plan, lists=[OUTPUTS[name] for name in self.outputs])
         run.feed(batch)

@@ -91,7 +91,17 @@ def _column(name: str, values: Sequence[Any]) -> pa.Array:
         ) from error
 
 
-def _of_pandas(events: Any, _: Collection[str] | None) -> Frame:
+def chosen_columns(known: Sequence[str], columns: Collection[str] | None) -> list[str]:
+    """The columns that are read: those needed, and ``id`` and ``data``, which events may have.
+
+    If a needed column is missing, all columns are read: it may be a member of one, or a message lists what there is.
+    """
+    if columns is None or not set(columns) <= set(known):
+        return list(known)
+    return [name for name in known if name in columns or name in ("id", "data")]
+
+
+def _of_pandas(events: Any, columns: Collection[str] | None) -> Frame:
     """The columns of a pandas DataFrame, and the levels of its index that have names."""
     pandas = sys.modules["pandas"]
     levels = [name for name in events.index.names if name is not None and name not in events.columns]
@@ -100,13 +110,14 @@ def _of_pandas(events: Any, _: Collection[str] | None) -> Frame:
     def back(table: pa.Table) -> Any:
         return table.to_pandas(types_mapper=lambda kind: pandas.ArrowDtype(kind) if pa.types.is_list(kind) else None)
 
-    return Frame(pa.Table.from_pandas(frame, preserve_index=False), back)
+    chosen = chosen_columns(list(frame.columns), columns)
+    return Frame(pa.Table.from_pandas(frame, columns=chosen, preserve_index=False), back)
 
 
-def _of_polars(events: Any, _: Collection[str] | None) -> Frame:
+def _of_polars(events: Any, columns: Collection[str] | None) -> Frame:
     polars = sys.modules["polars"]
     frame = events.collect() if hasattr(events, "collect") else events
-    return Frame(frame.to_arrow(), polars.from_arrow)
+    return Frame(frame.select(chosen_columns(frame.columns, columns)).to_arrow(), polars.from_arrow)
 
 
 def _of_arrow(events: Any, columns: Collection[str] | None) -> Frame:
@@ -114,9 +125,7 @@ def _of_arrow(events: Any, columns: Collection[str] | None) -> Frame:
     if isinstance(events, pa.Table):
         return Frame(events, _as_it_is)
     if hasattr(events, "to_table"):
-        known = events.schema.names
-        chosen = None if columns is None else [name for name in known if name in columns]
-        return Frame(events.to_table(columns=chosen), _as_it_is)
+        return Frame(events.to_table(columns=chosen_columns(events.schema.names, columns)), _as_it_is)
     return Frame(pa.table(events), _as_it_is)
 
 

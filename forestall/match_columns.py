@@ -11,8 +11,7 @@ import orjson
 import pyarrow as pa
 
 from nfa import DECIDED_BY, LaneOutput, MatchColumns, Path, Pattern, ValueKind, atoms_of, kind_of_value
-from service import joined_matches
-from streams import column_of, time_column
+from streams import column_of, numbers_of, time_column
 
 _TIME = pa.timestamp("us", tz="UTC")
 FIXED = pa.schema(
@@ -79,21 +78,24 @@ class MatchForm:
         Args:
             lanes: The results that contain the matches, in the order of the log.
         """
-        filled = [lane for lane in lanes if len(lane.matches)]
-        if not filled:
+        parts = [self._part(lane) for lane in lanes if len(lane.matches)]
+        if not parts:
             return self.schema.empty_table()
-        matches = joined_matches([lane.columns_of_matches() for lane in filled])
-        table = pa.table([*_fixed(matches), *self._returned(filled), *self._bound(matches)], schema=self.schema)
-        is_ordered = np.all(matches.end_us[1:] >= matches.end_us[:-1])
-        return table if is_ordered else table.take(column_of(np.argsort(matches.end_us, kind="stable")))
+        table = pa.concat_tables(parts)
+        ends_us = np.concatenate([numbers_of(chunk) for chunk in table.column("end").chunks])
+        is_ordered = np.all(ends_us[1:] >= ends_us[:-1])
+        return table if is_ordered else table.take(column_of(np.argsort(ends_us, kind="stable")))
 
-    def _returned(self, lanes: Sequence[LaneOutput]) -> Iterator[pa.Array]:
+    def _part(self, lane: LaneOutput) -> pa.Table:
+        """The matches of one result, in its order."""
+        matches = lane.columns_of_matches()
+        return pa.table([*_fixed(matches), *self._returned(lane), *self._bound(matches)], schema=self.schema)
+
+    def _returned(self, lane: LaneOutput) -> Iterator[pa.Array]:
         """The columns of RETURN."""
         if not self.returns:
             return
-        values: list[Mapping[str, Any]] = []
-        for lane in lanes:
-            values += list(lane.values_of_returns()) or [{}] * len(lane.matches)
+        values = list(lane.values_of_returns()) or [{}] * len(lane.matches)
         for place, name in enumerate(self.returns, len(FIXED)):
             yield typed_column([one.get(name) for one in values], self.schema.field(place).type)
 
@@ -104,22 +106,23 @@ class MatchForm:
         table = np.full((len(matches.patterns), widest), -1, np.int32)
         for row, one in zip(table, matches.patterns, strict=True):
             row[: len(one.automaton.aliases)] = [places[alias] for alias in one.automaton.aliases]
-        owners = np.repeat(np.arange(len(matches)), np.diff(matches.ends, prepend=0))
-        alias_of = table[matches.pattern[owners], matches.aliases]
+        patterns = np.repeat(matches.pattern, np.diff(matches.ends, prepend=0)) if len(table) > 1 else 0
+        alias_of = table[patterns, matches.aliases]
         ids = matches.names.cast(self.event)
         for place in range(len(self.aliases)):
             is_own = alias_of == place
-            counts = np.bincount(owners[is_own], minlength=len(matches))
-            offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32)
+            offsets = np.zeros(len(matches) + 1, np.int32)
+            np.take(np.cumsum(is_own, dtype=np.int32), matches.ends - 1, out=offsets[1:])
+            is_none = offsets[1:] == offsets[:-1]
             values = ids.take(column_of(matches.events[is_own]))
-            mask = None if counts.all() else column_of(counts == 0)
+            mask = column_of(is_none) if is_none.any() else None
             yield pa.ListArray.from_arrays(column_of(offsets), values, mask=mask)
 
 
 def _fixed(matches: MatchColumns) -> Iterator[pa.Array]:
     names = pa.array([one.name for one in matches.patterns])
     yield names.take(column_of(matches.pattern))
-    yield matches.key.dictionary_decode()
+    yield matches.key
     yield from map(time_column, (matches.start_us, matches.end_us, matches.detected_us))
     reasons = [DECIDED_BY[code] for code in range(len(DECIDED_BY))]
     yield pa.array(reasons, pa.string()).take(column_of(matches.how))

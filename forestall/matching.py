@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from forestall.calls import Follow, Given, Matching, Pruning
-from forestall.frames import is_spark, read_frame
+from forestall.frames import is_spark
 from forestall.match_result import OUTPUTS, MatchResult
 from forestall.reading import ColumnNames
 from forestall.rules import ConstraintsLike, ModelLike, PatternLike
@@ -60,4 +60,4 @@ def match(
     matching = Matching.of(pattern, names, given, outputs, is_open=is_open)
     if is_spark(events):
         return match_on_spark(events, matching)
-    return matching.run(read_frame(events))
+    return matching.run(events)

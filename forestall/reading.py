@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -60,6 +60,19 @@ def read_by(patterns: Sequence[Pattern], declaration: StreamDeclaration) -> set[
     for key in declaration.keys.values():
         found |= {part for path in places_of(key) for part in path.split(".")}
     return found
+
+
+def columns_read(options: ReaderOptions, read: Collection[str] | None) -> set[str] | None:
+    """The columns from which a table's events are read; None: all.
+
+    Args:
+        options: How the table is read.
+        read: The names of the attributes that are read; None: all.
+    """
+    if read is None:
+        return None
+    own = {options.columns.type or "type", options.columns.time or "time", *places_of(options.key or "key")}
+    return own | set(options.columns.ids or ()) | set(read)
 
 
 def kinds_in(batch: EventBatch) -> Callable[[Path], ValueKind]:

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from forestall.calls import Matching
 from forestall.errors import FrameRefused
+from forestall.frames import chosen_columns
 from forestall.match_columns import MatchForm
 from forestall.match_result import OUTPUTS, MatchResult
-from forestall.reading import ColumnNames, kinds_in, read_by
+from forestall.reading import ColumnNames, columns_read, kinds_in
 from forestall.row_columns import table_of_rows
 from nfa import Prune, parse_patterns
 from service import RunRules, StreamReport, StreamRun, exercises_of
@@ -73,22 +74,19 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
         )
     if not options.columns.ids and "id" not in known:
         raise FrameRefused("rows of Spark have no numbers that could be ids; name the column of the id: id='…'")
-    read = None if rules.own is not None and rules.own.conditions else read_by(rules.patterns, rules.declaration)
-    own = [*(options.columns.ids or ("id",)), options.columns.type or "type", options.columns.time or "time", key]
-    needed = {*own, *(name.partition(".")[0] for name in own), *(read or ())}
-    chosen = events.select(*[one for one in known if read is None or one in needed])
-    empty = batch_of_table(chosen.limit(0).toArrow(), options, read)
+    chosen = events.select(*chosen_columns(known, columns_read(options, matching.read)))
+    empty = batch_of_table(chosen.limit(0).toArrow(), options, matching.read)
     compile_kernels(exercises_of(rules.plan))
     return SparkMatchResult(
         events=chosen.repartition(key),
         form=MatchForm.of(rules.patterns, kinds_in(empty), pa.string()),
-        rules=_written(matching, read),
+        rules=_written(matching),
         outputs=matching.outputs,
         notices=matching.notices,
     )
 
 
-def _written(matching: Matching, read: set[str] | None) -> bytes:
+def _written(matching: Matching) -> bytes:
     """The rules of a call as JSON."""
     rules, document = matching.rules, None
     if rules.own is not None:
@@ -102,7 +100,7 @@ def _written(matching: Matching, read: set[str] | None) -> bytes:
         "prune": rules.prune,
         "is_open": rules.is_open,
         "names": asdict(matching.names),
-        "read": None if read is None else sorted(read),
+        "read": None if matching.read is None else sorted(matching.read),
     }
     return orjson.dumps(written)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from nfa.language.parsing import parse_pattern as parse_own
 from nfa.language.parsing import parse_patterns as parse_several
@@ -11,6 +12,7 @@ from nfa.syntax import Pattern
 _IN_SQL = re.compile(r'(\s|--[^\n]*\n)*PATTERN\s+("[^"]+"|`[^`]+`|\w+)\s+MATCH_RECOGNIZE\b', re.IGNORECASE)
 
 
+@lru_cache(maxsize=256)
 def parse_pattern(text: str) -> Pattern:
     """Read exactly one pattern, in the pattern language or as ``PATTERN name MATCH_RECOGNIZE (…)``.
 
@@ -20,6 +22,7 @@ def parse_pattern(text: str) -> Pattern:
     return parse_own(_in_own_language(text))
 
 
+@lru_cache(maxsize=16)
 def parse_patterns(text: str) -> tuple[Pattern, ...]:
     """Read the patterns of a text, or the single pattern of a text in SQL; see ``parse_pattern``."""
     return parse_several(_in_own_language(text))

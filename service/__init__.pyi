@@ -2,10 +2,10 @@
 
 from .access.keyring import ANYBODY as ANYBODY, Caller as Caller, KeyRing as KeyRing, is_token as is_token
 from .access.keys import (
-    MOST_GRACE_S as MOST_GRACE_S,
     KeyDraft as KeyDraft,
     KeyLibrary as KeyLibrary,
     KeyReport as KeyReport,
+    MOST_GRACE_S as MOST_GRACE_S,
 )
 from .backlog import Backlog as Backlog, Volume as Volume
 from .backtests import (
@@ -144,7 +144,6 @@ from .registering.workflow_library import (
     WorkflowReport as WorkflowReport,
 )
 from .runs.followed_model import FollowedModel as FollowedModel, follow_model as follow_model
-from .runs.match_text import joined_matches as joined_matches
 from .runs.past_log import PastLog as PastLog
 from .runs.run_rules import RunRules as RunRules
 from .runs.stream_report import StreamReport as StreamReport, WorkflowUse as WorkflowUse
@@ -161,8 +160,6 @@ from .settings import (
     load_settings as load_settings,
 )
 from .stores import (
-    DIGEST as DIGEST,
-    USUAL_SEVERITY as USUAL_SEVERITY,
     Acknowledgement as Acknowledgement,
     Action as Action,
     AlertFilter as AlertFilter,
@@ -176,6 +173,7 @@ from .stores import (
     BacktestAlerts as BacktestAlerts,
     BacktestStatus as BacktestStatus,
     Condition as Condition,
+    DIGEST as DIGEST,
     EventFilter as EventFilter,
     EventPage as EventPage,
     EventType as EventType,
@@ -196,6 +194,7 @@ from .stores import (
     Scope as Scope,
     Severity as Severity,
     StreamUse as StreamUse,
+    USUAL_SEVERITY as USUAL_SEVERITY,
     pattern_draft as pattern_draft,
     tag_of as tag_of,
 )

@@ -465,9 +465,12 @@ class LaneOutput:
         border = int(np.searchsorted(needed, self.first_sequence))
         old = taken(self.stored, needed[:border])
         rows = (needed[border:] - self.first_sequence).astype(np.intp)
-        new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=True)
+        read = [pattern.query.pattern for pattern in self.patterns]
+        new = events_of_batch(
+            self.batch, rows, self.first_sequence, keeps_data=any(pattern.returns for pattern in read)
+        )
         events = joined([old, new])
-        has_rows = any(pattern.query.pattern.rows is not None for pattern in self.patterns)
+        has_rows = any(pattern.rows is not None for pattern in read)
         return events, BoundColumns.of(table, events, has_rows=has_rows)
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:

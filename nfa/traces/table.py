@@ -178,9 +178,9 @@ class TraceTable:
 
         Rows of ``is_mark`` are not events but mark the end of an idle trace; they do not advance time.
         """
-        seen = times_us if is_mark is None else np.where(is_mark, EARLIEST, times_us)
-        clocks: NDArray[np.int64] = np.maximum.accumulate(np.maximum(seen, self.newest_us))
-        return clocks
+        seen = times_us if is_mark is None or not is_mark.any() else np.where(is_mark, EARLIEST, times_us)
+        clocks: NDArray[np.int64] = np.maximum(seen, self.newest_us)
+        return np.maximum.accumulate(clocks, out=clocks)
 
     def pass_time(self, now_us: int) -> None:
         """Advance time without an event; from then on older events are out of order."""

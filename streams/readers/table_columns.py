@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from streams.batch import EventBatch
 from streams.columns.arrow_columns import column_of, numbers_of
 from streams.columns.json_columns import floored, json_objects, typed_values
+from streams.columns.texts import number_texts
 from streams.errors import EventRejected
 from streams.hashing import key_hash
 from streams.keys import Path, places_of, require_place
@@ -152,7 +153,7 @@ class _TableReader:
 
     def _ids(self) -> pa.Array:
         if not self._id_names:
-            return column_of(np.arange(len(self.table))).cast(pa.string())
+            return number_texts(len(self.table))
         parts = [_decoded(_filled(_texts(self._column(name, "id"), name, "id"), name, "id")) for name in self._id_names]
         return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ":")
 

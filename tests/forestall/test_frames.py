@@ -63,3 +63,11 @@ def test_a_frame_gives_the_results_of_its_events(kind, rows, text):
     assert len(result.table("matches")) == result.stats["matches"]
     if kind not in ("dataset", "lazy polars", "list"):
         assert type(result.matches) is type(KINDS[kind](rows))
+
+
+def test_a_column_that_no_pattern_reads_is_not_converted():
+    rows = KINDS["pandas"]([{"id": f"e{n}", "type": "A", "time": moment(n), "key": "k", "v": n} for n in range(2)])
+    rows["mixed"] = [1, "one"]
+    assert len(forestall.match(rows, "PATTERN p EVENT A a [v = 1]").matches) == 1
+    with pytest.raises(forestall.ForestallError, match="mixed"):
+        forestall.match(rows, "PATTERN p EVENT A a [mixed = 1]")

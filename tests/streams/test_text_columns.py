@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams import json_contents, json_text
+from streams.columns.texts import number_texts
 
 CHARACTERS = st.sampled_from(['"', "\\", "\n", "\x00", "\x1f", "\x7f", "u", "é", "😀", " "])
 
@@ -25,3 +26,8 @@ def test_contents_are_those_of_each_text(texts, skipped):
 def test_every_character_is_escaped_as_json_has_it(code):
     text = f"a{chr(code)}{chr(code)}b"
     assert json_contents(pa.array([text, "c"], pa.string())).to_pylist() == [orjson.dumps(text).decode()[1:-1], "c"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 100, 9_999, 10_000, 10_001, 123_456])
+def test_numbers_as_texts(count):
+    assert number_texts(count).to_pylist() == list(map(str, range(count)))
