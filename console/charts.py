@@ -1,9 +1,9 @@
-"""Small charts: how many results fall into each hour, as data for templates."""
+"""Small charts: results by time, as data for templates."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from console.formats import parse, span
 
 _WIDTHS_S: Final = (60, 300, 900, 3_600, 4 * 3_600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400)
+_HOUR_S: Final = 3_600
 _MOST_BARS: Final = 48
 HEIGHT: Final = 64
 
@@ -49,20 +50,30 @@ def histogram(times: Iterable[str], noun: str) -> Histogram | None:
         return None
     whole = seconds[-1] - seconds[0]
     width = next((width for width in _WIDTHS_S if whole / width < _MOST_BARS - 1), _WIDTHS_S[-1])
-    first, last = int(seconds[0] // width), int(seconds[-1] // width)
-    first = max(first, last - _MOST_BARS + 1)
     counts = Counter(int(second // width) for second in seconds)
+    return _drawn(counts, width, noun, max(min(counts), max(counts) - _MOST_BARS + 1), max(counts))
+
+
+def hourly(counts: Mapping[int, int], noun: str, newest: int) -> Histogram | None:
+    """The 48 hours up to the newest one, from counts by hours since 1970; None for no results."""
+    first = newest - _MOST_BARS + 1
+    shown = {hour: count for hour, count in counts.items() if hour >= first}
+    return _drawn(shown, _HOUR_S, noun, first, newest) if shown else None
+
+
+def _drawn(counts: Mapping[int, int], width: int, noun: str, first: int, last: int) -> Histogram:
     most = max(counts.values())
     bars = [
         Bar(
             x=10 * (slot - first),
-            top=round(HEIGHT * (1 - counts[slot] / most), 2),
-            height=round(HEIGHT * counts[slot] / most, 2),
-            title=f"{_said(slot * width)}: {counts[slot]:,} {noun}",
+            top=round(HEIGHT * (1 - counts.get(slot, 0) / most), 2),
+            height=round(HEIGHT * counts.get(slot, 0) / most, 2),
+            title=f"{_said(slot * width)}: {counts.get(slot, 0):,} {noun}",
         )
         for slot in range(first, last + 1)
     ]
-    return Histogram(bars, span(width), _said(first * width), _said((last + 1) * width), most, len(seconds))
+    ends = _said(first * width), _said((last + 1) * width)
+    return Histogram(bars, span(width), *ends, most, sum(counts.values()))
 
 
 def _said(second: float) -> str:

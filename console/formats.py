@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import orjson
 from markupsafe import Markup, escape
 
 _SECONDS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -95,6 +96,13 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def as_json(value: Any, *, is_indented: bool = False) -> str:
+    """A value as JSON, a text as itself unless it is indented."""
+    if isinstance(value, str) and not is_indented:
+        return value
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 if is_indented else None).decode()
+
+
 def pattern_text(text: str) -> Markup:
     """The text of a pattern with its keywords, constants and comments marked."""
     shown, end = Markup(""), 0
@@ -116,5 +124,6 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "rate": rate,
     "size": size,
     "plural": plural,
+    "as_json": as_json,
     "pattern_text": pattern_text,
 }

@@ -24,6 +24,7 @@ from forestall import ApiError
 MENU: Final = (
     ("/", "Overview"),
     ("/alerts", "Alerts"),
+    ("/incidents", "Incidents"),
     ("/transactions", "Transactions"),
     ("/process", "Process"),
     ("/patterns", "Patterns"),

@@ -177,6 +177,7 @@ from .stores import (
     EventFilter as EventFilter,
     EventPage as EventPage,
     EventType as EventType,
+    HourCount as HourCount,
     IncidentPage as IncidentPage,
     Note as Note,
     OperatorDraft as OperatorDraft,

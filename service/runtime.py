@@ -32,6 +32,7 @@ from service.stores import (
     EventPages,
     FeedStore,
     Heartbeat,
+    HourlyCounts,
     IdLimits,
     IncidentStore,
     KeyStore,
@@ -95,6 +96,7 @@ class Stores:
     keys: KeyStore
     audit: AuditLog
     latencies: LatencyStore
+    hours: HourlyCounts
 
     def attempts(self, webhook_id: str) -> RecentList:
         """The list of the latest attempts of a webhook, each a record with the members of an ``Attempt``."""
@@ -152,6 +154,7 @@ def build_stores(
         keys=KeyStore(client),
         audit=AuditLog(client, kept=kept),
         latencies=LatencyStore(client),
+        hours=HourlyCounts(client),
     )
 
 

@@ -49,6 +49,7 @@ class ResultKind:
             named by ``subject`` is compared as its counterpart.
         shown: The members that runs show besides the stream, in this order; empty: all but ``type`` and ``id``.
         ordered_by: The members by which runs order results of a stream; empty: the order of their making.
+        timed_by: The member with the event time by whose hour it is counted; empty: it is not.
         metric: Its counter for monitoring, if any.
     """
 
@@ -67,6 +68,7 @@ class ResultKind:
     same_by: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     ordered_by: tuple[str, ...] = ()
+    timed_by: str = ""
     metric: ResultMetric | None = None
 
     @property

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Query
-from pydantic import BaseModel
 
 from api.services import Served
 from service import AlertFilter, Caller, InvalidCursor, Order
@@ -21,7 +20,6 @@ class _OfStream(Protocol):
 
 
 _Item = TypeVar("_Item", bound=_OfStream)
-_Model = TypeVar("_Model", bound=BaseModel)
 
 Now = Annotated[
     bool,
@@ -109,7 +107,7 @@ class Part:
     after: str | None
     limit: int | None
 
-    def of(self, items: Sequence[_Model], member: str) -> dict[str, Any]:
+    def of(self, items: Sequence[object], member: str) -> dict[str, Any]:
         """The items after the cursor, which is the ``member`` of the last item before them, and the next cursor."""
         names = [str(getattr(item, member)) for item in items]
         if self.after is not None and self.after not in names:

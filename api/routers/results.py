@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
-from api.requests.filters import StreamFilter, WantedPage, of_stream
+from api.requests.filters import PatternFilter, StreamFilter, WantedPage, of_stream
 from api.schemas.alerts import SuppressedAlertList
 from api.schemas.results import (
     CorrectionList,
@@ -14,12 +14,16 @@ from api.schemas.results import (
     DeviationList,
     EndingList,
     EndingSummaries,
+    HourCountModel,
+    HourCounts,
     ResultList,
     SuspensionList,
     TimeoutList,
 )
 from api.services import Served
+from api.wire import Moment, moment
 from shards import RESULT_KINDS
+from streams import parse_time
 
 router = APIRouter()
 
@@ -93,6 +97,27 @@ _add_list(
     "deviations",
     "Events that break their stream's constraints, and counters by event type and kind.",
 )
+
+
+@router.get("/results/hours", tags=["results"], summary="Count results by hour")
+def count_by_hour(
+    services: Served,
+    stream: StreamFilter,
+    pattern: PatternFilter,
+    kind: Annotated[
+        Literal["alert", "ending", "deviation"], Query(description="Endings: those that are listed.")
+    ] = "alert",
+    since: Annotated[Moment | None, Query(description="From this hour on; default: 48 hours.")] = None,
+    until: Annotated[Moment | None, Query(description="Up to this time; default: the newest hour.")] = None,
+) -> HourCounts:
+    """The number of results of each pattern by hour of event time, whether they are still listed or not.
+
+    The newest 31 days that have results are kept. An answer has at most 20,000 counts, those of the newest hours.
+    """
+    times = [None if time is None else parse_time(time) for time in (since, until)]
+    chosen = {"stream": stream, "subject": pattern}
+    found, since_us = services.stores.hours.read(RESULT_KINDS[kind], chosen, *times)
+    return HourCounts(since=moment(since_us), items=[HourCountModel.from_domain(one) for one in found])
 
 
 @router.get("/endings/summary", tags=["endings"], summary="Count early terminations by pattern and reason")

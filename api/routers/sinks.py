@@ -41,9 +41,15 @@ def register_sink(sink: NewSink, services: Served, response: Response) -> SinkMo
 
 @router.get("", summary="List the sinks")
 def list_sinks(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> SinkList:
-    """All sinks that the caller may touch, the oldest first, without webhooks; with ``stream``, those of it."""
+    """All sinks that the caller may touch, with the state of their deliveries, the oldest first, without webhooks.
+
+    With ``stream``, sinks for this stream only.
+    """
     found = shown([one for one in services.stores.webhooks.all() if one.sink is not None], caller, stream)
-    return SinkList(**part.of([SinkModel.from_domain(sink) for sink in found], "id"))
+    chosen = part.of(found, "id")
+    return SinkList(
+        items=[SinkDetail.of(one, services.webhooks.health(one.id)) for one in chosen["items"]], next=chosen["next"]
+    )
 
 
 @router.get("/{sink_id}", summary="Look up a sink")

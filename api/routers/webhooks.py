@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response, status
+from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
@@ -22,7 +23,6 @@ from api.schemas.webhooks import (
     WebhookChanges,
     WebhookDetail,
     WebhookList,
-    WebhookModel,
 )
 from api.services import Served
 from service import RegisteredWebhook
@@ -57,9 +57,15 @@ def register_webhook(webhook: NewWebhook, services: Served, response: Response) 
 
 @router.get("", summary="List the webhooks")
 def list_webhooks(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> WebhookList:
-    """All webhooks that the caller may touch, the oldest first; with ``stream``, webhooks for this stream only."""
+    """All webhooks that the caller may touch, with the state of their deliveries, the oldest first.
+
+    With ``stream``, webhooks for this stream only.
+    """
     found = shown([one for one in services.stores.webhooks.all() if one.sink is None], caller, stream)
-    return WebhookList(**part.of([WebhookModel.from_domain(webhook) for webhook in found], "id"))
+    chosen = part.of(found, "id")
+    return WebhookList(
+        items=[WebhookDetail.of(one, services.webhooks.health(one.id)) for one in chosen["items"]], next=chosen["next"]
+    )
 
 
 @router.get("/{webhook_id}", summary="Look up a webhook")
@@ -123,8 +129,14 @@ def add_deliveries(router: APIRouter, receiver: str, lookup: Callable[..., Regis
     async def send_test(services: Served, one: RegisteredWebhook = found) -> PingResult:
         return PingResult.from_domain(await services.webhooks.ping(one))
 
-    def list_attempts(services: Served, page: WantedPage, one: RegisteredWebhook = found) -> AttemptList:
-        return AttemptList.from_domain(services.stores.attempts(one.id).page(**page.options))
+    def list_attempts(
+        services: Served,
+        page: WantedPage,
+        result_id: Annotated[str | None, Query(description="Only deliveries of this result.")] = None,
+        *,
+        one: RegisteredWebhook = found,
+    ) -> AttemptList:
+        return AttemptList.from_domain(services.stores.attempts(one.id).page(**page.options, item=result_id))
 
     def send_again(delivery_id: str, services: Served, one: RegisteredWebhook = found) -> RedeliveryResult:
         return RedeliveryResult(queued=services.webhooks.send_again(one.id, delivery_id), remaining=0)

@@ -11,7 +11,8 @@ from typing import Any, Generic, Literal, Self, TypeVar, get_args
 from pydantic import Field
 
 from api.wire import PageModel, Time, WireModel
-from service import USUAL_SEVERITY, RecentPage, Severity
+from service import USUAL_SEVERITY, HourCount, RecentPage, Severity
+from streams import format_time
 
 _COUNTED_AS = {"missing": "missing_steps", "constraints": "chain"}
 """Members of counters, which are texts; in results they are lists."""
@@ -322,6 +323,27 @@ class EndingSummaries(WireModel):
         """The wire form of all counters, sorted by stream and pattern."""
         groups = groupby(counts, key=itemgetter("stream", "pattern"))
         return cls(items=[EndingSummary.from_domain(stream, pattern, list(own)) for (stream, pattern), own in groups])
+
+
+class HourCountModel(WireModel):
+    """The number of results of a pattern in an hour."""
+
+    hour: Time = Field(description="The beginning of the hour, in event time.")
+    stream: str
+    pattern: str | None = Field(description="Null for deviations, which belong to no pattern.")
+    count: int
+
+    @classmethod
+    def from_domain(cls, found: HourCount) -> Self:
+        """The wire form of a count."""
+        return cls.copying(found, hour=format_time(found.hour_us), pattern=found.subject or None)
+
+
+class HourCounts(WireModel):
+    """Counts by hour, the oldest hour first; hours without results are left out."""
+
+    since: Time | None = Field(description="The beginning of the first hour that was counted; null: nothing is.")
+    items: list[HourCountModel]
 
 
 class EndingList(ResultList[EndingModel, EndingCount]):

@@ -183,4 +183,4 @@ class SinkDetail(SinkModel, DeliveryState):
 class SinkList(PartModel):
     """All sinks, the oldest first."""
 
-    items: list[SinkModel]
+    items: list[SinkDetail]

@@ -18,6 +18,7 @@ class SeenEvent(WireModel):
     id: str
     type: str
     time: Time
+    data: dict[str, Any] = Field(description="Its attributes.")
 
 
 class EndedModel(WireModel):
@@ -236,6 +237,9 @@ class OpenCaseList(WireModel):
         description="Open transactions whose key is not known, and which are not listed: an earlier release saved "
         "them, and no event has come since."
     )
+    counts_by_last_type: dict[str, int] = Field(
+        description="All open transactions by the type of their newest event, the 100 most frequent; empty: unknown."
+    )
     items: list[OpenCaseModel]
 
     @classmethod
@@ -248,5 +252,6 @@ class OpenCaseList(WireModel):
             open_count=report.total,
             matching_count=report.matching,
             unnamed_count=report.unnamed,
+            counts_by_last_type=report.by_last_type,
             items=items,
         )

@@ -232,7 +232,7 @@ class WebhookDetail(DeliveryState, WebhookModel):
 class WebhookList(PartModel):
     """All webhooks, the oldest first."""
 
-    items: list[WebhookModel]
+    items: list[WebhookDetail]
 
 
 class Rotation(WireModel):

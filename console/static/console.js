@@ -96,7 +96,7 @@ for (const drawing of document.querySelectorAll(".drawing")) {
 }
 
 // Keys: / to find, j and k through rows, g and a letter to a view.
-const views = { o: "/", a: "/alerts", t: "/transactions", p: "/patterns", r: "/process", s: "/streams", w: "/webhooks", q: "/ask", d: "/dead-letters" };
+const views = { o: "/", a: "/alerts", i: "/incidents", t: "/transactions", p: "/patterns", r: "/process", s: "/streams", w: "/webhooks", q: "/ask", d: "/dead-letters" };
 let waits = false;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;

@@ -68,7 +68,7 @@ document.getElementById("dry-run").addEventListener("click", async (event) => {
 document.getElementById("f-stream").addEventListener("change", async (event) => {
   const answer = await fetch(`?stream=${encodeURIComponent(event.target.value)}`);
   const page = new DOMParser().parseFromString(trusted(await answer.text()), "text/html");
-  document.getElementById("vocabulary").replaceChildren(...page.getElementById("vocabulary").childNodes);
+  for (const id of ["vocabulary", "past"]) document.getElementById(id).replaceChildren(...page.getElementById(id).childNodes);
 });
 highlight();
 check();

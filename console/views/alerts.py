@@ -8,11 +8,11 @@ from starlette.responses import Response
 
 from console.calls import at
 from console.page import Page, all_of, allowed
+from console.views.webhooks import RECEIVERS
 
 _PAGE: Final = 50
 _FILTERS: Final = ("stream", "pattern", "key", "since", "until", "acknowledged")
-_MOST_DELIVERIES: Final = 200
-_MOST_WEBHOOKS: Final = 20
+_MOST_RECEIVERS: Final = 50
 
 
 async def show_list(page: Page) -> Response:
@@ -77,17 +77,20 @@ async def add_note(page: Page) -> Response:
 
 
 async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
-    """The attempts to deliver an alert, among the newest of each webhook of its stream."""
-    webhooks = (await page.api.recent("/webhooks", stream=alert["stream"], limit=_MOST_WEBHOOKS))["items"]
-    lists = await all_of(
-        *(
-            page.api.recent(at("webhooks", webhook["id"], "deliveries"), limit=_MOST_DELIVERIES, age_s=5.0)
-            for webhook in webhooks
-        )
+    """The attempts to deliver an alert to the receivers of its stream, each with its receiver."""
+    calls = (page.api.recent(path, stream=page.only_stream, limit=_MOST_RECEIVERS) for path in RECEIVERS)
+    lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
+    receivers = [
+        {**one, "path": f"{path}/{one['id']}"}
+        for path, listed in zip(RECEIVERS, lists, strict=True)
+        for one in listed["items"]
+        if one["stream"] in (None, alert["stream"])
+    ]
+    attempts = await all_of(
+        *(page.api.recent(f"{one['path']}/deliveries", result_id=alert["id"], age_s=5.0) for one in receivers)
     )
     return [
-        {**attempt, "webhook": webhook}
-        for webhook, listed in zip(webhooks, lists, strict=True)
+        {**attempt, "receiver": receiver}
+        for receiver, listed in zip(receivers, attempts, strict=True)
         for attempt in listed["items"]
-        if attempt["result_id"] == alert["id"]
     ]

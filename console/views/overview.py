@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,15 +11,16 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import Response
 
-from console.charts import histogram
+from console.charts import hourly
 from console.formats import plural, span
 from console.page import Page, all_of, allowed
+from console.views.webhooks import RECEIVERS
 
-_NEWEST: Final = 500
+_MOST_INCIDENTS: Final = 100
+_MOST_OF: Final = 0.9  # of the alerts have at most the shown latency
 _SHOWN: Final = 8
 _FAST_S: Final = 1.5  # how old figures may be, of pages that refresh every two seconds
 _QUIET_S: Final = 5.0
-_SLOW_S: Final = 30.0
 _MOST_WEBHOOKS: Final = 20
 _BEHIND_S: Final = 10.0
 
@@ -38,39 +39,45 @@ async def show(page: Page) -> Response:
     stream = page.query("stream")
     names = [one["name"] for one in await page.streams()]
     api = page.api
-    alerts, endings, patterns, summary, pipeline, webhooks, letters, metrics, newest = await all_of(
-        allowed(api.recent("/alerts", stream=stream, limit=_NEWEST, age_s=_SLOW_S), {"items": []}),
-        allowed(api.recent("/endings", stream=stream, limit=_NEWEST, age_s=_SLOW_S), {"items": []}),
+    alerts, endings, patterns, summary, pipeline, receivers, incidents, letters, metrics, newest = await all_of(
+        allowed(api.recent("/results/hours", kind="alert", stream=stream, age_s=_QUIET_S), {"items": []}),
+        allowed(api.recent("/results/hours", kind="ending", stream=stream, age_s=_QUIET_S), {"items": []}),
         api.recent("/patterns", stream=stream, limit=1000, age_s=_QUIET_S),
         allowed(api.recent("/endings/summary", stream=stream, age_s=_QUIET_S), {"items": []}),
         allowed(api.recent("/pipeline", age_s=_FAST_S)),
-        allowed(_webhooks(page, stream), []),
+        _receivers(page, stream),
+        allowed(api.recent("/incidents", stream=stream, state="open", limit=_MOST_INCIDENTS, age_s=_QUIET_S)),
         allowed(api.recent("/dead-letters", stream=stream, limit=1, age_s=_QUIET_S), {"counts": []}),
         allowed(api.metrics(), ""),
         allowed(api.recent("/alerts", stream=stream, limit=_SHOWN, age_s=_FAST_S), {"items": []}),
     )
-    counted = _counters(metrics)
+    figures = Figures.of(metrics)
+    found, ended = _by_pattern(alerts["items"]), _by_pattern(endings["items"])
+    latest = max((hour for hours in (*found.values(), *ended.values()) for hour in hours), default=0)
     return page.render(
         "overview.html",
         title="Overview",
         stream=stream,
         names=names,
         pipeline=pipeline,
-        sentences=list(_sentences(pipeline, patterns["items"], webhooks, letters["counts"])),
-        rows=_rows(patterns["items"], summary["items"], alerts["items"], endings["items"], counted),
-        alert_chart=histogram((alert["detected_at"] for alert in alerts["items"]), "alerts"),
-        ending_chart=histogram((ending["time"] for ending in endings["items"]), "early terminations"),
+        sentences=list(_sentences(pipeline, patterns["items"], receivers, incidents, letters["counts"])),
+        rows=_rows(patterns["items"], summary["items"], found, ended, figures.alerts, latest),
+        latency=figures.latency,
+        alert_chart=hourly(sum(found.values(), Counter()), "alerts", latest),
+        ending_chart=hourly(sum(ended.values(), Counter()), "early terminations", latest),
         newest=newest["items"],
     )
 
 
-async def _webhooks(page: Page, stream: str | None) -> list[Any]:
-    found = (await page.api.recent("/webhooks", stream=stream, limit=_MOST_WEBHOOKS, age_s=_QUIET_S))["items"]
-    return await all_of(*(page.api.recent(f"/webhooks/{webhook['id']}", age_s=5.0) for webhook in found))
+async def _receivers(page: Page, stream: str | None) -> list[Any]:
+    """Webhooks and other sinks with the state of their deliveries, each with the path of its page."""
+    calls = (page.api.recent(path, stream=stream, limit=_MOST_WEBHOOKS, age_s=_QUIET_S) for path in RECEIVERS)
+    lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
+    return [{**one, "path": path} for path, listed in zip(RECEIVERS, lists, strict=True) for one in listed["items"]]
 
 
 def _sentences(
-    pipeline: Any, patterns: Sequence[Any], webhooks: Sequence[Any], letters: Sequence[Any]
+    pipeline: Any, patterns: Sequence[Any], receivers: Sequence[Any], incidents: Any, letters: Sequence[Any]
 ) -> Iterator[Sentence]:
     """The state of the service in words, what is wrong first."""
     troubles = [
@@ -80,11 +87,14 @@ def _sentences(
             for one in patterns
             if one.get("suspension")
         ),
-        *(_of_webhook(one) for one in webhooks if one["failing_since"] or not one["enabled"]),
+        *(_of_receiver(one) for one in receivers if one["failing_since"] or not one["enabled"]),
     ]
     yield from troubles
     if not troubles:
         yield Sentence("ok", "Events are taken and matched; nothing waits.")
+    if incidents and (opened := incidents["items"]):
+        count = f"{'At least ' if incidents['next'] else ''}{plural(len(opened), 'incident')}"
+        yield Sentence("warn", f"{count} {'is' if len(opened) == 1 else 'are'} open.", "/incidents")
     if count := sum(one["count"] for one in letters):
         yield Sentence("warn", f"{plural(count, 'event')} could not be taken and became dead letters.", "/dead-letters")
 
@@ -102,54 +112,73 @@ def _of_pipeline(pipeline: Any) -> Iterator[Sentence]:
         yield Sentence("warn", f"{plural(waiting, 'event')} wait to be matched{rest}.")
 
 
-def _of_webhook(webhook: Any) -> Sentence:
-    name = webhook["description"] or webhook["name"] or webhook["url"]
-    if not webhook["enabled"]:
-        reason = webhook["disabled_because"] or "by hand"
-        return Sentence("warn", f"The webhook “{name}” is switched off ({reason}).", f"/webhooks/{webhook['id']}")
-    waiting = plural(webhook["waiting"], "delivery", "deliveries")
-    text = f"The webhook “{name}” fails ({webhook['last_error'] or webhook['last_http_status']}); {waiting} wait."
-    return Sentence("bad", text, f"/webhooks/{webhook['id']}")
+def _of_receiver(receiver: Any) -> Sentence:
+    link = f"{receiver['path']}/{receiver['id']}"
+    kind = "webhook" if receiver["path"] == "/webhooks" else f"{receiver['kind']} sink"
+    name = receiver["description"] or receiver["name"] or receiver.get("url") or receiver["address"]
+    if not receiver["enabled"]:
+        reason = receiver["disabled_because"] or "by hand"
+        return Sentence("warn", f"The {kind} “{name}” is switched off ({reason}).", link)
+    waiting = plural(receiver["waiting"], "delivery", "deliveries")
+    error = receiver["last_error"] or receiver["last_http_status"]
+    return Sentence("bad", f"The {kind} “{name}” fails ({error}); {waiting} wait.", link)
+
+
+def _by_pattern(counts: Sequence[Any]) -> dict[str, Counter[int]]:
+    """Counts by pattern and hour, in hours since 1970."""
+    found: dict[str, Counter[int]] = defaultdict(Counter)
+    for one in counts:
+        found[one["pattern"] or ""][int(datetime.fromisoformat(one["hour"]).timestamp()) // 3_600] += one["count"]
+    return found
 
 
 def _rows(
     patterns: Sequence[Any],
     summary: Sequence[Any],
-    alerts: Sequence[Any],
-    endings: Sequence[Any],
+    alerts: Mapping[str, Counter[int]],
+    endings: Mapping[str, Counter[int]],
     counted: Mapping[str, float],
+    latest: int,
 ) -> list[dict[str, Any]]:
-    """A row for each pattern: how often it matched and was terminated early, and when."""
+    """A row for each pattern: how often it matched and was terminated early, and when, up to the hour ``latest``."""
     ended = {item["pattern"]: item for item in summary}
-    alert_times, ending_times = defaultdict(list), defaultdict(list)
-    for alert in alerts:
-        alert_times[alert["pattern"]].append(alert["detected_at"])
-    for ending in endings:
-        ending_times[ending["pattern"]].append(ending["time"])
     return [
         {
             **pattern,
             "alerts": counted.get(pattern["name"], 0),
             "ended": ended.get(pattern["name"], {"total": 0, "by_form": {}}),
-            "chart": histogram(alert_times[pattern["name"]], "alerts"),
-            "ending_chart": histogram(ending_times[pattern["name"]], "early terminations"),
-            "last": _latest(alert_times[pattern["name"]]),
+            "chart": hourly(alerts.get(pattern["name"], {}), "alerts", latest),
+            "ending_chart": hourly(endings.get(pattern["name"], {}), "early terminations", latest),
         }
         for pattern in patterns
         if pattern["state"] != "retired"
     ]
 
 
-def _latest(times: Sequence[str]) -> str | None:
-    """The latest of times whose fractions differ in length."""
-    return max(times, key=datetime.fromisoformat, default=None)
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the metrics say: alerts by pattern since the registration, and how long events take to become alerts.
 
+    ``latency`` is the bound that nine of ten alerts keep; ``inf`` if it is beyond all bounds, None without alerts.
+    """
 
-def _counters(metrics: str) -> dict[str, float]:
-    """The number of alerts of each pattern since its registration."""
-    return {
-        sample.labels["pattern"]: sample.value
-        for family in text_string_to_metric_families(metrics)
-        if family.name == "forestall_alerts"
-        for sample in family.samples
-    }
+    alerts: Mapping[str, float]
+    latency: float | None
+
+    @classmethod
+    def of(cls, metrics: str) -> Figures:
+        """Read the text of the metrics."""
+        samples = {
+            family.name: family.samples
+            for family in text_string_to_metric_families(metrics)
+            if family.name in ("forestall_alerts", "forestall_alert_latency_seconds")
+        }
+        buckets = [
+            (float(one.labels["le"]), one.value)
+            for one in samples.get("forestall_alert_latency_seconds", ())
+            if one.name.endswith("_bucket")
+        ]
+        most = max((count for _, count in buckets), default=0.0)
+        within = [bound for bound, count in buckets if most and count >= _MOST_OF * most]
+        alerts = {one.labels["pattern"]: one.value for one in samples.get("forestall_alerts", ())}
+        return cls(alerts, min(within, default=None))

@@ -123,19 +123,29 @@ async def _editor(
         names=names,
         error=error,
         language=_LANGUAGE,
-        vocabulary=await _vocabulary(page, draft["stream"]),
+        **await _past(page, draft["stream"]),
     )
 
 
-async def _vocabulary(page: Page, stream: str | None) -> dict[str, list[str]]:
-    """The event types among the newest events of a stream, each with the attributes that they have."""
+async def _past(page: Page, stream: str | None) -> dict[str, Any]:
+    """The oldest and newest kept event of a stream, and the event types of the newest ones with their attributes."""
     if not stream:
-        return {}
-    events = await allowed(page.api.recent(at("streams", stream, "events"), limit=_SAMPLE, age_s=30.0), {"items": []})
+        return {"oldest": None, "newest": None, "vocabulary": {}}
+    path = at("streams", stream, "events")
+    events, first = await all_of(
+        *(
+            allowed(page.api.recent(path, age_s=30.0, **wanted), {"items": []})
+            for wanted in ({"limit": _SAMPLE}, {"limit": 1, "after": "0"})
+        )
+    )
     found: dict[str, set[str]] = {}
     for event in events["items"]:
         found.setdefault(event["type"], set()).update(event["data"] or ())
-    return {name: sorted(found[name]) for name in sorted(found)}
+    return {
+        "oldest": first["items"][0] if first["items"] else None,
+        "newest": events["items"][-1] if events["items"] else None,
+        "vocabulary": {name: sorted(found[name]) for name in sorted(found)},
+    }
 
 
 async def save(page: Page) -> Response:

@@ -15,7 +15,6 @@ from console.calls import at
 from console.formats import plural
 from console.page import Page, all_of, allowed
 from console.svg import Badge, inline
-from console.views.places import LARGEST, open_by_type
 
 _NEWEST: Final = 1_000
 _MOST_STEPS: Final = 20
@@ -48,14 +47,14 @@ async def show(page: Page) -> Response:
     if stream is None or followed is None:
         return page.render("process.html", title="Process", stream=stream, names=names, workflow=None)
     cases, deviations, endings, listed, picture = await all_of(
-        allowed(page.api.recent("/traces", stream=stream, limit=LARGEST)),
+        allowed(page.api.recent("/traces", stream=stream, limit=1)),
         page.api.recent("/deviations", stream=stream, limit=20),
         page.api.recent("/endings", stream=stream, limit=_NEWEST, age_s=_AGE_S),
         page.api.recent(at("streams", stream, "events"), limit=_NEWEST, age_s=_AGE_S),
         page.api.picture(at("workflows", followed["workflow"], "picture.svg")),
     )
     events = listed["items"]
-    places = {} if cases is None else await open_by_type(page, stream, cases)
+    places = {} if cases is None else cases["counts_by_last_type"]
     broken = Counter({one["event_type"]: one["count"] for one in deviations["counts"]})
     early = [ending for ending in endings["items"] if ending["form"] != "end"]
     ended = Counter(ending["event_type"] for ending in early)

@@ -54,29 +54,45 @@ async def show(page: Page) -> Response:
         allowed(page.api.recent("/pipeline/plan")),
     )
     rates = _rates(plan)
-    chosen = page.query("stream")
-    tail = explanation = None
-    detail = next((one for one in details if one["name"] == chosen), None)
-    if detail is not None:
-        makers = [(name, operators[name]["plural"]) for name in detail["producers"] if name in operators]
-        explained = [at(kind, name, "explanation") for name, kind in makers if kind != "patterns"]
-        tail, *explanation = await all_of(
-            page.api.get(at("streams", detail["name"], "events"), limit=_TAIL),
-            *(allowed(page.api.recent(path), {"sentences": []}) for path in explained),
-        )
+    name = page.query("operator")
+    operator = operators.get(name or "")
+    chosen = None if operator else next((one for one in details if one["name"] == page.query("stream")), None)
+    explained = [name] if operator and name else chosen["producers"] if chosen else []
     return page.render(
         "streams.html",
         title="Streams",
         graph=_graph(details, operators, rates),
         rows={row["name"]: row for row in pipeline["streams"]} if pipeline else {},
-        rates=rates,
         streams=details,
         engines=sorted(plan["engines"], key=lambda one: (-one["cores"], -one["cost_us"])) if plan else [],
-        chosen=detail,
-        tail=list(reversed(tail["items"])) if tail else [],
-        patterns={name for name, one in operators.items() if one["plural"] == "patterns"},
-        sentences=[sentence for one in explanation or () for sentence in one["sentences"]],
+        is_idle=not any(rates.values()),
+        chosen=chosen,
+        operator=operator,
+        operators=operators,
+        path_of=path_of,
+        tail=await _tail(page, chosen),
+        sentences=await _sentences(page, [operators[one] for one in explained if one in operators]),
     )
+
+
+def path_of(operator: Mapping[str, Any]) -> str:
+    """The address of the page of an operator."""
+    name = operator["name"]
+    return at("patterns", name) if operator["plural"] == "patterns" else f"/streams?operator={_query(name)}#chosen"
+
+
+async def _tail(page: Page, stream: Mapping[str, Any] | None) -> list[Any]:
+    """The newest events of a stream, the newest first."""
+    if stream is None:
+        return []
+    return list(reversed((await page.api.get(at("streams", stream["name"], "events"), limit=_TAIL))["items"]))
+
+
+async def _sentences(page: Page, operators: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How joins and aggregates are computed, in words."""
+    paths = [at(one["plural"], one["name"], "explanation") for one in operators if one["plural"] != "patterns"]
+    found = await all_of(*(allowed(page.api.recent(path), {"sentences": []}) for path in paths))
+    return [sentence for one in found for sentence in one["sentences"]]
 
 
 async def _details(page: Page, streams: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -130,8 +146,8 @@ def _graph(
             found = sum(rates.get(one["name"], 0.0) for one in plain)
             notes[group] = ("pattern", f"{rate(found)} alerts", f"/patterns?stream={_query(stream['name'])}")
     for name, operator in operators.items():
-        link = at("patterns", name) if operator["plural"] == "patterns" else f"/streams?stream={_query(name)}#chosen"
-        notes.setdefault(f"operator:{name}", (operator["plural"].removesuffix("s"), rate(rates.get(name)), link))
+        kind = operator["plural"].removesuffix("s")
+        notes.setdefault(f"operator:{name}", (kind, rate(rates.get(name)), path_of(operator)))
     used = {name for edge in edges for name in edge} | {name for name in notes if name.startswith("stream:")}
     return _drawn({name: notes[name] for name in used if name in notes}, edges, _titles(streams, operators))
 

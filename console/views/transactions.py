@@ -14,9 +14,9 @@ from console.calls import at
 from console.formats import plural
 from console.page import Page, all_of, allowed
 from console.svg import inline
-from console.views.places import LARGEST, open_by_type
 from forestall import ApiError
 
+LARGEST: Final = 200
 _FILTERS: Final = ("older_than", "state", "last_type", "waits_for", "pattern", "key")
 _SHOWN: Final = 50
 _LIVE: Final = ("alive", "waiting")
@@ -28,12 +28,11 @@ async def show_list(page: Page) -> Response:
     if stream is None:
         return page.render("transactions.html", title="Transactions", stream=None, names=names)
     wanted = {name: page.query(name) for name in _FILTERS}
-    listed, everything, patterns = await all_of(
+    listed, patterns = await all_of(
         page.api.get("/traces", stream=stream, **wanted, limit=LARGEST),
-        page.api.recent("/traces", stream=stream, limit=LARGEST),
         page.api.recent("/patterns", stream=stream, limit=1000),
     )
-    is_all, is_quiet = page.query("all") is not None, page.query("order") == "quiet"
+    is_all, is_quiet = page.query("all") is not None, page.query("order") != "oldest"
     cases = [_with_quiet(case, listed["time"]) for case in listed["items"]]
     if is_quiet:
         cases.sort(key=lambda case: -(case["quiet_s"] or 0.0))
@@ -46,7 +45,8 @@ async def show_list(page: Page) -> Response:
         listed=listed,
         cases=cases[: LARGEST if is_all else _SHOWN],
         is_quiet=is_quiet,
-        places=await open_by_type(page, stream, everything),
+        places=listed["counts_by_last_type"],
+        quietest=_quietest(cases),
         patterns=[pattern["name"] for pattern in patterns["items"]],
         has_filters=any(wanted.values()),
     )
@@ -57,6 +57,11 @@ def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
     if time is None:
         return {**case, "quiet_s": None}
     return {**case, "quiet_s": max(0.0, (_time(time) - _time(case["newest"])).total_seconds())}
+
+
+def _quietest(cases: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Of each type of newest events, the listed case in which nothing has happened for longest."""
+    return {case["last_type"] or "": case for case in sorted(cases, key=lambda case: case["quiet_s"] or 0.0)}
 
 
 def _time(text: str) -> datetime:

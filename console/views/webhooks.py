@@ -1,57 +1,117 @@
-"""Webhooks: their health, the attempts to deliver, a test message, deliveries sent again."""
+"""Receivers of results, webhooks and other sinks: their health, attempts, test messages, deliveries sent again."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from console.calls import at
 from console.formats import plural, span
-from console.page import Page, all_of
+from console.page import Page, all_of, allowed
+from forestall import ApiError
 
-_MOST_SHOWN = 50
+RECEIVERS: Final = ("/webhooks", "/sinks")
+SEVERITIES: Final = ("low", "medium", "high", "critical")
+_MOST_SHOWN: Final = 50
+_KINDS: Final[Mapping[str, str]] = {
+    "alert": "alerts",
+    "correction": "corrections of alerts",
+    "pattern.suspended": "suspended patterns",
+    "deviation": "deviations from the process",
+    "ending": "early terminations",
+    "derived": "derived events",
+    "alert.suppressed": "suppressed alerts",
+    "incident.opened": "opened incidents",
+    "incident.updated": "updated incidents",
+    "incident.closed": "closed incidents",
+}
+_USUAL: Final = ("alert", "correction", "pattern.suspended")
 
 
 async def show_list(page: Page) -> Response:
-    """Render the webhooks with their health."""
-    listed = await page.api.get("/webhooks", stream=page.query("stream"), after=page.query("after"), limit=_MOST_SHOWN)
-    webhooks = await all_of(*(page.api.recent(at("webhooks", one["id"])) for one in listed["items"]))
-    _, names = await page.stream(is_derived=True)
+    """Render the webhooks and the other sinks with their health."""
+    stream = page.query("stream")
+    webhooks, sinks = await all_of(
+        page.api.get("/webhooks", stream=stream, after=page.query("after"), limit=_MOST_SHOWN),
+        allowed(page.api.get("/sinks", stream=stream, limit=1000), {"items": []}),
+    )
     return page.render(
         "webhooks.html",
         title="Webhooks",
-        webhooks=webhooks,
-        next=listed["next"],
-        names=names,
-        stream=page.query("stream"),
+        receivers={"/webhooks": webhooks["items"], "/sinks": sinks["items"]},
+        next=webhooks["next"],
+        stream=stream,
         health=health,
     )
 
 
-def health(webhook: Any) -> tuple[str, str]:
-    """The state of a webhook: a level and a word."""
-    if not webhook["enabled"]:
+def health(receiver: Any) -> tuple[str, str]:
+    """The state of a receiver: a level and a word."""
+    if not receiver["enabled"]:
         return "warn", "off"
-    if webhook["failing_since"]:
+    if receiver["failing_since"]:
         return "bad", "failing"
-    return ("ok", "delivers") if webhook["delivered"] else ("", "nothing sent yet")
+    return ("ok", "delivers") if receiver["delivered"] else ("", "nothing sent yet")
+
+
+async def edit(page: Page) -> Response:
+    """Render the form for a new webhook."""
+    return await _form(page, {"stream": page.query("stream") or "", "min_severity": ""}, _USUAL)
+
+
+async def _form(page: Page, draft: Mapping[str, str], chosen: Sequence[str], error: str = "") -> Response:
+    _, names = await page.stream(is_derived=True)
+    patterns = await page.api.recent("/patterns", stream=page.only_stream, limit=1000)
+    return page.render(
+        "webhook_form.html",
+        400 if error else 200,
+        title="New webhook",
+        draft=draft,
+        names=names,
+        patterns=[pattern["name"] for pattern in patterns["items"]],
+        severities=SEVERITIES,
+        kinds=_KINDS,
+        chosen=chosen,
+        error=error,
+    )
+
+
+async def create(page: Page) -> Response:
+    """Register a webhook; its secret is on the next page, once."""
+    form = await page.form()
+    kinds = [kind for kind in _KINDS if form.get(f"kind {kind}")]
+    members = ("url", "name", "description", "stream", "pattern", "min_severity")
+    body = {**{name: form[name].strip() for name in members if form.get(name, "").strip()}, "kinds": kinds}
+    try:
+        made = await page.api.send("POST", "/webhooks", body)
+    except ApiError as refusal:
+        return await _form(page, form, kinds, refusal.detail)
+    page.session.notify(f"Its secret, shown only now: {made['secret']} Receivers check signatures with it.")
+    return page.go(at("webhooks", made["id"]), "The webhook is registered. Send it a test message.")
 
 
 async def show(page: Page) -> Response:
-    """Render one webhook with its newest attempts."""
-    path = at("webhooks", page.place("id"))
-    webhook, attempts = await all_of(
+    """Render one receiver with its newest attempts."""
+    path = _path(page)
+    receiver, attempts = await all_of(
         page.api.get(path), page.api.get(f"{path}/deliveries", after=page.query("after"), limit=_MOST_SHOWN)
     )
     return page.render(
         "webhook.html",
-        title=webhook["description"] or webhook["url"],
-        webhook=webhook,
-        health=health(webhook),
+        title=receiver["description"] or receiver["name"] or receiver.get("url") or receiver["address"],
+        webhook=receiver,
+        action=path,
+        health=health(receiver),
         attempts=attempts["items"],
         next=attempts["next"],
     )
+
+
+def _path(page: Page) -> str:
+    """The path of a receiver, in the API as in the console."""
+    return at(page.request.url.path.split("/")[1], page.place("id"))
 
 
 def _delivered(result: Any) -> str:
@@ -59,13 +119,13 @@ def _delivered(result: Any) -> str:
 
 
 async def act(page: Page) -> Response:
-    """Send a test message or deliveries again, or switch a webhook on or off."""
+    """Send a test message or deliveries again, or switch a receiver on or off."""
     form = await page.form()
-    path = at("webhooks", page.place("id"))
+    path = _path(page)
     action = form.get("action", "")
     if action == "test":
         result = await page.api.send("POST", f"{path}/test")
-        text = f"status {result['http_status']}" if result["http_status"] else result["error"]
+        text = f"status {result['http_status']}" if result["http_status"] else result["error"] or "written"
         page.session.notify(
             f"The test message was {_delivered(result)}: {text}, {span(result['duration_s'])}.",
             is_error=not result["is_delivered"],
@@ -77,5 +137,5 @@ async def act(page: Page) -> Response:
         result = await page.api.send("POST", call)
         return page.go(path, f"{plural(result['queued'], 'delivery', 'deliveries')} will be sent again.")
     is_on = action == "enable"
-    done = f"The webhook is switched {'on' if is_on else 'off'}."
+    done = f"It is switched {'on' if is_on else 'off'}."
     return await page.change(page.api.send("PATCH", path, {"enabled": is_on}), path, done)

@@ -42,13 +42,15 @@ class CaseReading:
     def answer(self, query: CaseQuery, newest_us: int) -> OpenCases:
         traces = self._main.traces()
         if traces is None:
-            return OpenCases(cases=(), matching=0, total=0, unnamed=0)
+            return OpenCases(cases=(), matching=0, total=0, unnamed=0, by_last_type={})
+        opened = self._main.state.open
         chosen = np.flatnonzero(self._is_wanted(traces, query, newest_us))
         return OpenCases(
             cases=tuple(self._cases(traces, _oldest(traces, chosen, query.limit), query.pattern)),
             matching=len(chosen),
             total=len(traces.keys),
             unnamed=int(traces.is_unnamed.sum()),
+            by_last_type={} if opened is None else opened.count_by_last_type(traces.numbers),
         )
 
     def _is_wanted(self, traces: ListedTraces, query: CaseQuery, newest_us: int) -> NDArray[np.bool_]:

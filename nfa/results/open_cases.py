@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -103,10 +103,11 @@ class OpenCases:
     """The selected open traces of a matcher up to the limit, oldest first; ``matching`` counts those beyond it too.
 
     ``total`` are all open traces, ``unnamed`` those whose key is unknown: an earlier release saved them, and no event
-    has come since.
+    has come since. ``by_last_type`` counts all open traces by the type of their newest event; empty if unknown.
     """
 
     cases: Sequence[OpenCase]
     matching: int
     total: int
     unnamed: int
+    by_last_type: Mapping[str, int]

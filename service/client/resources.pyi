@@ -513,6 +513,16 @@ class Ready:
         """Is the service ready?."""
 
 class Results:
+    def hours(
+        self,
+        *,
+        kind: Literal["alert", "ending", "deviation"] | None = None,
+        since: str | None | datetime = None,
+        until: str | None | datetime = None,
+        stream: str | None = None,
+        pattern: str | None = None,
+    ) -> wire.HourCounts:
+        """Count results by hour."""
     def live(
         self, *, kinds: str | None = None, stream: str | None = None, **options: Unpack[Following]
     ) -> Iterator[LiveEvent[dict[str, Any]]]:
@@ -534,13 +544,19 @@ class Sinks:
     def delete(self, sink_id: str, **options: Unpack[Condition]) -> None:
         """Delete a sink."""
     def deliveries(
-        self, sink_id: str, *, order: Literal["asc", "desc"] | None = None, **options: Unpack[Walk]
+        self,
+        sink_id: str,
+        *,
+        result_id: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        **options: Unpack[Walk],
     ) -> Iterator[wire.AttemptModel]:
         """List the latest delivery attempts."""
     def deliveries_page(
         self,
         sink_id: str,
         *,
+        result_id: str | None = None,
         after: str | None = None,
         order: Literal["asc", "desc"] | None = None,
         limit: int | None = None,
@@ -550,7 +566,7 @@ class Sinks:
         """Look up a sink, with its ETag; None if it does not exist."""
     def get(self, sink_id: str) -> wire.SinkDetail:
         """Look up a sink."""
-    def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.SinkModel]:
+    def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.SinkDetail]:
         """List the sinks."""
     def page(self, *, stream: str | None = None, after: str | None = None, limit: int | None = None) -> wire.SinkList:
         """List the sinks: one page."""
@@ -709,13 +725,19 @@ class Webhooks:
     def delete(self, webhook_id: str, **options: Unpack[Condition]) -> None:
         """Delete a webhook."""
     def deliveries(
-        self, webhook_id: str, *, order: Literal["asc", "desc"] | None = None, **options: Unpack[Walk]
+        self,
+        webhook_id: str,
+        *,
+        result_id: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        **options: Unpack[Walk],
     ) -> Iterator[wire.AttemptModel]:
         """List the latest delivery attempts."""
     def deliveries_page(
         self,
         webhook_id: str,
         *,
+        result_id: str | None = None,
         after: str | None = None,
         order: Literal["asc", "desc"] | None = None,
         limit: int | None = None,
@@ -725,7 +747,7 @@ class Webhooks:
         """Look up a webhook, with its ETag; None if it does not exist."""
     def get(self, webhook_id: str) -> wire.WebhookDetail:
         """Look up a webhook."""
-    def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.WebhookModel]:
+    def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.WebhookDetail]:
         """List the webhooks."""
     def page(
         self, *, stream: str | None = None, after: str | None = None, limit: int | None = None
@@ -1011,6 +1033,7 @@ class AsyncReady:
     get = Awaited(Ready.get)
 
 class AsyncResults:
+    hours = Awaited(Results.hours)
     live = Iterated(Results.live)
 
 class AsyncSchemas:

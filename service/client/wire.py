@@ -405,6 +405,26 @@ class CorrectionModel(TypedDict):
     severity: NotRequired[Literal["low", "medium", "high", "critical"]]
 
 
+class CreatedWebhook(TypedDict):
+    """A webhook with its secret, which is shown only once."""
+
+    id: str
+    name: str | None
+    url: str
+    stream: str | None
+    pattern: str | None
+    min_severity: Literal["low", "medium", "high", "critical"] | None
+    kinds: list[ResultName]
+    description: str
+    header_names: list[str]
+    template: dict[str, Any] | None
+    digest: NotRequired[DigestModel | None]
+    enabled: bool
+    disabled_because: str | None
+    created_at: str
+    secret: str | None
+
+
 class DeadAlternativeModel(TypedDict):
     """An alternative of a pattern that can never match."""
 
@@ -718,6 +738,22 @@ class Health(TypedDict):
 
     status: NotRequired[Literal["ok"]]
     version: NotRequired[str]
+
+
+class HourCountModel(TypedDict):
+    """The number of results of a pattern in an hour."""
+
+    hour: str
+    stream: str
+    pattern: str | None
+    count: int
+
+
+class HourCounts(TypedDict):
+    """Counts by hour, the oldest hour first; hours without results are left out."""
+
+    since: str | None
+    items: list[HourCountModel]
 
 
 class IncidentModel(TypedDict):
@@ -1113,6 +1149,7 @@ class OpenCaseList(TypedDict):
     open_count: int
     matching_count: int
     unnamed_count: int
+    counts_by_last_type: dict[str, int]
     items: list[OpenCaseModel]
 
 
@@ -1417,6 +1454,7 @@ class SeenEvent(TypedDict):
     id: str
     type: str
     time: str
+    data: dict[str, Any]
 
 
 class SettingsModel(TypedDict):
@@ -1521,16 +1559,6 @@ class StreamChanges(TypedDict):
     end_events: NotRequired[list[str] | None]
     schemas: NotRequired[Literal["off", "check"] | None]
     description: NotRequired[str | None]
-
-
-class StreamEvent(TypedDict):
-    """An event of a stream."""
-
-    id: str
-    type: str
-    time: str
-    key: str
-    data: dict[str, Any]
 
 
 class StreamModel(TypedDict):
@@ -1841,25 +1869,6 @@ class WebhookDetail(TypedDict):
     secrets_until: list[str]
 
 
-class WebhookModel(TypedDict):
-    """A registered webhook."""
-
-    id: str
-    name: str | None
-    url: str
-    stream: str | None
-    pattern: str | None
-    min_severity: Literal["low", "medium", "high", "critical"] | None
-    kinds: list[ResultName]
-    description: str
-    header_names: list[str]
-    template: dict[str, Any] | None
-    digest: NotRequired[DigestModel | None]
-    enabled: bool
-    disabled_because: str | None
-    created_at: str
-
-
 class WorkBudgetModel(TypedDict):
     """The work limits of a pattern: partial matches that events meet, and values that conditions read."""
 
@@ -2050,6 +2059,12 @@ class AnnouncedModel(PunctuationModel):
     warnings: NotRequired[list[str]]
 
 
+class StreamEvent(SeenEvent):
+    """An event of a stream."""
+
+    key: str
+
+
 class SinkDetail(SinkModel):
     """A sink, and the state of its deliveries."""
 
@@ -2065,16 +2080,6 @@ class SinkDetail(SinkModel):
     failing_since: str | None
     circuit: Literal["closed", "open"]
     next_probe_at: str | None
-
-
-SinkList: TypeAlias = Listing[SinkModel]
-"""All sinks, the oldest first."""
-
-
-class StreamEventList(Page[StreamEvent]):
-    """A page of the events of a stream, oldest first."""
-
-    trimmed_until: str | None
 
 
 class StreamDetail(StreamModel):
@@ -2118,13 +2123,7 @@ class TimeoutList(Page[TimeoutModel]):
     counts: list[TimeoutCount]
 
 
-class CreatedWebhook(WebhookModel):
-    """A webhook with its secret, which is shown only once."""
-
-    secret: str | None
-
-
-WebhookList: TypeAlias = Listing[WebhookModel]
+WebhookList: TypeAlias = Listing[WebhookDetail]
 """All webhooks, the oldest first."""
 
 
@@ -2148,6 +2147,15 @@ class PatternDetail(CheckedPattern):
     ending_summary: EndingSummary
     met_rows: NotRequired[list[MetRowsModel]]
 
+
+class StreamEventList(Page[StreamEvent]):
+    """A page of the events of a stream, oldest first."""
+
+    trimmed_until: str | None
+
+
+SinkList: TypeAlias = Listing[SinkDetail]
+"""All sinks, the oldest first."""
 
 WorkflowList: TypeAlias = Listing[WorkflowModel]
 """All workflows, by name."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +13,8 @@ from service.questions.errors import CaseFilterRefused
 from service.runtime import Stores
 from shards import route_of
 from workflows import InvalidWorkflow, parse_duration_us
+
+_MOST_TYPES = 100  # that are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,7 @@ class OpenCaseReport:
         total: The number of all open transactions.
         matching: The number that the filter selects, including those beyond the limit.
         unnamed: Open transactions whose key is unknown: an earlier release saved them, and no event has come since.
+        by_last_type: The number of open transactions by the type of their newest event; empty if unknown.
         traces: The selected transactions, oldest first, in the form of the shards' answers.
     """
 
@@ -54,6 +58,7 @@ class OpenCaseReport:
     total: int
     matching: int
     unnamed: int
+    by_last_type: Mapping[str, int]
     traces: Sequence[Mapping[str, Any]]
 
 
@@ -106,8 +111,17 @@ class OpenCaseLibrary:
             total=sum(answer["open"] for answer in answers),
             matching=sum(answer["matching"] for answer in answers),
             unnamed=sum(answer["unnamed"] for answer in answers),
+            by_last_type=_summed(answer["by_last_type"] for answer in answers),
             traces=traces[: wanted.limit],
         )
+
+
+def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts of several shards as one, the largest first."""
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part)
+    return dict(counts.most_common(_MOST_TYPES))
 
 
 def older_than_us(text: str) -> int:

@@ -67,8 +67,8 @@ from .registry.projects import ProjectRecord as ProjectRecord, ProjectStore as P
 from .registry.registered import (
     ConstraintsDraft as ConstraintsDraft,
     Feeder as Feeder,
-    Following as Following,
     FollowMode as FollowMode,
+    Following as Following,
     OperatorPart as OperatorPart,
     RegisteredConstraints as RegisteredConstraints,
     RegisteredOperator as RegisteredOperator,
@@ -103,5 +103,6 @@ from .results.recent import RecentList as RecentList, RecentPage as RecentPage, 
 from .results.single_alerts import move_to_blocks as move_to_blocks
 from .results.writing import Writing as Writing
 from .server_facts import ServerFacts as ServerFacts, server_facts as server_facts, server_time_us as server_time_us
-from .severities import SEVERITIES as SEVERITIES, USUAL_SEVERITY as USUAL_SEVERITY, Severity as Severity
+from .severities import SEVERITIES as SEVERITIES, Severity as Severity, USUAL_SEVERITY as USUAL_SEVERITY
 from .store_format import FIRST_FORMAT as FIRST_FORMAT, StoreFormat as StoreFormat
+from .results.hours import HourCount as HourCount, HourlyCounts as HourlyCounts

@@ -101,7 +101,7 @@ class Traces:
             "total_events": len(seen.events),
             "earlier_events": seen.earlier,
             "newest_events": [
-                {"id": one.id, "type": one.type, "time": format_time(one.time_us)}
+                {"id": one.id, "type": one.type, "time": format_time(one.time_us), "data": one.data}
                 for one in seen.events[-_SHOWN_EVENTS:]
             ],
             **_Look(self._stores, declaration, seen, constraint_set, by).members(patterns),

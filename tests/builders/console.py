@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import orjson
 
+from service.stores.records import encode
 from tests.builders.service import sink_row
 
 _TOKEN = re.compile(r'name="token" value="([^"]+)"')
@@ -67,3 +68,50 @@ def add_alerts(stores: Any, *alerts: dict[str, Any]) -> None:
         rows.append(sink_row(kind="alert", stream=alert["stream"], id=alert["id"], body=orjson.dumps(alert)))
     for start in range(0, len(rows), 500):
         stores.alerts.append(rows[start : start + 500], [], start)
+
+
+def incident(**changes: Any) -> bytes:
+    """A change of an incident, as the sink notes it."""
+    body = {
+        "type": "incident.opened",
+        "id": "c1",
+        "incident": "i1",
+        "stream": "orders",
+        "pattern": "p",
+        "version": 1,
+        "severity": "high",
+        "group": {"customer": "ann"},
+        "state": "open",
+        "revision": 1,
+        "opened_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:00:00Z",
+        "closed_at": None,
+        "closed_by": None,
+        "acknowledged": None,
+        "alerts": 3,
+        "suppressed_alerts": 2,
+        "first_alert": "a",
+        "last_alert": "b",
+        "key": "order-1",
+        "why": "e1 is A a",
+        **changes,
+    }
+    return orjson.dumps(body)
+
+
+def add_attempt(stores: Any, receiver: str, **changes: Any) -> None:
+    """Note an attempt to deliver, as the deliverer does."""
+    attempt = {
+        "delivery": f"{receiver}:x",
+        "kind": "alert",
+        "item": "x",
+        "attempt": 1,
+        "verdict": "delivered",
+        "at_us": 0,
+        "status": 204,
+        "duration_ms": 3,
+        "error": None,
+        "next_us": None,
+        **changes,
+    }
+    stores.client.xadd(stores.attempts(receiver).key, {"record": encode(**attempt), "rows": 1})

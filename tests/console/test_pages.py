@@ -4,12 +4,15 @@ import re
 
 import pytest
 
-from tests.builders.console import add_alerts
+from tests.builders.console import add_alerts, add_attempt, incident
 
 pytestmark = pytest.mark.redis
 
 EVIL = "<img src=x onerror=alert(1)>\"'&"
-PAGES = ("/", "/alerts", "/process", "/patterns", "/patterns/new", "/streams", "/webhooks", "/ask", "/dead-letters")
+PAGES = (
+    *("/", "/alerts", "/incidents", "/process", "/patterns", "/patterns/new", "/streams", "/webhooks", "/ask"),
+    "/dead-letters",
+)
 CHANGING = re.compile(r'<form method="post" action="(?!/logout)')
 
 
@@ -63,11 +66,31 @@ def test_texts_of_others_are_texts(reader, http, stores):
     http.post("/webhooks", json={"stream": "orders", "url": "http://127.0.0.1:9/?<script>", "description": EVIL})
     http.post("/events?stream=orders", json=[{"id": EVIL, "type": ""}])
     add_alerts(stores, {"key": EVIL, "why": EVIL, "bindings": {"a": [EVIL]}, "returns": {"<script>": EVIL}})
+    stores.incidents.note([incident(key=EVIL, why=EVIL, group={"<script>": EVIL})])
+    aggregate = {
+        "name": "n",
+        "of": "orders",
+        "values": {"n": "count()"},
+        "window": "1 d",
+        "having": "n > 1 AND '<script>' = '<b>1</b>'",
+    }
+    assert http.post("/aggregates", json=aggregate).status_code == 201
     path = f"/alerts/{0:032x}"
     reader.submit(f"{path}/notes", text=EVIL)
     webhook = http.get("/webhooks").json()["items"][0]["id"]
     letter = http.get("/dead-letters").json()["items"][0]["id"]
-    shown = ("/", "/alerts", path, "/streams?stream=orders", "/webhooks", f"/webhooks/{webhook}", "/dead-letters")
+    shown = (
+        "/",
+        "/alerts",
+        path,
+        "/streams?stream=orders",
+        "/webhooks",
+        f"/webhooks/{webhook}",
+        "/dead-letters",
+        "/incidents",
+        "/streams?operator=n",
+        "/webhooks/new",
+    )
     texts = [
         reader.text(one) for one in (*shown, f"/dead-letters/{letter}", "/patterns/p", f"/alerts?key={'<script>'}")
     ]
@@ -75,7 +98,7 @@ def test_texts_of_others_are_texts(reader, http, stores):
         assert "<img" not in text
         assert "<script>" not in text
         assert "<b>1</b>" not in text
-    assert sum("onerror=alert(1)&gt;" in text for text in texts) >= 6
+    assert sum("onerror=alert(1)&gt;" in text for text in texts) >= 7
 
 
 def test_a_reading_key_is_offered_no_change(visitor, orders, stores, http):
@@ -84,7 +107,17 @@ def test_a_reading_key_is_offered_no_change(visitor, orders, stores, http):
     http.post("/events?stream=orders", json=[{"id": "bad"}])
     key = http.post("/keys", json={"name": "guest", "scopes": ["read"]}).json()["token"]
     webhook = http.get("/webhooks").json()["items"][0]["id"]
-    paths = ("/", "/alerts", f"/alerts/{0:032x}", "/patterns", "/patterns/p", f"/webhooks/{webhook}", "/dead-letters")
+    stores.incidents.note([incident()])
+    paths = (
+        "/",
+        "/alerts",
+        f"/alerts/{0:032x}",
+        "/patterns",
+        "/patterns/p",
+        f"/webhooks/{webhook}",
+        "/dead-letters",
+        "/incidents",
+    )
     visitor.log_in(key)
     for path in paths:
         assert not CHANGING.search(visitor.text(path)), path
@@ -92,6 +125,9 @@ def test_a_reading_key_is_offered_no_change(visitor, orders, stores, http):
     assert answer.status_code == 303
     assert "needs the scope patterns" in visitor.text("/patterns/p")
     assert http.get("/patterns/p").json()["state"] == "active"
+    answer = visitor.submit("/webhooks/new", url="http://127.0.0.1:9/", **{"kind alert": "1"})
+    assert "needs the scope patterns" in answer.text
+    assert "/webhooks/new" not in visitor.text("/webhooks")
 
 
 def test_a_restricted_key_sees_its_stream(visitor, orders, stores, http):
@@ -99,7 +135,9 @@ def test_a_restricted_key_sees_its_stream(visitor, orders, stores, http):
     add_alerts(stores, {"key": "mine"}, {"key": "theirs", "stream": "hidden-stream", "pattern": "q"})
     key = http.post("/keys", json={"name": "guest", "scopes": ["read"], "streams": ["orders"]}).json()["token"]
     visitor.log_in(key)
-    for path in PAGES:
+    stores.incidents.note([incident(stream="hidden-stream", key="theirs")])
+    http.post("/webhooks", json={"stream": "hidden-stream", "url": "http://127.0.0.1:9/hidden-stream"})
+    for path in (*PAGES, "/webhooks/new"):
         assert "hidden-stream" not in visitor.text(path), path
     text = visitor.text("/alerts")
     assert "mine" in text
@@ -160,6 +198,60 @@ def test_a_webhook_is_tested_and_switched_off(reader, orders):
     assert orders.get(path).json()["enabled"] is False
     reader.submit(path, action="enable")
     assert orders.get(path).json()["enabled"] is True
+
+
+def test_a_webhook_is_registered_and_its_secret_shown_once(reader, orders):
+    members = {"url": "http://127.0.0.1:9/", "stream": "orders", "min_severity": "high", "name": "shop"}
+    answer = reader.submit("/webhooks/new", **members, **{"kind alert": "1", "kind ending": "1"})
+    path = answer.headers["location"]
+    made = orders.get(path).json()
+    assert (made["kinds"], made["min_severity"], made["pattern"]) == (["alert", "ending"], "high", None)
+    assert "whsec_" in reader.text(path)
+    assert "whsec_" not in reader.text(path)
+    refused = reader.submit("/webhooks/new", url="http://127.0.0.1:9/", name="shop", **{"kind alert": "1"})
+    assert refused.status_code == 400
+    assert 'value="shop"' in refused.text
+
+
+def test_deliveries_of_an_alert_are_those_to_any_receiver(reader, orders, stores, settings):
+    hook = orders.post("/webhooks", json={"stream": "orders", "url": "http://127.0.0.1:9/", "description": "pager"})
+    sink = orders.post("/sinks", json={"kind": "kafka", "servers": "127.0.0.1:9", "topic": "t", "name": "archive"})
+    attempts = [{"item": f"{0:032x}", "verdict": "delivered"}, {"item": f"{1:032x}", "verdict": "dead"}]
+    add_alerts(stores, {}, {})
+    for receiver in (hook, sink):
+        for attempt in attempts:
+            add_attempt(stores, receiver.json()["id"], **attempt)
+    text = reader.text(f"/alerts/{0:032x}")
+    assert text.count("delivered 204") == 2
+    assert ("pager" in text, "archive" in text, "abandoned" in text) == (True, True, False)
+    assert "archive" in reader.text("/webhooks")
+    assert "abandoned" in reader.text(f"/sinks/{sink.json()['id']}")
+
+
+def test_incidents_are_listed_by_state_and_closed_on_request(reader, orders, stores):
+    stores.incidents.note([incident(), incident(incident="i2", key="order-2", state="closed")])
+    assert "1 incident is open." in reader.text("/")
+    text = reader.text("/incidents")
+    assert ("order-1" in text, "order-2" in text) == (True, False)
+    assert "order-2" in reader.text("/incidents?state=")
+    reader.submit("/incidents/i1", action="close")
+    assert "The incident will be closed" in reader.text("/incidents")
+
+
+def test_the_overview_counts_by_hour_however_many_alerts_there_are(reader, orders, stores):
+    add_alerts(stores, *({"detected_at": f"2026-01-01T0{number % 3}:00:00Z"} for number in range(900)))
+    text = reader.text("/")
+    assert "900 in 48 hours of event time" in text
+    assert "2026-01-01 02:00 UTC: 300 alerts" in text
+
+
+def test_joins_and_aggregates_have_a_page(reader, orders):
+    aggregate = {"name": "busy", "of": "orders", "values": {"n": "count()"}, "window": "1 d", "having": "n > 1"}
+    assert orders.post("/aggregates", json=aggregate).status_code == 201
+    assert "/streams?operator=busy#chosen" in reader.text("/streams")
+    text = reader.text("/streams?operator=busy")
+    assert "How it is computed" in text
+    assert "n &gt; 1" in text
 
 
 def test_what_does_not_exist_says_so(reader, orders):

@@ -108,6 +108,7 @@ def test_the_newest_type_is_that_of_the_newest_time() -> None:
     assert {key: case.last_type for key, case in cases_of(matcher).items()} == {"k": "B", "l": "A"}
     assert list(cases_of(matcher, last_type="B")) == ["k"]
     assert cases_of(matcher, last_type="C") == {}
+    assert matcher.open_cases(CaseQuery(key="k")).by_last_type == {"A": 1, "B": 1}
 
 
 @pytest.mark.compiled

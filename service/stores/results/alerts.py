@@ -27,6 +27,7 @@ from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.results.alert_blocks import StoredAlert, pack_alerts, unpack_alerts, unpack_body
 from service.stores.results.blocks import in_parts
+from service.stores.results.hours import KEPT_HOURS, by_hour, hours_key
 from service.stores.results.marks import ACKNOWLEDGED_KEY, NOTES_KEY, AlertMarks, unknown_alert
 from service.stores.results.writing import Writing
 from shards import ALERT, OutputRow
@@ -167,6 +168,8 @@ class AlertStore:
             trimmed=TRIMMED_KEY,
             trimmed_counts=TRIMMED_COUNTS_KEY,
             acknowledged=ACKNOWLEDGED_KEY,
+            hours=hours_key(ALERT),
+            kept_hours=KEPT_HOURS,
             epoch=f"epoch:{writing.epoch}",
             kept=self._kept,
             most_trimmed=_TRIMMED_AT_ONCE,
@@ -357,6 +360,7 @@ def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], wr
             "ids": [row.id for row in rows],
             "streams": streams,
             "counts": [[counter, count, lost[counter]] for counter, count in counts.items()],
+            "hours": by_hour(ALERT, rows),
             "deliveries": writing.deliveries(ALERT, rows),
         }
     )

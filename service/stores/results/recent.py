@@ -23,6 +23,7 @@ from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import decode
 from service.stores.results.blocks import in_parts, pack, unpack
+from service.stores.results.hours import KEPT_HOURS, by_hour, hours_key
 from service.stores.results.writing import Writing
 from shards import OutputRow, ResultKind
 from streams import NOTED_KEY
@@ -191,6 +192,8 @@ class RecentStore(RecentList):
             seen=self.key + ":seen",
             due=DUE_KEY,
             deliveries=RECORDS_KEY,
+            hours=hours_key(self.kind),
+            kept_hours=KEPT_HOURS,
             epoch=f"epoch:{writing.epoch}",
             kept=self._kept,
             now_us=writing.now_us,
@@ -198,6 +201,7 @@ class RecentStore(RecentList):
                 {
                     "ids": [row.id for row in rows],
                     "counts": list(counts.items()),
+                    "hours": by_hour(self.kind, rows) if is_listed else [],
                     "deliveries": writing.deliveries(self.kind, rows) if is_listed else [],
                 }
             ),

@@ -77,6 +77,7 @@ class CaseAnswer:
             "open": found.total,
             "matching": found.matching,
             "unnamed": found.unnamed,
+            "by_last_type": dict(found.by_last_type),
             "traces": [self._case(case, by_state, reasons) for case in found.cases],
         }
 

@@ -27,6 +27,7 @@ ALERT = ResultKind(
     same_by=("pattern", "key", "bindings", "row"),
     shown=(*"pattern key row bindings start end detected_at decided_by deviating would_be_lost returns".split(),),
     ordered_by=("end", "start", "bindings", "pattern", "key", "row"),
+    timed_by="detected_at",
     metric=ResultMetric(name="alerts", meaning="Alerts.", labels=_BY_PATTERN),
 )
 SUPPRESSED = replace(
@@ -38,6 +39,7 @@ SUPPRESSED = replace(
     is_usual=False,
     members=ALERT.members | {"suppressed_by"},
     same_by=(),
+    timed_by="",
     metric=ResultMetric(name="suppressed_alerts", meaning="Suppressed alerts.", labels=_BY_PATTERN),
 )
 """An alert that an earlier alert of its group suppresses: the alert with ``suppressed_by``, the id of the other."""
@@ -93,6 +95,7 @@ ENDING = ResultKind(
     members=frozenset("type id stream pattern version key event event_type time form constraints atom reason".split()),
     in_backtests="counted",
     shown=(*"pattern key event reason".split(),),
+    timed_by="time",
     metric=ResultMetric(name="early_endings", meaning="Early terminations.", labels=(*_BY_PATTERN, "form")),
 )
 ENDING_COUNT = ResultKind(name="ending-count", counted_by=ENDING.counted_by, counts_for=ENDING.name)
@@ -109,6 +112,7 @@ DEVIATION = ResultKind(
     ),
     in_backtests="listed",
     shown=(*"key event event_type time kind constraints symbols allowed released reason".split(),),
+    timed_by="time",
     metric=ResultMetric(name="deviations", meaning="Deviating traces.", labels=("stream", "kind")),
 )
 CORRECTION = ResultKind(

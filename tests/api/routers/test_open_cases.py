@@ -112,6 +112,7 @@ def test_open_transactions_are_told(pipeline, orders, sent):
         ("bad", 2, "deviating"),
         ("new", 1, "kept"),
     ]
+    assert found["counts_by_last_type"] == {"C": 2, "Q": 1}
     first = found["items"][0]
     assert (first["since"], first["newest"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
     assert (first["constraints_version"], first["may_follow"]["excluded_types"]) == (1, ["B"])

@@ -247,7 +247,15 @@ def test_deviations_are_told_and_counted(found):
 
 
 def test_deviations_of_an_earlier_release_are_shown(orders, stores):
-    body = {"id": "d", "key": "k", "event": "e", "event_type": "A", "time": "t", "version": 1, "reason": "r"}
+    body = {
+        "id": "d",
+        "key": "k",
+        "event": "e",
+        "event_type": "A",
+        "time": "2026-01-01T00:00:00Z",
+        "version": 1,
+        "reason": "r",
+    }
     row = sink_row(kind="deviation", stream="orders", id="d", body=orjson.dumps({**body, "stream": "orders"}))
     stores.results["deviation"].append([row], 1)
     (shown,) = orders.get("/v1/deviations").json()["items"]

@@ -24,14 +24,15 @@ def block(ids, patterns):
 def append_alerts(run, epoch, ids, streams, counts=(("c", 1, 0),)):
     keys = {"places": "places", "blocks": "blocks", "number": "number", "due": "due", "deliveries": "deliveries"}
     keys |= {"counts": "counts", "lost_counts": "lost", "sizes": "sizes", "trimmed": "trimmed"}
-    keys |= {"trimmed_counts": "trimmed:counts", "acknowledged": "acknowledged", "noted": "noted"}
-    bounds = {"kept": 2, "most_trimmed": 10, "index_key": "index", "notes_key": "notes:", "now_us": 7}
+    keys |= {"trimmed_counts": "trimmed:counts", "acknowledged": "acknowledged", "noted": "noted", "hours": "hours"}
+    bounds = {"kept": 2, "kept_hours": 2, "most_trimmed": 10, "index_key": "index", "notes_key": "notes:", "now_us": 7}
     parts = [
         {"stream": name, "rows": [ids.index(id_) + 1 for id_ in some], "patterns": patterns}
         for name, some, patterns in streams
     ]
     deliveries = [{"id": f"w:{id_}", "record": "r"} for id_ in ids]
-    chunk = orjson.dumps({"ids": ids, "streams": parts, "counts": counts, "deliveries": deliveries})
+    hours = [[hour, "c", 1] for hour in range(len(ids))]
+    chunk = orjson.dumps({"ids": ids, "streams": parts, "counts": counts, "hours": hours, "deliveries": deliveries})
     blocks = [block(some, list(patterns)) for _, some, patterns in streams]
     return run("results/append_alerts", **keys, **bounds, epoch=epoch, chunk=chunk, new_blocks=blocks)
 
@@ -51,6 +52,8 @@ def test_results_append_alerts(run, client):
         [(b"3-0", {b"s": b"1"})],
     ]
     assert (client.hgetall("counts"), client.hgetall("lost")) == ({b"c": b"2", b"d": b"1"}, {b"c": b"1"})
+    assert (client.zrange("hours", 0, -1), client.hgetall("hours:1")) == ([b"1", b"2"], {b"c": b"1"})
+    assert not client.exists("hours:0")
     assert append_alerts(run, "epoch:1", ["a", "d", "b"], [("s", ["a", "d", "b"], {"p": 3})]) == [1, 3]
     assert (client.get("number"), client.hlen("places")) == (b"3", 3)
     client.set("noted", 2)
@@ -81,10 +84,11 @@ def test_the_oldest_block_of_a_stream_is_removed(run, client):
 def test_results_append_rows(run, client):
     def append_rows(epoch, ids, block, amount=1, kept=10):
         keys = {"entries": "entries", "size": "size", "counts": "counts", "seen": "seen", "due": "due"}
-        keys |= {"noted": "noted"}
+        keys |= {"noted": "noted", "hours": "hours"}
         deliveries = [{"id": f"w:{ids[0]}", "record": "r"}] if block else []
-        chunk = orjson.dumps({"ids": ids, "counts": [["c", amount]], "deliveries": deliveries})
+        chunk = orjson.dumps({"ids": ids, "counts": [["c", amount]], "hours": [[5, "c", 1]], "deliveries": deliveries})
         sent = {"deliveries": "deliveries", "epoch": epoch, "now_us": 7, "kept": kept, "chunk": chunk, "block": block}
+        sent |= {"kept_hours": 2}
         return run("results/append_rows", **keys, **sent)
 
     client.xadd("entries", {"record": "former"})
@@ -96,6 +100,7 @@ def test_results_append_rows(run, client):
         {b"block": b"one", b"rows": b"2"},
     ]
     assert (client.hgetall("counts"), client.get("size")) == ({b"c": b"7"}, b"3")
+    assert client.hgetall("hours:5") == {b"c": b"2"}
     assert (client.zscore("due", "w:a"), client.hgetall("deliveries")) == (7, {b"w:a": b"r"})
     assert append_rows("epoch:2", ["a", "b"], "two", kept=3) == []
     assert [fields[b"rows"] for _, fields in client.xrange("entries")] == [b"2", b"2"]  # at least 3

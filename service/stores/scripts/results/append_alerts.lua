@@ -1,11 +1,11 @@
---! uses: noting
+--! uses: hourly, noting
 --! keys: noted, places, blocks, number, due, deliveries, counts, lost_counts, sizes, trimmed, trimmed_counts
---! keys: acknowledged
---! args: epoch, kept, most_trimmed, now_us, index_key, notes_key, chunk, new_blocks*
+--! keys: acknowledged, hours
+--! args: epoch, kept, kept_hours, most_trimmed, now_us, index_key, notes_key, chunk, new_blocks*
 -- Appends a chunk of alerts with their deliveries and counters, all or nothing. ``chunk`` is JSON: ``ids`` of the alerts
 -- in order; ``streams``, for each block its stream, the indexes of its alerts in ``ids``, and their patterns with the
--- number of each; ``counts``: counter, number, and the number that pruning would have lost; ``deliveries``: ids and
--- records. Nothing is written if alerts are stored already, or were trimmed in this micro-batch (``epoch``): returns
+-- number of each; ``counts``: counter, number, and the number that pruning would have lost; ``hours``: hour, counter,
+-- number; ``deliveries``: ids and records. Nothing is written if alerts are stored already, or were trimmed in this micro-batch (``epoch``): returns
 -- their indexes in ``ids``. Of a stream, at least ``kept`` alerts are kept (0: all), and at most ``most_trimmed`` are
 -- removed at once.
 local unwanted = superseded(noted, epoch)
@@ -82,6 +82,7 @@ for _, count in ipairs(new.counts) do
   redis.call('HINCRBY', counts, count[1], count[2])
   if count[3] > 0 then redis.call('HINCRBY', lost_counts, count[1], count[3]) end
 end
+count_hours(hours, tonumber(kept_hours), new.hours)
 for _, delivery in ipairs(new.deliveries) do
   redis.call('HSET', deliveries, delivery.id, delivery.record)
   redis.call('ZADD', due, now_us, delivery.id)

@@ -1,8 +1,9 @@
---! uses: listing, noting
---! keys: noted, entries, size, counts, seen, due, deliveries
---! args: epoch, kept, now_us, chunk, block
+--! uses: hourly, listing, noting
+--! keys: noted, entries, size, counts, seen, due, deliveries, hours
+--! args: epoch, kept, kept_hours, now_us, chunk, block
 -- Lists and counts rows of a micro-batch (``epoch``), all or nothing. ``block``: the rows ('': they are not listed).
--- ``chunk`` is JSON: ``ids`` of the rows in order; ``counts``: counters and amounts; ``deliveries``: ids and records.
+-- ``chunk`` is JSON: ``ids`` of the rows in order; ``counts``: counters and amounts; ``hours``: hour, counter, number;
+-- ``deliveries``: ids and records.
 -- Nothing is written if rows were written in this micro-batch already: returns their indexes in ``ids``.
 local unwanted = superseded(noted, epoch)
 if unwanted then return unwanted end
@@ -19,6 +20,7 @@ if #known > 0 then return known end
 redis.call('SADD', seen, unpack(new.ids))
 if block ~= '' then list(entries, size, tonumber(kept), #new.ids, 'block', block) end
 for _, count in ipairs(new.counts) do redis.call('HINCRBY', counts, count[1], count[2]) end
+count_hours(hours, tonumber(kept_hours), new.hours)
 for _, delivery in ipairs(new.deliveries) do
   redis.call('HSET', deliveries, delivery.id, delivery.record)
   redis.call('ZADD', due, now_us, delivery.id)

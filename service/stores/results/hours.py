@@ -1,0 +1,85 @@
+"""Counts of results by hour of event time and operator, which the scripts that write results add to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import orjson
+
+from service.stores.connection import PREFIX, Client
+from shards import OutputRow, ResultKind
+from streams import parse_time
+
+KEPT_HOURS: Final = 31 * 24
+HOUR_US: Final = 3_600_000_000
+
+_USUAL_HOURS = 48
+_MOST_COUNTS = 20_000  # of one answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourCount:
+    """The number of results of an operator whose event time is in the hour that begins at ``hour_us``."""
+
+    hour_us: int
+    stream: str
+    subject: str
+    count: int
+
+
+def hours_key(kind: ResultKind) -> str:
+    """Redis key of the hours of a kind of result."""
+    return f"{PREFIX}{kind.plural}:hours"
+
+
+def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str, int]]:
+    """Hour, counter and number of rows, as scripts take them; none for kinds that are not counted by hour."""
+    if not kind.timed_by:
+        return []
+    counts = Counter((_hour(orjson.loads(row.body).get(kind.timed_by)), row.stream, row.subject) for row in rows)
+    return [
+        (hour, orjson.dumps([stream, subject]).decode(), count)
+        for (hour, stream, subject), count in counts.items()
+        if hour is not None
+    ]
+
+
+def _hour(time: str | None) -> int | None:
+    return None if time is None else parse_time(time) // HOUR_US
+
+
+class HourlyCounts:
+    """Reads the counts."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def read(
+        self, kind: ResultKind, chosen: Mapping[str, str | None], since_us: int | None, until_us: int | None
+    ) -> tuple[list[HourCount], int | None]:
+        """The counts from one time up to another, the oldest first, and the time from which on they are complete.
+
+        Without a beginning it is 48 hours before the end, without an end that is the newest hour; None: there is none.
+        Of very many counts those of the newest hours are read. ``chosen``: ``stream`` and ``subject``, None: any.
+        """
+        key = hours_key(kind)
+        last = "+inf" if until_us is None else -(-until_us // HOUR_US) - 1
+        newest = cast("list[bytes]", self._client.zrevrangebyscore(key, last, "-inf", 0, 1))
+        if not newest:
+            return [], since_us
+        first = int(newest[0]) - _USUAL_HOURS + 1 if since_us is None else since_us // HOUR_US
+        found: list[HourCount] = []
+        for hour in map(int, cast("list[bytes]", self._client.zrevrangebyscore(key, last, first))):
+            raw = cast("dict[bytes, bytes]", self._client.hgetall(f"{key}:{hour}"))
+            if len(found) + len(raw) > _MOST_COUNTS:
+                first = hour + 1
+                break
+            found += [
+                HourCount(hour_us=hour * HOUR_US, stream=stream, subject=subject, count=int(count))
+                for (stream, subject), count in ((orjson.loads(name), count) for name, count in sorted(raw.items()))
+                if chosen.get("stream") in (None, stream) and chosen.get("subject") in (None, subject)
+            ]
+        return sorted(found, key=lambda one: one.hour_us), first * HOUR_US
