@@ -61,7 +61,8 @@ def test_a_planted_wording_is_found_on_its_line(text):
 
 
 def test_a_template_is_read_without_its_markup():
-    template = '{# what becomes of it #}<p title="so many">{{ item.fares }}</p>\n<p>The <b>transactions</b> that are there.</p>'
+    template = """{# what becomes of it #}<p title="so many">{{ item.fares }}</p>
+<p>The <b>transactions</b> that are there.</p>"""
     (violation,) = document_words("console/templates/planted.html", template)
     assert (violation.line, violation.message) == (2, "'that are there': write existing, present, available")
 

@@ -17,6 +17,7 @@ from shards import InlineShards, OperatorRefused
 from shards.kinds.aggregates import AggregateKind
 from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn, TableOn, TableRow, format_time
 from streams.tables import Lookup, TableRefused, Tables, TableVersion, TableWish, keep_table
+from streams.tables.form import ValueType
 
 SECOND_US = 1_000_000
 KIND = AggregateKind()
@@ -54,7 +55,13 @@ def table_of(folder: Path, rows: Sequence[Sequence[Any]], version: int = 1) -> T
         for n, row in enumerate(rows)
     )
     path.write_text("\n".join(["id,region,user,most,most s,within", *lines, ""]))
-    types = {"region": "text", "user": "text", "most": "integer", "most s": "integer", "within": "text"}
+    types: dict[str, ValueType] = {
+        "region": "text",
+        "user": "text",
+        "most": "integer",
+        "most s": "integer",
+        "within": "text",
+    }
     return replace(keep_table(path, "csv", TableWish(key=("id",), types=types)), name="watched", version=version)
 
 
@@ -93,7 +100,7 @@ def naive(rows: Sequence[Sequence[Any]], events: Sequence[Event], *, one_window:
             for one in events
             if one.type == "A" and region in ("", one.data["region"]) and user in ("", one.data["user"])
         ]
-        steps = [(one.time_us, place, one) for place, one in enumerate(mine)]
+        steps: list[tuple[int, int, Event | None]] = [(one.time_us, place, one) for place, one in enumerate(mine)]
         steps += [(one.time_us + size_us, -1, None) for one in mine]
         end_us, held, was_true = max((one.time_us for one in events), default=0), list[Event](), False
         for time_us, _, event in sorted(steps, key=lambda step: step[:2]):
