@@ -9,22 +9,21 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show
+from service.cli.calling import Caller, Commands, PatientCaller, show
 from service.cli.resources import After, AtMost, Resource, Table, add_list_of_latest, note_more
 from service.cli.wording import printable
 
-alerts = typer.Typer(help="Alerts of the running service.", no_args_is_help=True)
+alerts = Commands(help="Alerts of the running service.")
 
 _Stream = Annotated[str | None, typer.Option(metavar="STREAM", help="Only alerts of this stream.")]
 _Pattern = Annotated[str | None, typer.Option(metavar="PATTERN", help="Only alerts of this pattern.")]
 _AlertId = Annotated[str, typer.Argument(help="Id of the alert, as the lists show it with --json.")]
 _By = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the person, stored with the alert.")]
 
-_PATIENCE_S = 60.0  # of who follows: as long as a service may take to come back
-
 
 @alerts.command("list")
 def list_alerts(
+    client: Caller,
     stream: _Stream = None,
     pattern: _Pattern = None,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Only alerts of this transaction.")] = None,
@@ -44,26 +43,22 @@ def list_alerts(
         bool, typer.Option("--oldest-first", help="The oldest first, in place of the newest.")
     ] = False,
     limit: AtMost = 100,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """List alerts, the newest first."""
-    with calling(url, api_key) as client:
-        for alert in client.alerts.list(
-            stream=stream,
-            pattern=pattern,
-            key=key,
-            since=since,
-            until=until,
-            created_since=created_since,
-            acknowledged=acknowledged,
-            after=after,
-            order="asc" if oldest_first and after is None else None,
-            most=limit,
-            on_more=note_more,
-        ):
-            _show(alert, is_json=is_json)
+    for alert in client.alerts.list(
+        stream=stream,
+        pattern=pattern,
+        key=key,
+        since=since,
+        until=until,
+        created_since=created_since,
+        acknowledged=acknowledged,
+        after=after,
+        order="asc" if oldest_first and after is None else None,
+        most=limit,
+        on_more=note_more,
+    ):
+        _show(alert, is_json=client.is_json)
 
 
 _SUPPRESSED = Resource(
@@ -78,50 +73,37 @@ add_list_of_latest(alerts, _SUPPRESSED, "suppressed")
 
 @alerts.command("tail")
 def tail_alerts(
+    client: PatientCaller,
     stream: _Stream = None,
     pattern: _Pattern = None,
     after: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="End after this number of alerts.")] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Show alerts as they are found, until interrupted; resumes where it stopped when the service is back."""
-    with calling(url, api_key, _PATIENCE_S) as client:
-        for event in islice(client.alerts.live(stream=stream, pattern=pattern, after=after), limit):
-            _show(event.data, is_json=is_json)
+    for event in islice(client.alerts.live(stream=stream, pattern=pattern, after=after), limit):
+        _show(event.data, is_json=client.is_json)
 
 
 @alerts.command("show")
-def show_alert(alert: _AlertId, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+def show_alert(client: Caller, alert: _AlertId) -> None:
     """Show an alert with its notes."""
-    with calling(url, api_key) as client:
-        show(client.alerts.get(alert), is_json=is_json)
+    show(client.alerts.get(alert), is_json=client.is_json)
 
 
 @alerts.command()
-def acknowledge(
-    alert: _AlertId, by: _By = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
-) -> None:
+def acknowledge(client: Caller, alert: _AlertId, by: _By = None) -> None:
     """Mark an alert as seen; prints who acknowledged it first, and when."""
-    with calling(url, api_key) as client:
-        show(client.alerts.acknowledge(alert, {"by": by}), is_json=is_json)
+    show(client.alerts.acknowledge(alert, {"by": by}), is_json=client.is_json)
 
 
 @alerts.command()
 def note(
-    alert: _AlertId,
-    text: Annotated[str, typer.Argument(help="Text of the note.")],
-    by: _By = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
+    client: Caller, alert: _AlertId, text: Annotated[str, typer.Argument(help="Text of the note.")], by: _By = None
 ) -> None:
     """Add a note to an alert."""
-    with calling(url, api_key) as client:
-        show(client.alerts.add_note(alert, {"text": text, "by": by}), is_json=is_json)
+    show(client.alerts.add_note(alert, {"text": text, "by": by}), is_json=client.is_json)
 
 
 def _show(alert: Mapping[str, Any], *, is_json: bool) -> None:

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
+from service.cli.calling import Caller, Commands, given, show
 from service.cli.choices import Suppress, suppress_of
 from service.cli.inputs import progress_bar
 from service.cli.patterns import is_pattern, one_pattern
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
 from service.client import Client, part
 
-backtests = typer.Typer(help="Backtests of the running service.", no_args_is_help=True)
+backtests = Commands(help="Backtests of the running service.")
 
 _LOOK_S = 0.5
 
@@ -50,6 +50,7 @@ add_show(backtests, _BACKTESTS, "the state of a backtest, and its result once it
 
 @backtests.command()
 def ask(
+    client: Caller,
     pattern: Annotated[str, typer.Argument(help="Pattern file or text, or the name of a registered pattern.")],
     stream: Annotated[str, typer.Option(help="The stream, for its key, end events and constraints.")],
     against: Annotated[
@@ -59,9 +60,6 @@ def ask(
     suppress: Suppress = None,
     pruning: Annotated[Pruned | None, typer.Option(help="Whether constraints terminate partial matches early.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the backtest is over.")] = False,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Start a backtest. Exit status 1: with --wait, it failed."""
     wanted = suppress_of(suppress)
@@ -72,25 +70,21 @@ def ask(
         source={"log": True} if path is None else {"path": path},
         pruning=pruning,
     )
-    with calling(url, api_key) as client:
-        found = client.post(_BACKTESTS.path, body)
-        if wait:
-            found = _waited(client, found["id"])
-    show(found, is_json=is_json)
+    found = client.post(_BACKTESTS.path, body)
+    if wait:
+        found = _waited(client, found["id"])
+    show(found, is_json=client.is_json)
     raise typer.Exit(1 if wait and found["state"] != "done" else 0)
 
 
 @backtests.command()
 def alerts(
+    client: Caller,
     backtest: Annotated[str, typer.Argument(help="Id of the backtest, as 'forestall backtests list' shows it.")],
     limit: AtMost = 100,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """List the alerts of a backtest, by their end; marks those that a comparison added or lost."""
-    with calling(url, api_key) as client:
-        _ALERTS.show_pages(client, f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit, is_json=is_json)
+    _ALERTS.show_pages(client, f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit, is_json=client.is_json)
 
 
 add_delete(backtests, _BACKTESTS, "Cancel a waiting or running backtest; remove a finished one, with its alerts.")

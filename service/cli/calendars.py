@@ -8,14 +8,14 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling
+from service.cli.calling import Caller, Commands
 from service.cli.models import read_content
 from service.cli.operators import read_document
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
 from service.cli.wording import printable
 from service.client import part
 
-calendars = typer.Typer(help="Calendars of the running service.", no_args_is_help=True)
+calendars = Commands(help="Calendars of the running service.")
 
 _MOST_BYTES = 2**20
 _CALENDARS = Resource(
@@ -34,23 +34,20 @@ add_show(calendars, _CALENDARS, "a calendar: its declaration, versions, and the 
 
 @calendars.command("put")
 def put_calendar(
+    client: Caller,
     name: Annotated[str, typer.Argument(help="Name of the calendar.")],
     file: Annotated[Path, typer.Argument(help="Its declaration, YAML or JSON: zone, hours, holidays, exceptions.")],
     ical: Annotated[Path | None, typer.Option(help="Holidays as an iCalendar file (.ics).")] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Declare a calendar; under an existing name it is the next version, which holds from then on."""
     document = read_document(file)
     if ical is not None:
         document["ical"] = read_content(ical, _MOST_BYTES, "calendar").decode(errors="replace")
     content = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
-    with calling(url, api_key) as client:
-        found = client.request(
-            "PUT", f"/calendars/{part(name)}", body=content, headers={"Content-Type": "application/json"}
-        )
-    if is_json:
+    found = client.request(
+        "PUT", f"/calendars/{part(name)}", body=content, headers={"Content-Type": "application/json"}
+    )
+    if client.is_json:
         typer.echo(orjson.dumps(found).decode())
         return
     typer.echo(printable(f"{found['name']}: version {found['version']}"))

@@ -6,9 +6,11 @@ API, a list as one item per line. Texts of others are shown without control char
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeAlias
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
 
 import orjson
 import typer
@@ -38,6 +40,7 @@ ApiKeyOption: TypeAlias = Annotated[
 ]
 IsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="The answer as JSON; a list as one item per line.")]
 
+Command = TypeVar("Command", bound=Callable[..., None])
 Columns: TypeAlias = Sequence[tuple[str, str]]
 """The columns of a list: headings, and the members shown below them."""
 
@@ -49,8 +52,68 @@ _NOTHING = "-"
 _UNBROKEN = 100_000  # terminals break lines themselves
 
 
+class Caller(Client):
+    """The client of a command that prints answers, as JSON where the call has ``--json``."""
+
+    is_json: bool = False
+
+
+PatientCaller: TypeAlias = Annotated[Caller, 60.0]
+"""A caller that waits as long as a service may take to come back."""
+
+
+class Commands(typer.Typer):
+    """A group of commands that call the running service.
+
+    A command takes the client as its parameter ``client``; its users have the options ``--url`` and ``--api-key``
+    instead, and ``--json`` if the client is a ``Caller``.
+    """
+
+    def __init__(self, help: str, **settings: Any) -> None:
+        super().__init__(help=help, no_args_is_help=True, **settings)
+        self.callback(help=help)(_nothing)  # so that a single command keeps its name
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Command], Command]:
+        """Register a command."""
+        register = super().command(name, **settings)
+
+        def registered(command: Command) -> Command:
+            register(connected(command))
+            return command
+
+        return registered
+
+
+def _nothing() -> None:
+    """Groups do nothing before their commands."""
+
+
+def connected(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of its client in place of the client."""
+    own = signature(command, eval_str=True)
+    parameters = [one for one in own.parameters.values() if one.name != "client"]
+    if len(parameters) == len(own.parameters):
+        return command
+    wanted = own.parameters["client"].annotation
+    kind, patience_s = get_args(wanted) if get_origin(wanted) is Annotated else (wanted, _PATIENCE_S)
+    options: dict[str, tuple[Any, Any]] = {"url": (Url, None), "api_key": (ApiKeyOption, None)}
+    options |= {"is_json": (IsJson, False)} if issubclass(kind, Caller) else {}
+    for name, (option, usual) in options.items():
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, annotation=option, default=usual))
+
+    @wraps(command)
+    def called(url: str | None, api_key: str | None, is_json: bool = False, **values: Any) -> None:
+        with calling(url, api_key, patience_s) as client:
+            client.is_json = is_json
+            command(client=client, **values)
+
+    vars(called)["__signature__"] = own.replace(parameters=parameters)
+    called.__annotations__ = {one.name: one.annotation for one in parameters}
+    return called
+
+
 @contextmanager
-def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[Client]:
+def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[Caller]:
     """A client of the running service; address and key are by default those of the settings, then of the context."""
     settings = load_settings()
     secret = settings.api_key.get_secret_value() if settings.api_key else None
@@ -58,7 +121,7 @@ def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_
     if address is None and (context := current_context()) is not None:
         address, secret = context.url, context.api_key()  # never the key of another service
     address = address or f"http://{settings.api_host}:{settings.api_port}"
-    with Client(address, api_key or secret, patience_s=patience_s, overload_patience_s=_OVERLOAD_PATIENCE_S) as client:
+    with Caller(address, api_key or secret, patience_s=patience_s, overload_patience_s=_OVERLOAD_PATIENCE_S) as client:
         yield client
 
 

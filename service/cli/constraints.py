@@ -13,7 +13,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from constraints import Constraint
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling
+from service.cli.calling import Caller, Commands
 from service.cli.choices import OutputFormat
 from service.cli.inputs import progress_bar, read_text, standard_error
 from service.cli.models import read_model_file
@@ -31,10 +31,9 @@ class _ModelFirst(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-constraints = typer.Typer(
+constraints = Commands(
     cls=_ModelFirst,
     help="Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service.",
-    no_args_is_help=True,
 )
 
 
@@ -77,19 +76,16 @@ add_show(constraints, _SETS, "the constraint set of a stream of the running serv
 
 @constraints.command("upload")
 def upload_constraints(
+    client: Caller,
     file: Annotated[Path, typer.Argument(help="Constraint document, YAML or JSON.")],
     stream: Annotated[str | None, typer.Option(help="The stream, if the document does not name it.")] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Set the constraints of a stream of the running service, for transactions that begin later."""
     is_json_text = file.suffix.lower() == ".json"
-    with calling(url, api_key) as client:
-        found = client.constraints.create(
-            read_text(file), stream=stream, media_type="application/json" if is_json_text else "application/yaml"
-        )
-    if is_json:
+    found = client.constraints.create(
+        read_text(file), stream=stream, media_type="application/json" if is_json_text else "application/yaml"
+    )
+    if client.is_json:
         typer.echo(orjson.dumps(found).decode())
         return
     count = len(found["constraints"]) + len(found["rules"])

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling
+from service.cli.calling import Caller, Commands
 from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_show
 from service.client import Client
 
 if TYPE_CHECKING:
     from service.client.wire import ReplayModel  # no command needs the types of answers when it runs
 
-dead_letters = typer.Typer(help="Dead letters of the running service.", no_args_is_help=True)
+dead_letters = Commands(help="Dead letters of the running service.")
 
 Code = Annotated[str | None, typer.Option(help="Only dead letters with this code, such as schema-broken.")]
 
@@ -33,17 +33,12 @@ _SENT = Table(("id", "outcome"), lambda replay: {**replay, "outcome": _outcome(r
 
 @dead_letters.command("list")
 def list_letters(
-    stream: OfStream = None,
-    code: Code = None,
-    after: After = None,
-    limit: AtMost = 20,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
+    client: Caller, stream: OfStream = None, code: Code = None, after: After = None, limit: AtMost = 20
 ) -> None:
     """List recent dead letters, the newest first."""
-    with calling(url, api_key) as client:
-        _LETTERS.table.show_pages(client, _LETTERS.path, limit, is_json=is_json, stream=stream, code=code, after=after)
+    _LETTERS.table.show_pages(
+        client, _LETTERS.path, limit, is_json=client.is_json, stream=stream, code=code, after=after
+    )
 
 
 add_show(dead_letters, _LETTERS, "a dead letter with its event, and the result of sending it again")
@@ -51,22 +46,19 @@ add_show(dead_letters, _LETTERS, "a dead letter with its event, and the result o
 
 @dead_letters.command()
 def replay(
+    client: Caller,
     letter: Annotated[str | None, typer.Argument(help="Id of the dead letter, or --all.")] = None,
     is_all: Annotated[
         bool, typer.Option("--all", help="All dead letters that were not accepted yet, the oldest first.")
     ] = False,
     stream: OfStream = None,
     code: Code = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Send one dead letter again, or all, for example after a fix. Exit status 1: some were refused again."""
     if (letter is None) != is_all:
         raise typer.BadParameter("give the id of a dead letter, or --all")
-    with calling(url, api_key) as client:
-        outcomes = _replay_all(client, stream, code) if letter is None else [client.dead_letters.replay(letter)]
-    if is_json:
+    outcomes = _replay_all(client, stream, code) if letter is None else [client.dead_letters.replay(letter)]
+    if client.is_json:
         for outcome in outcomes:
             typer.echo(orjson.dumps(outcome).decode())
     else:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
+from service.cli.calling import Commands
 from service.cli.resources import Resource, Table, add_list_of_latest
 
-derived_events = typer.Typer(
-    help="Matches that became events of derived streams in the running service.", no_args_is_help=True
-)
+derived_events = Commands(help="Matches that became events of derived streams in the running service.")
 
 _DERIVED_EVENTS = Resource(
     path="/derived-events",
@@ -18,8 +15,3 @@ _DERIVED_EVENTS = Resource(
 )
 
 add_list_of_latest(derived_events, _DERIVED_EVENTS)
-
-
-@derived_events.callback()
-def _one_command() -> None:
-    """Matches that became events of derived streams in the running service."""

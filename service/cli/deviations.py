@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
+from service.cli.calling import Commands
 from service.cli.resources import Resource, Table, add_list_of_latest
 
-deviations = typer.Typer(
-    help="Deviations reported by the running service: transactions that break their constraints.",
-    no_args_is_help=True,
-)
+deviations = Commands(help="Deviations reported by the running service: transactions that break their constraints.")
 
 _DEVIATIONS = Resource(
     path="/deviations",
@@ -19,8 +15,3 @@ _DEVIATIONS = Resource(
 )
 
 add_list_of_latest(deviations, _DEVIATIONS)
-
-
-@deviations.callback()
-def _one_command() -> None:
-    """Deviations reported by the running service: transactions that break their constraints."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling
+from service.cli.calling import Caller, Commands
 from service.cli.resources import OfStream, Resource, Table, add_list_of_latest
 
-endings = typer.Typer(help="Early terminations reported by the running service.", no_args_is_help=True)
+endings = Commands(help="Early terminations reported by the running service.")
 
 _ENDINGS = Resource(
     path="/endings",
@@ -21,13 +19,12 @@ add_list_of_latest(endings, _ENDINGS)
 
 
 @endings.command()
-def summary(stream: OfStream = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+def summary(client: Caller, stream: OfStream = None) -> None:
     """Count early terminations by pattern and reason."""
-    with calling(url, api_key) as client:
-        found = client.endings.summary(stream=stream)["items"]
+    found = client.endings.summary(stream=stream)["items"]
     reasons = [
         {**reason, "pattern": item["pattern"], "why": reason["chain"] or f"by the {reason['form']}"}
         for item in found
         for reason in item["reasons"]
     ]
-    _REASONS.show(found if is_json else reasons, is_json=is_json)
+    _REASONS.show(found if client.is_json else reasons, is_json=client.is_json)

@@ -9,23 +9,22 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
+from service.cli.calling import Caller, Commands, PatientCaller, given
 from service.cli.inputs import standard_error
 from service.cli.wording import printable
 from service.client import part
 
-events = typer.Typer(help="Events of streams of the running service.", no_args_is_help=True)
+events = Commands(help="Events of streams of the running service.")
 
 _Stream = Annotated[str | None, typer.Argument(metavar="STREAM", help="The stream.", show_default=False)]
 _OldStream = Annotated[str | None, typer.Option("--stream", hidden=True)]  # as earlier releases have it
 _Key = Annotated[str | None, typer.Option(metavar="KEY", help="Only events of this transaction.")]
 _Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")]
 
-_PATIENCE_S = 60.0  # of who follows: as long as a service may take to come back
-
 
 @events.command("list")
 def list_events(
+    client: Caller,
     stream: _Stream = None,
     key: _Key = None,
     type_: _Type = None,
@@ -33,25 +32,22 @@ def list_events(
         str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: the newest).")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most this number.")] = 100,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
     old_stream: _OldStream = None,
 ) -> None:
     """List the newest events of a stream, or those after a cursor, the oldest first."""
     at, chosen = f"/streams/{part(_one(stream, old_stream))}/events", given(key=key, type=type_)
-    with calling(url, api_key) as client:
-        page = client.get(at, limit=min(limit, 1_000), **chosen, **given(after=after))
-        if page["trimmed_until"] is not None:
-            _note_gap(page["trimmed_until"])
-        shown = page["items"][:limit]
-        rest = client.pages(at, on_gap=_note_gap, after=page["next"], **chosen) if page["next"] else iter(())
-        for event in islice((*shown, *islice(rest, limit - len(shown))), limit):
-            _show(event, is_json=is_json)
+    page = client.get(at, limit=min(limit, 1_000), **chosen, **given(after=after))
+    if page["trimmed_until"] is not None:
+        _note_gap(page["trimmed_until"])
+    shown = page["items"][:limit]
+    rest = client.pages(at, on_gap=_note_gap, after=page["next"], **chosen) if page["next"] else iter(())
+    for event in islice((*shown, *islice(rest, limit - len(shown))), limit):
+        _show(event, is_json=client.is_json)
 
 
 @events.command("tail")
 def tail_events(
+    client: PatientCaller,
     stream: _Stream = None,
     key: _Key = None,
     type_: _Type = None,
@@ -59,16 +55,12 @@ def tail_events(
         str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="End after this number of events.")] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
     old_stream: _OldStream = None,
 ) -> None:
     """Show events as they come, until interrupted; reconnects where it stopped when the service is back."""
     at, chosen = f"/streams/{part(_one(stream, old_stream))}/events/live", given(key=key, type=type_)
-    with calling(url, api_key, _PATIENCE_S) as client:
-        for event in islice(client.live(at, after=after, on_gap=_note_gap, **chosen), limit):
-            _show(event.data, is_json=is_json)
+    for event in islice(client.live(at, after=after, on_gap=_note_gap, **chosen), limit):
+        _show(event.data, is_json=client.is_json)
 
 
 def _one(stream: str | None, old_stream: str | None) -> str:

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show_sentence
+from service.cli.calling import Caller, Commands, given, show_sentence
 from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_show, argument_of
 
-incidents = typer.Typer(help="Incidents of the running service.", no_args_is_help=True)
+incidents = Commands(help="Incidents of the running service.")
 
 
 class State(StrEnum):
@@ -38,41 +38,34 @@ _By = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the perso
 
 @incidents.command("list", help=f"List {_INCIDENTS.listed}.")
 def list_incidents(
+    client: Caller,
     stream: OfStream = None,
     pattern: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only incidents of this pattern.")] = None,
     state: Annotated[State | None, typer.Option(help="Only incidents in this state.")] = None,
     after: After = None,
     limit: AtMost = 20,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """List incidents, the newest first."""
-    with calling(url, api_key) as client:
-        chosen = {"stream": stream, "pattern": pattern, "state": state, "after": after}
-        _INCIDENTS.table.show_pages(client, _INCIDENTS.path, limit, is_json=is_json, **chosen)
+    chosen = {"stream": stream, "pattern": pattern, "state": state, "after": after}
+    _INCIDENTS.table.show_pages(client, _INCIDENTS.path, limit, is_json=client.is_json, **chosen)
 
 
 add_show(incidents, _INCIDENTS, "an incident")
 
 
 @incidents.command()
-def acknowledge(
-    incident: str = _Incident, by: _By = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
-) -> None:
+def acknowledge(client: Caller, incident: str = _Incident, by: _By = None) -> None:
     """Mark an incident as seen, for everyone who gets its messages."""
-    _act(incident, "acknowledge", by, url, api_key, is_json=is_json)
+    _act(client, incident, "acknowledge", by)
 
 
 @incidents.command()
-def close(
-    incident: str = _Incident, by: _By = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
-) -> None:
+def close(client: Caller, incident: str = _Incident, by: _By = None) -> None:
     """Close an incident; the next alert of its group opens another one."""
-    _act(incident, "close", by, url, api_key, is_json=is_json)
+    _act(client, incident, "close", by)
 
 
-def _act(incident: str, action: str, by: str | None, url: str | None, api_key: str | None, *, is_json: bool) -> None:
-    with calling(url, api_key) as client:
-        found = client.post(f"{_INCIDENTS.path_of(client, incident)}/{action}", given(by=by))
-    show_sentence(found, f"requested: {action} the incident of {_shaped(found)['group'] or 'all'}", is_json=is_json)
+def _act(client: Caller, incident: str, action: str, by: str | None) -> None:
+    found = client.post(f"{_INCIDENTS.path_of(client, incident)}/{action}", given(by=by))
+    sentence = f"requested: {action} the incident of {_shaped(found)['group'] or 'all'}"
+    show_sentence(found, sentence, is_json=client.is_json)

@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show_secret
+from service.cli.calling import Caller, Commands, show_secret
 from service.cli.resources import Resource, Table, add_delete, add_list
 
-keys = typer.Typer(
-    help="API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
-    no_args_is_help=True,
+keys = Commands(
+    help="API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY."
 )
 
 _MOST_GRACE_S = 604_800
@@ -57,6 +56,7 @@ add_list(keys, _KEYS)
 
 @keys.command()
 def create(
+    client: Caller,
     name: Annotated[str, typer.Argument(help="Name for people.")],
     scope: Annotated[
         list[KeyScope],
@@ -68,20 +68,17 @@ def create(
     days: Annotated[
         float | None, typer.Option(min=0, metavar="DAYS", help="Days after which it expires (default: never).")
     ] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Create an API key and print its token, which is shown only once."""
     body: dict[str, Any] = {"name": name, "scopes": [str(one) for one in scope], "streams": stream or None}
     if days is not None:
         body["expires_at"] = (datetime.now(UTC) + timedelta(days=days)).isoformat()
-    with calling(url, api_key) as client:
-        _show_token(client.post("/keys", body), is_json=is_json)
+    _show_token(client.post("/keys", body), is_json=client.is_json)
 
 
 @keys.command()
 def rotate(
+    client: Caller,
     key_id: KeyId,
     grace: Annotated[
         int,
@@ -89,13 +86,9 @@ def rotate(
             min=0, max=_MOST_GRACE_S, metavar="SECONDS", help="Seconds for which the former secret stays valid."
         ),
     ] = 0,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Rotate the secret of an API key and print its new token, which is shown only once."""
-    with calling(url, api_key) as client:
-        _show_token(client.keys.rotate(key_id, {"grace_s": grace}), is_json=is_json)
+    _show_token(client.keys.rotate(key_id, {"grace_s": grace}), is_json=client.is_json)
 
 
 add_delete(keys, _KEYS, "Revoke an API key, for good.", "revoke")

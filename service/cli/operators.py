@@ -10,11 +10,11 @@ import orjson
 import typer
 import yaml
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
+from service.cli.calling import Caller, Commands, given
 from service.cli.inputs import standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
 from service.cli.wording import printable
-from service.client import part
+from service.client import Client, part
 from service.errors import FileUnreadable
 from streams import indefinite
 
@@ -31,7 +31,7 @@ def operator_commands(
     one: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False, is_plotted: bool = False
 ) -> typer.Typer:
     """The group of commands of a kind that is registered as documents; ``plural`` is also its name in the API."""
-    app = typer.Typer(help=f"{plural.capitalize()} of the running service.", no_args_is_help=True)
+    app = Commands(help=f"{plural.capitalize()} of the running service.")
     resource = Resource(path=f"/{plural}", one=one, listed=f"the {plural}, by name", table=Table(columns))
     add_list_of_stream(app, resource)
     add_show(app, resource, indefinite(one))
@@ -73,29 +73,23 @@ def _add_add(app: typer.Typer, resource: Resource) -> None:
         "add", help=f"Register {indefinite(resource.one)}; another document under the same name is its next version."
     )
     def add(
+        client: Caller,
         document: Annotated[
             Path, typer.Argument(metavar="FILE", help="The document, YAML or JSON.", show_default=False)
         ],
         draft: Annotated[bool, typer.Option("--draft", help="Only check and store it.")] = False,
-        url: Url = None,
-        api_key: ApiKeyOption = None,
-        is_json: IsJson = False,
     ) -> None:
         body = {**read_document(document), **given(state="draft" if draft else None)}
-        with calling(url, api_key) as client:
-            tell_operator(client.post(resource.path, body), is_json=is_json)
+        tell_operator(client.post(resource.path, body), is_json=client.is_json)
 
 
 def _add_explain(app: typer.Typer, resource: Resource) -> None:
     meaning = f"Explain how {indefinite(resource.one)} runs, how long it keeps events, and its counts."
 
     @app.command("explain", help=meaning)
-    def explain(
-        name: str = argument_of(resource), url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
-    ) -> None:
-        with calling(url, api_key) as client:
-            found = client.get(f"{resource.path}/{part(name)}/explanation")
-        if is_json:
+    def explain(client: Caller, name: str = argument_of(resource)) -> None:
+        found = client.get(f"{resource.path}/{part(name)}/explanation")
+        if client.is_json:
             typer.echo(orjson.dumps(found).decode())
             return
         for sentence in found["sentences"]:
@@ -110,6 +104,7 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
 
     @app.command("ask", help=meaning)
     def ask(
+        client: Caller,
         name: str = argument_of(resource),
         by: Annotated[list[str] | None, typer.Option("--by", help="Attribute that forms groups; repeatable.")] = None,
         where: Annotated[
@@ -118,15 +113,11 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
         value: Annotated[list[str] | None, typer.Option("--value", help="Name of a value; repeatable.")] = None,
         window: Annotated[str | None, typer.Option(help="Only events younger than this, such as '20 min'.")] = None,
         explain: Annotated[bool, typer.Option("--explain", help="With --json: the index of each shard, too.")] = False,
-        url: Url = None,
-        api_key: ApiKeyOption = None,
-        is_json: IsJson = False,
     ) -> None:
         filters = dict(map(_filter, where or ()))
         body = given(by=by or None, where=filters or None, values=value or None, window=window, explain=explain or None)
-        with calling(url, api_key) as client:
-            found = client.post(f"{resource.path}/{part(name)}/ask", body)
-        if is_json:
+        found = client.post(f"{resource.path}/{part(name)}/ask", body)
+        if client.is_json:
             typer.echo(orjson.dumps(found).decode())
         elif found["groups"]:
             Table(tuple(found["groups"][0])).show(found["groups"], is_json=False)
@@ -137,15 +128,13 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
 def _add_plot(app: typer.Typer, resource: Resource) -> None:
     @app.command("plot", help=f"Plot the values in the newest derived events of {indefinite(resource.one)}, as SVG.")
     def plot(
+        client: Client,
         name: str = argument_of(resource),
         file: Annotated[
             Path | None, typer.Argument(metavar="[FILE]", help="The picture (default: standard output).")
         ] = None,
-        url: Url = None,
-        api_key: ApiKeyOption = None,
     ) -> None:
-        with calling(url, api_key) as client:
-            picture = client.content(f"{resource.path}/{part(name)}/plot.svg")
+        picture = client.content(f"{resource.path}/{part(name)}/plot.svg")
         if file is None:
             typer.echo(picture.decode())
         else:
@@ -167,23 +156,19 @@ def _filter(text: str) -> tuple[str, Any]:
 def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -> None:
     named = argument_of(resource)
 
-    def move(name: str = named, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-        with calling(url, api_key) as client:
-            tell_operator(client.post(f"{resource.path}/{part(name)}/{action}", None), is_json=is_json)
+    def move(client: Caller, name: str = named) -> None:
+        tell_operator(client.post(f"{resource.path}/{part(name)}/{action}", None), is_json=client.is_json)
 
     def pause(
+        client: Caller,
         name: str = named,
         now: Annotated[
             bool, typer.Option("--now", help="Pause before the backlog: skip events that are not matched yet.")
         ] = False,
-        url: Url = None,
-        api_key: ApiKeyOption = None,
-        is_json: IsJson = False,
     ) -> None:
-        with calling(url, api_key) as client:
-            parameters = {"now": "true"} if now else {}
-            found = client.post(f"{resource.path}/{part(name)}/{action}", None, **parameters)
-            tell_operator(found, is_json=is_json)
+        parameters = {"now": "true"} if now else {}
+        found = client.post(f"{resource.path}/{part(name)}/{action}", None, **parameters)
+        tell_operator(found, is_json=client.is_json)
 
     app.command(action, help=meaning)(pause if action == "pause" else move)
 

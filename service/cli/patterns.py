@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
+from service.cli.calling import Caller, Commands, given, show
 from service.cli.choices import Incident, Resolves, Suppress, quiet_of, suppress_of
 from service.cli.inputs import read_pattern_files
 from service.cli.operators import add_moves, tell_operator
@@ -20,7 +20,7 @@ from service.errors import FileUnreadable
 if TYPE_CHECKING:
     from nfa import Pattern
 
-patterns = typer.Typer(help="Patterns of the running service.", no_args_is_help=True)
+patterns = Commands(help="Patterns of the running service.")
 
 
 class Severity(StrEnum):
@@ -74,6 +74,7 @@ add_show(patterns, _PATTERNS, "a pattern, which events terminate it early, and h
 
 @patterns.command("add")
 def add_pattern(
+    client: Caller,
     pattern: Annotated[str, typer.Argument(help="File with one pattern, text or .json, or the text of a pattern.")],
     stream: Annotated[str, typer.Option(help="The stream to match it on.")],
     draft: Annotated[
@@ -84,9 +85,6 @@ def add_pattern(
     suppress: Suppress = None,
     incident: Incident = None,
     resolves: Resolves = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Register a pattern; 'forestall patterns change' registers the next version of one."""
     body = given(
@@ -97,12 +95,12 @@ def add_pattern(
         constraints="off" if unguarded else None,
         **quiet_of(suppress, incident, resolves),
     )
-    with calling(url, api_key) as client:
-        tell_operator(client.post("/patterns", body), is_json=is_json)
+    tell_operator(client.post("/patterns", body), is_json=client.is_json)
 
 
 @patterns.command("change")
 def change_pattern(
+    client: Caller,
     name: Name,
     pattern: Annotated[
         str | None,
@@ -116,24 +114,20 @@ def change_pattern(
     suppress: Suppress = None,
     incident: Incident = None,
     resolves: Resolves = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Change a pattern: another text is its next version; what is left out stays."""
     quiet = quiet_of(suppress, incident, resolves)
     at = f"{_PATTERNS.path}/{part(name)}"
-    with calling(url, api_key) as client:
-        if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
-            found = client.patch(at, {"severity": severity})
-        else:
-            kept, tag = client.find(at) or (client.get(at), "")  # the second says that there is none
-            members = {member: kept[member] for member in ("stream", "severity", "constraints", *quiet)}
-            changes = given(severity=severity, constraints="off" if unguarded else None, **quiet)
-            form = {"text": kept["text"]} if pattern is None else _form(pattern)
-            body = {**members, **changes, **form, **given(start="migrate" if migrate else None)}
-            found = client.request("PUT", at, body=body, headers=condition(tag))
-        tell_operator(found, is_json=is_json)
+    if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
+        found = client.patch(at, {"severity": severity})
+    else:
+        kept, tag = client.find(at) or (client.get(at), "")  # the second says that there is none
+        members = {member: kept[member] for member in ("stream", "severity", "constraints", *quiet)}
+        changes = given(severity=severity, constraints="off" if unguarded else None, **quiet)
+        form = {"text": kept["text"]} if pattern is None else _form(pattern)
+        body = {**members, **changes, **form, **given(start="migrate" if migrate else None)}
+        found = client.request("PUT", at, body=body, headers=condition(tag))
+    tell_operator(found, is_json=client.is_json)
 
 
 add_moves(
@@ -149,6 +143,7 @@ add_delete(patterns, _PATTERNS, "Delete a pattern; its alerts are kept.")
 
 @patterns.command("dry-run")
 def dry_run(
+    client: Caller,
     pattern: Annotated[
         str | None, typer.Argument(help="Pattern file, or the text of a pattern; or use --name.")
     ] = None,
@@ -159,9 +154,6 @@ def dry_run(
     ] = None,
     unguarded: Unguarded = False,
     suppress: Suppress = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Try a pattern on the newest events of a stream; nothing is stored."""
     if (pattern is None) == (name is None):
@@ -169,22 +161,19 @@ def dry_run(
     form = {} if pattern is None else _form(pattern)
     quiet = given(suppress=suppress_of(suppress))
     body = given(name=name, stream=stream, events=events, constraints="off" if unguarded else None, **quiet, **form)
-    with calling(url, api_key) as client:
-        show(client.post("/patterns/dry-run", body), is_json=is_json)
+    show(client.post("/patterns/dry-run", body), is_json=client.is_json)
 
 
 @patterns.command()
-def statistics(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+def statistics(client: Caller, name: Name) -> None:
     """Show counts of the results of a pattern, over all versions, and the reasons of early terminations."""
-    with calling(url, api_key) as client:
-        show(client.patterns.statistics(name), is_json=is_json)
+    show(client.patterns.statistics(name), is_json=client.is_json)
 
 
 @patterns.command()
-def versions(name: Name, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+def versions(client: Caller, name: Name) -> None:
     """List the versions of a pattern, the oldest first."""
-    with calling(url, api_key) as client:
-        _VERSIONS.show(client.get(f"{_PATTERNS.path}/{part(name)}/versions")["items"], is_json=is_json)
+    _VERSIONS.show(client.get(f"{_PATTERNS.path}/{part(name)}/versions")["items"], is_json=client.is_json)
 
 
 def is_pattern(argument: str) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show, show_list
+from service.cli.calling import Caller, Commands, show, show_list
 
-pipeline = typer.Typer(help="The pipeline of the running service.", no_args_is_help=True)
+pipeline = Commands(help="The pipeline of the running service.")
 
 _SHARDS = (("shard", "shard"), ("task", "task"), ("position", "position"), ("lag", "lag_s"))
 _ENGINES = (
@@ -22,20 +22,14 @@ _ENGINES = (
 )
 
 
-@pipeline.callback()
-def _several() -> None:
-    """The pipeline of the running service."""
-
-
 @pipeline.command("plan")
-def plan(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
+def plan(client: Caller) -> None:
     """Show which task holds which shards, and what the operators of each stream cost.
 
     The cost is processor time per event, in microseconds. Operators of one kind share an engine, which has the cost.
     """
-    with calling(url, api_key) as client:
-        found = client.pipeline.plan()
-    if is_json:
+    found = client.pipeline.plan()
+    if client.is_json:
         show(found, is_json=True)
         return
     show({name: found[name] for name in ("runtime", "policy")}, is_json=False)

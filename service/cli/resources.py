@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show, show_list
+from service.cli.calling import Caller, given, show, show_list
 from service.cli.inputs import standard_error
 from service.cli.wording import printable
 from service.client import Client, part
@@ -79,36 +79,24 @@ def add_list(app: typer.Typer, resource: Resource) -> None:
     """Add ``list`` for resources that belong to no stream."""
 
     @app.command("list", help=f"List {resource.listed}.")
-    def list_all(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-        with calling(url, api_key) as client:
-            resource.table.show(client.get(resource.path)["items"], is_json=is_json)
+    def list_all(client: Caller) -> None:
+        resource.table.show(client.get(resource.path)["items"], is_json=client.is_json)
 
 
 def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
     """Add ``list`` for resources of a stream, without pages."""
 
     @app.command("list", help=f"List {resource.listed}.")
-    def list_all(
-        stream: OfStream = None, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
-    ) -> None:
-        with calling(url, api_key) as client:
-            resource.table.show(client.get(resource.path, **given(stream=stream))["items"], is_json=is_json)
+    def list_all(client: Caller, stream: OfStream = None) -> None:
+        resource.table.show(client.get(resource.path, **given(stream=stream))["items"], is_json=client.is_json)
 
 
 def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list") -> None:
     """Add ``list``, or a command of another name, for resources whose latest are kept, in pages."""
 
     @app.command(name, help=f"List {resource.listed}.")
-    def list_latest(
-        stream: OfStream = None,
-        after: After = None,
-        limit: AtMost = 20,
-        url: Url = None,
-        api_key: ApiKeyOption = None,
-        is_json: IsJson = False,
-    ) -> None:
-        with calling(url, api_key) as client:
-            resource.table.show_pages(client, resource.path, limit, is_json=is_json, stream=stream, after=after)
+    def list_latest(client: Caller, stream: OfStream = None, after: After = None, limit: AtMost = 20) -> None:
+        resource.table.show_pages(client, resource.path, limit, is_json=client.is_json, stream=stream, after=after)
 
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
@@ -116,10 +104,9 @@ def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
     named = argument_of(resource)
 
     @app.command("show", help=f"Show {what}.")
-    def show_one(name: str = named, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
-        with calling(url, api_key) as client:
-            found = client.get(resource.path_of(client, name))
-        show(found if is_json else resource.detailed(found), is_json=is_json)
+    def show_one(client: Caller, name: str = named) -> None:
+        found = client.get(resource.path_of(client, name))
+        show(found if client.is_json else resource.detailed(found), is_json=client.is_json)
 
 
 def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "delete") -> None:
@@ -127,9 +114,8 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
     named = argument_of(resource)
 
     @app.command(verb, help=what)
-    def delete_one(name: str = named, url: Url = None, api_key: ApiKeyOption = None) -> None:
-        with calling(url, api_key) as client:
-            client.delete(resource.path_of(client, name))
+    def delete_one(client: Client, name: str = named) -> None:
+        client.delete(resource.path_of(client, name))
         standard_error.print(printable(f"the {resource.one} {name} is {verb}d"), markup=False)
 
 

@@ -8,12 +8,13 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling
+from service.cli.calling import Caller, Commands
 from service.cli.resources import After, AtMost, OfStream, Table
 from service.cli.wording import printable
+from service.client import Client
 from shards import RESULT_KINDS
 
-results = typer.Typer(help="Results of any kind of the running service.", no_args_is_help=True)
+results = Commands(help="Results of any kind of the running service.")
 
 _LISTED = {kind.plural: kind.name for kind in RESULT_KINDS.values() if kind.plural}
 _TABLE = Table(("id", "time", "stream", "pattern", "key", "reason"))
@@ -28,30 +29,25 @@ def _known(kind: str) -> str:
 
 @results.command("list")
 def list_results(
+    client: Caller,
     kind: Annotated[str, typer.Argument(callback=_known, help="The kind, such as corrections, timeouts, suspensions.")],
     stream: OfStream = None,
     after: After = None,
     limit: AtMost = 20,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """List recent results of a kind, the newest first."""
-    with calling(url, api_key) as client:
-        _TABLE.show_pages(client, f"/{kind}", limit, is_json=is_json, stream=stream, after=after)
+    _TABLE.show_pages(client, f"/{kind}", limit, is_json=client.is_json, stream=stream, after=after)
 
 
 @results.command("tail")
 def tail_results(
+    client: Annotated[Client, _PATIENCE_S],
     kinds: Annotated[list[str], typer.Argument(help="Kinds, such as alerts corrections.")],
     stream: OfStream = None,
     after: Annotated[str | None, typer.Option(metavar="CURSOR", help="0: the oldest (default: now).")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="End after this number of results.")] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
 ) -> None:
     """Show results of several kinds as they are found, as JSON lines, until interrupted."""
     wanted = ",".join(_LISTED[_known(kind)] for kind in kinds)
-    with calling(url, api_key, _PATIENCE_S) as client:
-        for result in islice(client.results.live(kinds=wanted, stream=stream, after=after), limit):
-            typer.echo(printable(orjson.dumps(result.data).decode()))
+    for result in islice(client.results.live(kinds=wanted, stream=stream, after=after), limit):
+        typer.echo(printable(orjson.dumps(result.data).decode()))

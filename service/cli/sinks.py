@@ -8,14 +8,14 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show_sentence
+from service.cli.calling import Caller, Commands, given, show_sentence
 from service.cli.inputs import read_json, read_text
 from service.cli.patterns import Severity
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.cli.webhooks import KINDS_HELP, add_deliveries, add_switches, digest_of, id_of, known_kinds
 from service.cli.wording import printable
 
-sinks = typer.Typer(help="Sinks of the running service beside webhooks.", no_args_is_help=True)
+sinks = Commands(help="Sinks of the running service beside webhooks.")
 
 _SINKS = Resource(
     path="/sinks",
@@ -44,6 +44,7 @@ add_show(sinks, _SINKS, "a sink, and the state of its deliveries")
 
 @sinks.command("add-parquet")
 def add_parquet(
+    client: Caller,
     path: Annotated[str, typer.Argument(help="Folder, relative to FORESTALL_WEBHOOKS__FOLDER of the service.")],
     stream: _Stream = None,
     pattern: _Pattern = None,
@@ -51,17 +52,15 @@ def add_parquet(
     kind: _Kind = None,
     name: _Name = None,
     digest: _Every = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Write results to Parquet files, by kind and day."""
     shared = _shared(stream, pattern, min_severity, kind, name)
-    _add(url, api_key, is_json, kind="parquet", path=path, digest=digest_of(digest, None), **shared)
+    _add(client, kind="parquet", path=path, digest=digest_of(digest, None), **shared)
 
 
 @sinks.command("add-email")
 def add_email(
+    client: Caller,
     to: Annotated[list[str], typer.Argument(help="Addresses of the recipients.")],
     host: Annotated[str, typer.Option(metavar="HOST[:PORT]", help="Mail server (port: 465).")],
     sender: Annotated[str, typer.Option(metavar="ADDRESS", help="Address that the mail comes from.")],
@@ -75,9 +74,6 @@ def add_email(
     template: _Template = None,
     digest: _Every = None,
     secret_file: _SecretFile = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Send results by e-mail."""
     server, _, port = host.partition(":")
@@ -90,11 +86,12 @@ def add_email(
         "user": user,
     }
     own |= {"digest": digest_of(digest, None), **_filled(template, secret_file)}
-    _add(url, api_key, is_json, kind="email", security="starttls" if starttls else None, **own, **shared)
+    _add(client, kind="email", security="starttls" if starttls else None, **own, **shared)
 
 
 @sinks.command("add-kafka")
 def add_kafka(
+    client: Caller,
     topic: Annotated[str, typer.Argument(help="The topic.")],
     servers: Annotated[str, typer.Option(metavar="HOST:PORT,…", help="The first brokers.")],
     option: Annotated[
@@ -107,16 +104,13 @@ def add_kafka(
     name: _Name = None,
     template: _Template = None,
     secret_file: _SecretFile = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Produce results to a Kafka topic; the id of a result is the key."""
     pairs = [text.partition("=") for text in option or []]
     options = {key: value for key, _, value in pairs} or None
     shared = _shared(stream, pattern, min_severity, kind, name)
     own = {"servers": servers, "topic": topic, "options": options, **_filled(template, secret_file)}
-    _add(url, api_key, is_json, kind="kafka", **own, **shared)
+    _add(client, kind="kafka", **own, **shared)
 
 
 add_deliveries(sinks, _SINKS)
@@ -140,7 +134,6 @@ def _filled(template: Path | None, secret_file: Path | None) -> dict[str, Any]:
     }
 
 
-def _add(url: str | None, api_key: str | None, is_json: bool, **members: Any) -> None:
-    with calling(url, api_key) as client:
-        found = client.post("/sinks", given(**members))
-    show_sentence(found, printable(f"{found['id']}: to {found['address']}"), is_json=is_json)
+def _add(client: Caller, **members: Any) -> None:
+    found = client.post("/sinks", given(**members))
+    show_sentence(found, printable(f"{found['id']}: to {found['address']}"), is_json=client.is_json)

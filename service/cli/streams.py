@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show, show_list
+from service.cli.calling import Caller, Commands, given, show, show_list
 from service.cli.choices import AUTO_FORM, NONE, LatePolicy, TieOrder, read_lateness, seconds_of
 from service.cli.inputs import chosen_key, further_keys, standard_error
 from service.cli.resources import Resource, Table, add_list, add_show
@@ -14,7 +14,7 @@ from service.cli.wording import printable
 from service.client import part
 from streams import AUTO, key_text
 
-streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
+streams = Commands(help="Streams of the running service.")
 
 OwnKey = Annotated[
     list[str] | None,
@@ -85,6 +85,7 @@ add_show(streams, _STREAMS, "the declaration of a stream")
 
 @streams.command("add")
 def add_stream(
+    client: Caller,
     name: Name,
     key: OwnKey = None,
     further_key: MoreKeys = None,
@@ -109,9 +110,6 @@ def add_stream(
         bool | None, typer.Option("--derived", help="Its events come from patterns with INTO, not from posts.")
     ] = None,
     description: Description = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Declare a stream; how its events are read cannot be changed later."""
     body: dict[str, Any] = given(
@@ -129,12 +127,12 @@ def add_stream(
         derived=derived,
         description=description,
     )
-    with calling(url, api_key) as client:
-        show(client.post("/streams", body), is_json=is_json)
+    show(client.post("/streams", body), is_json=client.is_json)
 
 
 @streams.command("change")
 def change_stream(
+    client: Caller,
     name: Name,
     lateness: Annotated[
         str | None,
@@ -162,9 +160,6 @@ def change_stream(
         ),
     ] = None,
     description: Description = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Change event time and end events of a stream, from this position of the log on."""
     durations = given(idle_timeout=idle_timeout, quiet_after=quiet_after)
@@ -174,12 +169,12 @@ def change_stream(
         **{member: seconds_of(member, text) for member, text in durations.items()},
         **given(late=late, end_events=[] if end == [NONE] else end, description=description),
     }
-    with calling(url, api_key) as client:
-        show(client.patch(f"/streams/{part(name)}", body), is_json=is_json)
+    show(client.patch(f"/streams/{part(name)}", body), is_json=client.is_json)
 
 
 @streams.command("punctuate")
 def punctuate_stream(
+    client: Caller,
     name: Name,
     before: Annotated[
         str | None, typer.Option(metavar="TIME", help="No event with an earlier time (RFC 3339) comes any more.")
@@ -205,44 +200,39 @@ def punctuate_stream(
         str | None,
         typer.Option(metavar="TIME", help="When the range is finished, in event time (default: the newest event)."),
     ] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Announce that no more events will come: before a time, of some keys, or of a range of keys."""
     bounds = {name: bound for name, bound in (("from", first), ("to", last)) if bound is not None}
     body = given(before=before, keys=key, range=bounds or None, by=by, time=time)
     if not body:
         raise typer.BadParameter("give --before, --key, --from or --to: which events will not come any more.")
-    with calling(url, api_key) as client:
-        answer = client.post(f"/streams/{part(name)}/punctuations", body)
-    for warning in answer.get("warnings", ()) if not is_json else ():
+    answer = client.post(f"/streams/{part(name)}/punctuations", body)
+    for warning in answer.get("warnings", ()) if not client.is_json else ():
         standard_error.print(printable(f"warning: {warning}"), markup=False)
-    show({name: value for name, value in answer.items() if name != "warnings" or is_json}, is_json=is_json)
+    show(
+        {name: value for name, value in answer.items() if name != "warnings" or client.is_json}, is_json=client.is_json
+    )
 
 
 @streams.command("rm")
 def remove_stream(
+    client: Caller,
     name: Name,
     cascade: Annotated[
         bool,
         typer.Option("--cascade", help="Also delete everything that belongs to it; needs a key with the scope admin."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Delete a stream, after showing what is deleted with it; alerts and other results stay."""
-    with calling(url, api_key) as client:
-        found = client.streams.delete(name, dry_run=True)
-        if not yes:
-            if found["items"]:
-                show_list(found["items"], (("kind", "kind"), ("name", "name"), ("state", "state")), is_json=is_json)
-            what = f"the stream {printable(name)}{' and all of this' if found['items'] else ''}"
-            _confirm(what)
-        gone = client.streams.delete(name, cascade=cascade)
-    if is_json:
+    found = client.streams.delete(name, dry_run=True)
+    if not yes:
+        if found["items"]:
+            show_list(found["items"], (("kind", "kind"), ("name", "name"), ("state", "state")), is_json=client.is_json)
+        what = f"the stream {printable(name)}{' and all of this' if found['items'] else ''}"
+        _confirm(what)
+    gone = client.streams.delete(name, cascade=cascade)
+    if client.is_json:
         show(gone, is_json=True)
     standard_error.print(printable(f"the stream {name} is deleted"), markup=False)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling
+from service.cli.calling import Caller, Commands
 from service.cli.inputs import progress_bar
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
@@ -16,7 +16,7 @@ from service.cli.wording import printable
 from service.client import part
 from streams.tables import format_of, media_type_of
 
-tables = typer.Typer(help="Reference tables of the running service.", no_args_is_help=True)
+tables = Commands(help="Reference tables of the running service.")
 
 _MOST_BYTES = 2**31
 _TABLES = Resource(
@@ -35,6 +35,7 @@ add_show(tables, _TABLES, "a table: its columns, key, versions, and the operator
 
 @tables.command("add")
 def add_table(
+    client: Caller,
     name: Annotated[str, typer.Argument(help="Name of the table.")],
     file: Annotated[Path, typer.Argument(help="Rows: .csv with a header line, .jsonl or .parquet.")],
     key: Annotated[list[str], typer.Option(metavar="COLUMN", help="Column of the key. Repeatable.")],
@@ -45,16 +46,13 @@ def add_table(
             help="Type of a column: text, integer, number, boolean or time (default: inferred). Repeatable.",
         ),
     ] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Upload a table; under an existing name it is the next version, which lookups read from then on."""
     media_type, content = media_type_of(format_of(file.name)), read_content(file, _MOST_BYTES, "table")
-    with calling(url, api_key) as client, progress_bar(f"uploading {file.name}"):
+    with progress_bar(f"uploading {file.name}"):
         query, headers = {"key": key, "column": column}, {"Content-Type": media_type}
         found = client.request("PUT", f"/tables/{part(name)}", query=query, body=content, headers=headers)
-    if is_json:
+    if client.is_json:
         typer.echo(orjson.dumps(found).decode())
         return
     typer.echo(printable(f"{found['name']}: version {found['version']}, {found['rows']} rows"))

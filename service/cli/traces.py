@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show, show_list
+from service.cli.calling import Caller, Commands, show, show_list
 
-traces = typer.Typer(help="Transactions of the running service.", no_args_is_help=True)
+traces = Commands(help="Transactions of the running service.")
 
 
 _PATIENCE_S = 30.0  # an answer waits for the pipeline
@@ -35,13 +35,9 @@ class State(StrEnum):
     DEVIATING = "deviating"
 
 
-@traces.callback()
-def _several() -> None:
-    """Transactions of the running service."""
-
-
 @traces.command("list")
 def list_traces(
+    client: Annotated[Caller, _PATIENCE_S],
     named: Annotated[str | None, typer.Argument(metavar="[STREAM]", hidden=True)] = None,
     stream: Annotated[str | None, typer.Option(metavar="STREAM", help="The stream.")] = None,
     pattern: Annotated[
@@ -65,26 +61,22 @@ def list_traces(
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="At most this number.")] = 20,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """List open transactions, the oldest first, and how far each pattern is in them."""
     if (stream is None) == (named is None):
         raise typer.BadParameter("name the stream, once", param_hint="--stream")
-    with calling(url, api_key, _PATIENCE_S) as client:
-        found = client.traces.page(
-            stream=stream or named or "",
-            pattern=pattern,
-            state=state.value,
-            older_than=older_than,
-            key=key,
-            last_type=last_type,
-            waits_for=waits_for,
-            limit=limit,
-        )
-    show_list(map(_row, found["items"]) if not is_json else found["items"], _COLUMNS, is_json=is_json)
-    if not is_json and (left := found["matching_count"] - len(found["items"])):
+    found = client.traces.page(
+        stream=stream or named or "",
+        pattern=pattern,
+        state=state.value,
+        older_than=older_than,
+        key=key,
+        last_type=last_type,
+        waits_for=waits_for,
+        limit=limit,
+    )
+    show_list(map(_row, found["items"]) if not client.is_json else found["items"], _COLUMNS, is_json=client.is_json)
+    if not client.is_json and (left := found["matching_count"] - len(found["items"])):
         typer.echo(f"{left} more match; --limit shows more of them")
 
 
@@ -107,20 +99,17 @@ def _progress(pattern: Mapping[str, Any]) -> str:
 
 @traces.command("show")
 def show_trace(
+    client: Caller,
     stream: Annotated[str, typer.Argument(help="The stream.")],
     key: Annotated[str, typer.Argument(help="Correlation key of the transaction, or with --by its further key.")],
     by: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Further key whose value is given (default: the correlation key)."),
     ] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Show a transaction: its events, the state of each pattern, and which types may come next."""
-    with calling(url, api_key) as client:
-        found = client.traces.get(stream, key, by=by)
-    show(found if is_json else _for_people(found), is_json=is_json)
+    found = client.traces.get(stream, key, by=by)
+    show(found if client.is_json else _for_people(found), is_json=client.is_json)
 
 
 def _for_people(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show, show_secret, show_sentence
+from service.cli.calling import Caller, Commands, given, show, show_secret, show_sentence
 from service.cli.choices import NONE
 from service.cli.inputs import read_json, read_text, standard_error
 from service.cli.patterns import Severity
@@ -18,7 +18,7 @@ from service.cli.wording import printable
 from service.client import Client, part
 from shards import RESULT_KINDS, USUAL_KINDS
 
-webhooks = typer.Typer(help="Webhooks of the running service.", no_args_is_help=True)
+webhooks = Commands(help="Webhooks of the running service.")
 
 
 _KINDS = [kind.delivered_as for kind in RESULT_KINDS.values() if kind.delivered_as]
@@ -60,6 +60,7 @@ add_show(webhooks, _WEBHOOKS, "a webhook, and the state of its deliveries")
 
 @webhooks.command("add")
 def add_webhook(
+    client: Caller,
     target: Annotated[str, typer.Argument(help="URL to send to, http or https.")],
     stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Only results of this stream.")] = None,
     pattern: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")] = None,
@@ -85,9 +86,6 @@ def add_webhook(
     secret_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File with the secret (default: generated).")
     ] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Send new alerts to a URL. Prints the signing secret, which is shown only once."""
     body = given(
@@ -103,12 +101,12 @@ def add_webhook(
         digest=digest_of(digest, at_once),
         secret=None if secret_file is None else read_text(secret_file).strip(),
     )
-    with calling(url, api_key) as client:
-        _show_secret(client.post("/webhooks", body), is_json=is_json)
+    _show_secret(client.post("/webhooks", body), is_json=client.is_json)
 
 
 @webhooks.command("change")
 def change_webhook(
+    client: Caller,
     webhook: WebhookId,
     target: Annotated[str | None, typer.Option("--to", metavar="URL", help="URL to send to, http or https.")] = None,
     stream: Annotated[str | None, typer.Option(metavar="STREAM|none", help="Only results of this stream.")] = None,
@@ -132,9 +130,6 @@ def change_webhook(
     at_once: Annotated[
         Severity | None, typer.Option(help="With --digest: results of at least this severity are sent at once.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Change a webhook; what is left out stays."""
     body = given(
@@ -149,25 +144,21 @@ def change_webhook(
     body |= {name: None if text == NONE else text for name, text in given(stream=stream, pattern=pattern).items()}
     if not body:
         raise typer.BadParameter("say what to change, such as --to URL or --min-severity high")
-    with calling(url, api_key) as client:
-        show(client.patch(_WEBHOOKS.path_of(client, webhook), body), is_json=is_json)
+    show(client.patch(_WEBHOOKS.path_of(client, webhook), body), is_json=client.is_json)
 
 
 @webhooks.command()
 def rotate(
+    client: Caller,
     webhook: WebhookId,
     grace: Annotated[
         int | None, typer.Option(min=0, metavar="SECONDS", help="Seconds for which the former secret signs too.")
     ] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Rotate the signing secret and print the new one, which is shown only once."""
-    with calling(url, api_key) as client:
-        _show_secret(
-            client.post(f"{_WEBHOOKS.path_of(client, webhook)}/rotate-secret", given(grace_s=grace)), is_json=is_json
-        )
+    _show_secret(
+        client.post(f"{_WEBHOOKS.path_of(client, webhook)}/rotate-secret", given(grace_s=grace)), is_json=client.is_json
+    )
 
 
 def _named(resource: Resource) -> Any:
@@ -181,48 +172,34 @@ def add_deliveries(app: typer.Typer, resource: Resource) -> None:
     named = _named(resource)
 
     @app.command("test", help="Send one test message at once. Exit status 1: the receiver did not accept it.")
-    def send_test(
-        receiver: str = named, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
-    ) -> None:
-        with calling(url, api_key) as client:
-            found = client.post(f"{resource.path_of(client, receiver)}/test", None)
+    def send_test(client: Caller, receiver: str = named) -> None:
+        found = client.post(f"{resource.path_of(client, receiver)}/test", None)
         answer = "took it" if found["http_status"] is None else f"answered {found['http_status']}"
         if found["is_delivered"]:
             result = f"delivered: the receiver {answer} after {found['duration_s'] * 1_000:.0f} ms"
         else:
             result = f"not delivered: {found['error']}"
-        show_sentence(found, result, is_json=is_json)
+        show_sentence(found, result, is_json=client.is_json)
         raise typer.Exit(0 if found["is_delivered"] else 1)
 
     @app.command(help="List the latest delivery attempts, the newest first.")
-    def deliveries(
-        receiver: str = named,
-        after: After = None,
-        limit: AtMost = 20,
-        url: Url = None,
-        api_key: ApiKeyOption = None,
-        is_json: IsJson = False,
-    ) -> None:
-        with calling(url, api_key) as client:
-            path = f"{resource.path_of(client, receiver)}/deliveries"
-            _ATTEMPTS.show_pages(client, path, limit, is_json=is_json, after=after)
+    def deliveries(client: Caller, receiver: str = named, after: After = None, limit: AtMost = 20) -> None:
+        path = f"{resource.path_of(client, receiver)}/deliveries"
+        _ATTEMPTS.show_pages(client, path, limit, is_json=client.is_json, after=after)
 
     @app.command(help="Queue one delivery again, or all that were abandoned since a time.")
     def redeliver(
+        client: Caller,
         receiver: str = named,
         delivery: Annotated[str | None, typer.Argument(help="Id of a delivery, or --since.")] = None,
         since: Annotated[
             str | None, typer.Option(metavar="TIME", help="All deliveries abandoned since this time (RFC 3339).")
         ] = None,
-        url: Url = None,
-        api_key: ApiKeyOption = None,
-        is_json: IsJson = False,
     ) -> None:
         if (delivery is None) == (since is None):
             raise typer.BadParameter("give the id of a delivery, or --since and a time")
-        with calling(url, api_key) as client:
-            queued = _queued_again(client, resource.path_of(client, receiver), delivery, since)
-        show_sentence({"queued": queued}, f"{queued} queued", is_json=is_json)
+        queued = _queued_again(client, resource.path_of(client, receiver), delivery, since)
+        show_sentence({"queued": queued}, f"{queued} queued", is_json=client.is_json)
 
 
 def add_switches(app: typer.Typer, resource: Resource) -> None:
@@ -230,16 +207,15 @@ def add_switches(app: typer.Typer, resource: Resource) -> None:
     one, named = resource.one, _named(resource)
 
     @app.command(help="Resume deliveries, oldest first, and reset the failure count.")
-    def enable(receiver: str = named, url: Url = None, api_key: ApiKeyOption = None) -> None:
-        switch(receiver, url, api_key, enabled=True)
+    def enable(client: Client, receiver: str = named) -> None:
+        switch(client, receiver, enabled=True)
 
     @app.command(help="Suspend deliveries; queued ones wait.")
-    def disable(receiver: str = named, url: Url = None, api_key: ApiKeyOption = None) -> None:
-        switch(receiver, url, api_key, enabled=False)
+    def disable(client: Client, receiver: str = named) -> None:
+        switch(client, receiver, enabled=False)
 
-    def switch(receiver: str, url: str | None, api_key: str | None, *, enabled: bool) -> None:
-        with calling(url, api_key) as client:
-            client.patch(resource.path_of(client, receiver), {"enabled": enabled})
+    def switch(client: Client, receiver: str, *, enabled: bool) -> None:
+        client.patch(resource.path_of(client, receiver), {"enabled": enabled})
         standard_error.print(f"the {one} {escape(receiver)} is {'enabled' if enabled else 'disabled'}")
 
 

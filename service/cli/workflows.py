@@ -11,7 +11,7 @@ import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given
+from service.cli.calling import Caller, Commands, given
 from service.cli.inputs import progress_bar, read_text, standard_error
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
@@ -19,7 +19,7 @@ from service.cli.wording import printable
 from service.client import Client, part
 from workflows import read_mapping
 
-workflows = typer.Typer(help="Workflows of the running service.", no_args_is_help=True)
+workflows = Commands(help="Workflows of the running service.")
 
 
 class FollowMode(StrEnum):
@@ -53,22 +53,20 @@ add_show(workflows, _WORKFLOWS, "a workflow, how its constraints were found, and
 
 @workflows.command("constraints")
 def show_constraints(
+    client: Caller,
     name: Name,
     full: Annotated[
         bool, typer.Option("--full", help="List all constraints, including those that follow from others.")
     ] = False,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """List the constraints that hold on every complete trace of a workflow."""
-    with calling(url, api_key) as client:
-        items = client.workflows.constraints(name, full=full)["items"]
-    _CONSTRAINTS.show(items, is_json=is_json)
+    items = client.workflows.constraints(name, full=full)["items"]
+    _CONSTRAINTS.show(items, is_json=client.is_json)
 
 
 @workflows.command("put")
 def put_workflow(
+    client: Caller,
     name: Name,
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML or JSON.")],
     stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream that will follow it.")] = None,
@@ -77,9 +75,6 @@ def put_workflow(
         Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
     ] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Upload a model; under an existing name it is the next version, and streams that follow it switch to it."""
     body = given(
@@ -89,25 +84,21 @@ def put_workflow(
         stream=stream,
         mode=None if mode is FollowMode.AUTO else mode,
     )
-    with calling(url, api_key) as client:
-        with progress_bar(f"uploading and compiling {model.name}"):
-            found = client.put(f"/workflows/{part(name)}", body)
-        _tell(found, client, is_json=is_json)
+    with progress_bar(f"uploading and compiling {model.name}"):
+        found = client.put(f"/workflows/{part(name)}", body)
+    _tell(found, client, is_json=client.is_json)
 
 
 @workflows.command()
 def follow(
+    client: Caller,
     name: Name,
     stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream that will follow it.")],
     mode: Mode = FollowMode.AUTO,
-    url: Url = None,
-    api_key: ApiKeyOption = None,
-    is_json: IsJson = False,
 ) -> None:
     """Let a stream follow a workflow, for transactions that begin later."""
-    with calling(url, api_key) as client:
-        found = client.put(f"/streams/{part(stream)}/workflow", {"workflow": name, "mode": mode})
-    if is_json:
+    found = client.put(f"/streams/{part(stream)}/workflow", {"workflow": name, "mode": mode})
+    if client.is_json:
         typer.echo(orjson.dumps(found).decode())
         return
     typer.echo(printable(f"{stream} follows version {found['version']} of {name}"))
@@ -115,12 +106,9 @@ def follow(
 
 
 @workflows.command()
-def unfollow(
-    stream: Annotated[str, typer.Argument(help="The stream.")], url: Url = None, api_key: ApiKeyOption = None
-) -> None:
+def unfollow(client: Client, stream: Annotated[str, typer.Argument(help="The stream.")]) -> None:
     """Stop a stream from following its workflow; hand-written constraints stay."""
-    with calling(url, api_key) as client:
-        client.streams.unfollow(stream)
+    client.streams.unfollow(stream)
     standard_error.print(f"{escape(stream)} follows no workflow")
 
 

@@ -12,6 +12,7 @@ import structlog
 
 from api import create_app
 from service.cli import main
+from service.cli.calling import Caller
 from service.client import Client
 from tests.builders.api import serving
 from tests.builders.service import settings_for
@@ -65,10 +66,10 @@ def call(tmp_path, monkeypatch, capsys):
 def impatient(monkeypatch):
     """Commands give up a service that does not answer after a fifth of a second."""
 
-    def made(*arguments, patience_s, **options):
-        return Client(*arguments, patience_s=min(patience_s, 0.2), **options)
+    def begin(self, *arguments, patience_s, **options):
+        Client.__init__(self, *arguments, patience_s=min(patience_s, 0.2), **options)
 
-    monkeypatch.setattr("service.cli.calling.Client", made)
+    monkeypatch.setattr(Caller, "__init__", begin)
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 import orjson
 import pytest
 
-from service.cli import operators
-
 
 class Answering:
     """A client that answers a question with two groups, or none."""
@@ -31,7 +29,7 @@ class Answering:
 def answering(monkeypatch):
     def begin(groups):
         client = Answering(groups)
-        monkeypatch.setattr(operators, "calling", lambda *_: client)
+        monkeypatch.setattr("service.cli.calling.calling", lambda *_: client)
         return client
 
     return begin

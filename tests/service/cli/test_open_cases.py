@@ -10,7 +10,6 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from service.cli import traces
 from service.cli.traces import traces as command
 from service.client import Call
 from service.client.resources import Resources
@@ -76,7 +75,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Answering:
     def calling(*_: object) -> Iterator[Answering]:
         yield answering
 
-    monkeypatch.setattr(traces, "calling", calling)
+    monkeypatch.setattr("service.cli.calling.calling", calling)
     return answering
 
 

@@ -40,7 +40,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> None:
     def calling(*_: object) -> Iterator[Answering]:
         yield Answering()
 
-    monkeypatch.setattr(pipeline, "calling", calling)
+    monkeypatch.setattr("service.cli.calling.calling", calling)
 
 
 @pytest.mark.usefixtures("service")
