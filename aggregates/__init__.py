@@ -18,13 +18,11 @@ anything else, events that may be retracted, and values that the kernel cannot c
 
 from aggregates.asking import (
     KEY,
-    QUESTIONS_EXERCISE,
     Answer,
     AskedValue,
     HeldWindow,
     Question,
     QuestionIndex,
-    QuestionRefused,
     columns_of,
     held_window,
     merged,
@@ -32,8 +30,8 @@ from aggregates.asking import (
 )
 from aggregates.columns import EventColumns, ScalarColumn, group_hash
 from aggregates.document import AggregateBody, read_aggregate
-from aggregates.emitting import CLEARED, Emission, events_of
-from aggregates.errors import AggregateError, AggregateRefused, AggregateStateError
+from aggregates.emitting import Emission, events_of
+from aggregates.errors import AggregateRefused, AggregateStateError
 from aggregates.exercises import AGGREGATE_EXERCISE
 from aggregates.explaining import explain
 from aggregates.rows import EventRows, Row, Scalar, group_text
@@ -46,12 +44,9 @@ from aggregates.windows import Window
 
 __all__ = [
     "AGGREGATE_EXERCISE",
-    "CLEARED",
     "KEY",
-    "QUESTIONS_EXERCISE",
     "ROWS_FORMAT",
     "AggregateBody",
-    "AggregateError",
     "AggregateRefused",
     "AggregateRun",
     "AggregateStateError",
@@ -66,7 +61,6 @@ __all__ = [
     "Holds",
     "Question",
     "QuestionIndex",
-    "QuestionRefused",
     "Row",
     "Scalar",
     "ScalarColumn",

@@ -7,21 +7,15 @@ constraints come from or how a matcher runs.
 """
 
 from constraints.analysing.analysis import Analysis, PatternAnalysis, analyse
-from constraints.analysing.choice import Candidate, Choice, choose, within_cap
-from constraints.analysing.forecast import LikelyEnding, StateForecast, forecast
+from constraints.analysing.choice import Choice, choose, within_cap
+from constraints.analysing.forecast import StateForecast, forecast
 from constraints.analysing.profit import IdleParts, idle_parts
 from constraints.analysing.redundancy import RedundantAtom, redundant_atoms
 from constraints.analysing.satisfiability import DeadTerm, QueryCheck, SetWarning, check_query, check_set
 from constraints.documents.document import ParsedConstraints, parse_constraints, to_document
 from constraints.documents.following import following
-from constraints.errors import (
-    ConstraintError,
-    ContradictoryConstraints,
-    InvalidConstraints,
-    Problem,
-    UnsatisfiablePattern,
-)
-from constraints.exercises import GUARD_FEATURES, guard_features, guarded, guarded_exercise
+from constraints.errors import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
+from constraints.exercises import guard_features, guarded_exercise
 from constraints.explaining.deviation import DeviationKind, DeviationReason, explain_deviation
 from constraints.explaining.explanation import Explanation, explain_ending
 from constraints.explaining.failing import FailingCondition, failing_conditions
@@ -41,7 +35,7 @@ from constraints.model import (
 from constraints.monitoring.monitor import Monitor
 from constraints.process.automaton import NOWHERE, ProcessAutomaton
 from constraints.reasoning.clash import Clash, find_clash
-from constraints.reasoning.reference import Verdict, alive
+from constraints.reasoning.reference import alive
 from constraints.remainder import NOTHING, Remainder, remainder_of
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.product import RuleProduct

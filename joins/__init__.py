@@ -9,15 +9,13 @@ first item at which this is known; each event costs one look-up.
 from joins.changing import keeps_rows
 from joins.combinations import FIGURE, Condition
 from joins.document import JoinBody, JoinInput, read_join
-from joins.errors import JoinError, JoinRefused, JoinStateError
+from joins.errors import JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain, warnings
 from joins.figures import figures, without_keys
-from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
+from joins.items import Cause, Item, ItemColumns, Why
 from joins.merging import (
-    AGAIN,
     CLOSED,
-    LAST,
     MARKS,
     RANGE,
     RETRACTED,
@@ -35,6 +33,6 @@ from joins.returns import Column, Placed, value_at
 from joins.running import JoinRun
 from joins.waiting.chunks import KeyMonitor
 from joins.waiting.decider import WaitDecider, held_summary, keys_summary
-from joins.waiting.inputs import WaitingInput, waiting_inputs, waiting_sentences
-from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
-from joins.windows import Window, WindowKind
+from joins.waiting.inputs import waiting_inputs, waiting_sentences
+from joins.windowed import JoinStats, WindowJoin
+from joins.windows import Window

@@ -9,7 +9,6 @@ from .comparability import KindsRead as KindsRead, incomparable as incomparable
 from .conditions.residuals import conjuncts_of as conjuncts_of, without_alias as without_alias
 from .errors import (
     KeyMismatch as KeyMismatch,
-    PatternError as PatternError,
     PatternRefused as PatternRefused,
     StateFormatError as StateFormatError,
     TooManyRows as TooManyRows,
@@ -44,7 +43,6 @@ from .guards.protocol import (
 from .keys import has_key as has_key, require_key as require_key, require_own_key as require_own_key
 from .language.description import (
     describe_atom as describe_atom,
-    describe_expression as describe_expression,
     describe_node as describe_node,
     describe_pattern as describe_pattern,
 )
@@ -78,13 +76,10 @@ from .results.batch import (
 from .results.bound_events import MatchColumns as MatchColumns
 from .results.found import DECIDED_BY as DECIDED_BY
 from .results.open_cases import (
-    BoundStep as BoundStep,
     CasePattern as CasePattern,
     CaseQuery as CaseQuery,
     CaseState as CaseState,
     Furthest as Furthest,
-    Holding as Holding,
-    Keeping as Keeping,
     OpenCase as OpenCase,
     OpenCases as OpenCases,
 )
@@ -98,8 +93,6 @@ from .sql.errors import RowPatternFailed as RowPatternFailed
 from .sql.query import QueryShape as QueryShape, query_shape as query_shape, run_query as run_query
 from .syntax import (
     ANY_TYPE as ANY_TYPE,
-    After as After,
-    Arithmetic as Arithmetic,
     Atom as Atom,
     Attribute as Attribute,
     Both as Both,
@@ -110,7 +103,6 @@ from .syntax import (
     Disjunction as Disjunction,
     Either as Either,
     Expression as Expression,
-    Gap as Gap,
     InList as InList,
     Into as Into,
     IsNull as IsNull,
@@ -122,13 +114,11 @@ from .syntax import (
     Not as Not,
     Path as Path,
     Pattern as Pattern,
-    Position as Position,
-    Repeat as Repeat,
     Sequence as Sequence,
     atoms_of as atoms_of,
     operands_of as operands_of,
 )
-from .traces.idle_traces import EndedTraces as EndedTraces, IdleTraces as IdleTraces
+from .traces.idle_traces import IdleTraces as IdleTraces
 from .value_kinds import ValueKind as ValueKind, kind_of_value as kind_of_value
 from .waiting import TraceEnds as TraceEnds
 from .work_bounds import warnings_of as warnings_of

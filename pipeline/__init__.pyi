@@ -3,17 +3,10 @@
 from .continuous.query import finish_blocks as finish_blocks, start_continuous as start_continuous
 from .continuous.turns import begin_continuous as begin_continuous, begin_micro_batches as begin_micro_batches
 from .errors import (
-    BacktestFailed as BacktestFailed,
     ClusterUnready as ClusterUnready,
-    FeedDamaged as FeedDamaged,
     FeedFolderMissing as FeedFolderMissing,
     JavaMissing as JavaMissing,
-    KafkaClientMissing as KafkaClientMissing,
-    KafkaGap as KafkaGap,
-    KafkaUnreachable as KafkaUnreachable,
     LogDamaged as LogDamaged,
-    LogUnreachable as LogUnreachable,
-    PipelineError as PipelineError,
     QueryFailed as QueryFailed,
     SourceOptionError as SourceOptionError,
 )
@@ -25,8 +18,7 @@ from .job import (
     run_pipeline as run_pipeline,
     start_query as start_query,
 )
-from .loading import load_states as load_states
-from .progress import BatchProgress as BatchProgress, BatchReport as BatchReport
+from .progress import BatchProgress as BatchProgress
 from .resharding import divide_states as divide_states, forget_states as forget_states
 from .runs.backtest import BacktestResult as BacktestResult, run_backtest as run_backtest
 from .runs.history import History as History, history_files as history_files
@@ -43,8 +35,6 @@ from .spark.cluster import (
     require_master as require_master,
 )
 from .spark.java import check_java as check_java
-from .spark.pulse import Heartbeat as Heartbeat
-from .spark.running_query import RunningQuery as RunningQuery
 from .spark.session import (
     SessionOptions as SessionOptions,
     build_context as build_context,

@@ -7,7 +7,6 @@ from .access.keys import (
     KeyReport as KeyReport,
     MOST_GRACE_S as MOST_GRACE_S,
 )
-from .backlog import Backlog as Backlog, Volume as Volume
 from .backtests import (
     BacktestDraft as BacktestDraft,
     BacktestLibrary as BacktestLibrary,
@@ -16,7 +15,6 @@ from .backtests import (
 )
 from .delivery.attempts import Reply as Reply
 from .delivery.library import (
-    Redelivery as Redelivery,
     WebhookDraft as WebhookDraft,
     WebhookHealth as WebhookHealth,
     WebhookLibrary as WebhookLibrary,
@@ -24,65 +22,40 @@ from .delivery.library import (
 from .delivery.live import Gap as Gap, LiveAlerts as LiveAlerts
 from .delivery.results_feed import ResultsFeed as ResultsFeed
 from .delivery.sink import AlertSink as AlertSink
-from .embedded import EmbeddedServer as EmbeddedServer, find_server as find_server
+from .embedded import find_server as find_server
 from .errors import (
     BatchTooLarge as BatchTooLarge,
     Conflict as Conflict,
-    EmbeddedServerFailed as EmbeddedServerFailed,
     IdempotencyKeyReused as IdempotencyKeyReused,
     InvalidCursor as InvalidCursor,
-    InvalidIdempotencyKey as InvalidIdempotencyKey,
-    InvalidTableName as InvalidTableName,
-    InvalidWorkflowName as InvalidWorkflowName,
-    KeyRefused as KeyRefused,
-    KeyUnusable as KeyUnusable,
     LimitExceeded as LimitExceeded,
     LogFull as LogFull,
     LogResharding as LogResharding,
-    ModelTooLarge as ModelTooLarge,
-    NoServerBinary as NoServerBinary,
-    NotFollowing as NotFollowing,
     NotFound as NotFound,
     PatternOnOtherStream as PatternOnOtherStream,
-    PatternTooLong as PatternTooLong,
     PreconditionFailed as PreconditionFailed,
     RecordFormatError as RecordFormatError,
     RegistryContended as RegistryContended,
     RequestRefused as RequestRefused,
-    ServiceError as ServiceError,
     SettingsInvalid as SettingsInvalid,
     StoreFull as StoreFull,
     StoreUnavailable as StoreUnavailable,
-    StreamExists as StreamExists,
-    StreamInUse as StreamInUse,
-    StreamMissing as StreamMissing,
-    TooManyKeys as TooManyKeys,
     TooManyListeners as TooManyListeners,
     UnknownAlert as UnknownAlert,
     UnknownBacktest as UnknownBacktest,
-    UnknownConstraints as UnknownConstraints,
     UnknownDeadLetter as UnknownDeadLetter,
-    UnknownDelivery as UnknownDelivery,
     UnknownIncident as UnknownIncident,
-    UnknownKey as UnknownKey,
     UnknownOperator as UnknownOperator,
     UnknownPatternName as UnknownPatternName,
     UnknownSink as UnknownSink,
-    UnknownStream as UnknownStream,
-    UnknownTrace as UnknownTrace,
     UnknownWebhook as UnknownWebhook,
-    UnknownWorkflow as UnknownWorkflow,
-    WebhookRefused as WebhookRefused,
-    WorkflowFollowed as WorkflowFollowed,
-    WorkflowInDocument as WorkflowInDocument,
 )
 from .intake.announcing import Announcing as Announcing
-from .intake.event_schemas import DIALECT as DIALECT, EventSchema as EventSchema
+from .intake.event_schemas import EventSchema as EventSchema
 from .intake.posting import (
     EventShape as EventShape,
     Intake as Intake,
     IntakeReport as IntakeReport,
-    RejectedEvent as RejectedEvent,
     Unreadable as Unreadable,
     check_idempotency_key as check_idempotency_key,
 )
@@ -128,7 +101,7 @@ from .registering.inspection import (
     set_document as set_document,
 )
 from .registering.joining import Derived as Derived
-from .registering.operators import OperatorExplanation as OperatorExplanation, OperatorLibrary as OperatorLibrary
+from .registering.operators import OperatorLibrary as OperatorLibrary
 from .registering.registration import Registration as Registration
 from .registering.reports import ConstraintReport as ConstraintReport, PatternReport as PatternReport
 from .registering.skipping import SkippedBacklog as SkippedBacklog, skipped_by as skipped_by
@@ -143,7 +116,7 @@ from .registering.workflow_library import (
     WorkflowLibrary as WorkflowLibrary,
     WorkflowReport as WorkflowReport,
 )
-from .runs.followed_model import FollowedModel as FollowedModel, follow_model as follow_model
+from .runs.followed_model import follow_model as follow_model
 from .runs.past_log import PastLog as PastLog
 from .runs.run_rules import RunRules as RunRules
 from .runs.stream_report import StreamReport as StreamReport, WorkflowUse as WorkflowUse
@@ -151,7 +124,6 @@ from .runs.stream_run import StreamRun as StreamRun, exercises_of as exercises_o
 from .runtime import Stores as Stores, build_stores as build_stores, open_stores as open_stores
 from .settings import (
     Limits as Limits,
-    RateSettings as RateSettings,
     Settings as Settings,
     TracingSettings as TracingSettings,
     WebhookSettings as WebhookSettings,

@@ -1,20 +1,16 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .deciding import Deciders as Deciders, decider_kind as decider_kind, grouped as grouped
-from .entries import Entry as Entry, StoredEntry as StoredEntry, quarantine_note as quarantine_note
+from .deciding import decider_kind as decider_kind
+from .entries import StoredEntry as StoredEntry, quarantine_note as quarantine_note
 from .errors import (
-    EntryQuarantined as EntryQuarantined,
-    EventLate as EventLate,
     OperatorRefused as OperatorRefused,
     OperatorSuspended as OperatorSuspended,
     SavedStateError as SavedStateError,
-    ShardError as ShardError,
 )
 from .feeds import Feed as Feed, Feeds as Feeds
 from .inline import InlineShards as InlineShards, run_inline as run_inline
 from .kinds import (
     COUNTED as COUNTED,
-    DECIDERS as DECIDERS,
     DOCUMENT_KINDS as DOCUMENT_KINDS,
     EXERCISES as EXERCISES,
     KINDS as KINDS,
@@ -32,7 +28,6 @@ from .kinds.patterns import (
     INCIDENT_CHANGES as INCIDENT_CHANGES,
     SUPPRESSION as SUPPRESSION,
     PatternKind as PatternKind,
-    alert_id as alert_id,
     alerts_stream as alerts_stream,
     fed_stream as fed_stream,
     shown_quiet as shown_quiet,
@@ -47,7 +42,6 @@ from .kinds.patterns.bound_columns import (
 )
 from .kinds.patterns.host import PatternHost as PatternHost, PatternOutput as PatternOutput
 from .kinds.patterns.routing import RoutedPattern as RoutedPattern, route_of as route_of, routed as routed
-from .kinds.patterns.rules import Rules as Rules
 from .kinds.patterns.suppression import (
     LastAlerts as LastAlerts,
     Suppression as Suppression,
@@ -59,9 +53,7 @@ from .lookups import TableRecord as TableRecord, records_of as records_of
 from .metering import Cost as Cost, Metering as Metering
 from .operators import (
     LATENESS as LATENESS,
-    Decider as Decider,
     DocumentKind as DocumentKind,
-    Host as Host,
     Kind as Kind,
     Observation as Observation,
     Origin as Origin,
@@ -70,7 +62,6 @@ from .operators import (
     Result as Result,
     own_results as own_results,
 )
-from .place import Place as Place
 from .policy import OldestFirst as OldestFirst, Policy as Policy
 from .results import (
     ANSWER as ANSWER,
@@ -79,17 +70,15 @@ from .results import (
     REKEYED as REKEYED,
     STATS as STATS,
     ResultKind as ResultKind,
-    ResultMetric as ResultMetric,
 )
 from .rows import (
     FoundRows as FoundRows,
     OutputRow as OutputRow,
     RowBlock as RowBlock,
-    results_of as results_of,
     row_id as row_id,
     rows_of as rows_of,
 )
-from .runs.comparing import Comparison as Comparison, ComparisonCounts as ComparisonCounts, identity_of as identity_of
+from .runs.comparing import ComparisonCounts as ComparisonCounts, identity_of as identity_of
 from .runs.decisions import (
     DeciderState as DeciderState,
     decisions_of as decisions_of,

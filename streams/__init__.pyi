@@ -5,17 +5,14 @@ from .clock import Clock as Clock, SystemClock as SystemClock
 from .columns.arrow_columns import column_of as column_of, numbers_of as numbers_of, time_column as time_column
 from .columns.growing import GrowingNumbers as GrowingNumbers, GrowingTexts as GrowingTexts
 from .columns.ragged import (
-    RaggedOrder as RaggedOrder,
     ascending_words as ascending_words,
     ragged_order as ragged_order,
     ragged_places as ragged_places,
 )
 from .columns.texts import (
     Texts as Texts,
-    borders_of as borders_of,
     bytes_of as bytes_of,
     chosen_texts as chosen_texts,
-    fixed_texts as fixed_texts,
     flag_texts as flag_texts,
     hex_texts as hex_texts,
     joined_texts as joined_texts,
@@ -58,11 +55,9 @@ from .errors import (
     EventBreaksSchema as EventBreaksSchema,
     EventFileError as EventFileError,
     EventRejected as EventRejected,
-    Fault as Fault,
     ForestallError as ForestallError,
     KeptFolderRefused as KeptFolderRefused,
     StateLost as StateLost,
-    StreamError as StreamError,
 )
 from .event import Event as Event
 from .event_time import (
@@ -76,14 +71,10 @@ from .event_time import (
     lateness_json as lateness_json,
     lateness_of as lateness_of,
 )
-from .forms.cloudevents import (
-    keyed_cloudevent as keyed_cloudevent,
-    parse_cloudevent as parse_cloudevent,
-    render_cloudevent as render_cloudevent,
-)
+from .forms.cloudevents import keyed_cloudevent as keyed_cloudevent, parse_cloudevent as parse_cloudevent
 from .forms.column_parsing import parse_columns as parse_columns
 from .forms.extent import check_extent as check_extent, decode_json as decode_json, has_long_integer as has_long_integer
-from .forms.parsing import ParsedEvents as ParsedEvents, parse_each as parse_each
+from .forms.parsing import parse_each as parse_each
 from .forms.plain import parse_plain as parse_plain, render_plain as render_plain
 from .hashing import (
     EVERY_KEY as EVERY_KEY,
@@ -94,7 +85,6 @@ from .hashing import (
 )
 from .kept.folder import (
     kept_folder as kept_folder,
-    kept_top as kept_top,
     make_kept_folder as make_kept_folder,
     note_use as note_use,
     require_trusted as require_trusted,
@@ -119,7 +109,6 @@ from .keys import (
     attribute_path as attribute_path,
     inner_value as inner_value,
     is_element as is_element,
-    key_form as key_form,
     key_json as key_json,
     key_names as key_names,
     key_text as key_text,
@@ -147,7 +136,6 @@ from .log.control import (
     TableOn as TableOn,
     TableRow as TableRow,
     Tick as Tick,
-    TickCause as TickCause,
     TraceEnd as TraceEnd,
     decode_control as decode_control,
     encode_control as encode_control,
@@ -173,12 +161,7 @@ from .log.records import (
     questions_key as questions_key,
     stops_key as stops_key,
 )
-from .log.scripts import (
-    Script as Script,
-    ScriptInput as ScriptInput,
-    ScriptValue as ScriptValue,
-    read_script as read_script,
-)
+from .log.scripts import ScriptInput as ScriptInput, read_script as read_script
 from .nearest import (
     did_you_mean as did_you_mean,
     indefinite as indefinite,
@@ -188,13 +171,7 @@ from .nearest import (
 )
 from .reordering import NEVER_US as NEVER_US, ReorderBuffer as ReorderBuffer
 from .showing import shown as shown
-from .time_forms import (
-    DATE_ORDERS as DATE_ORDERS,
-    LocalTimes as LocalTimes,
-    TimeForm as TimeForm,
-    TimeUnit as TimeUnit,
-    zone_of as zone_of,
-)
+from .time_forms import LocalTimes as LocalTimes, TimeForm as TimeForm, TimeUnit as TimeUnit, zone_of as zone_of
 from .timestamps import (
     EARLIEST_US as EARLIEST_US,
     LATEST_US as LATEST_US,

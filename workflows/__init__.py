@@ -21,8 +21,8 @@ from workflows.attributes import (
 )
 from workflows.compiled import CompiledWorkflow, CompileLimits
 from workflows.compiling import compile_workflow
-from workflows.conformance import Conformance, DeviationCount, LogConformance, check_log, check_trace
-from workflows.discovery.mined import LogSummary, MinedConstraint, MinedConstraints, MiningSettings, kind_of
+from workflows.conformance import Conformance, LogConformance, check_log, check_trace
+from workflows.discovery.mined import LogSummary, MinedConstraints, MiningSettings, kind_of
 from workflows.discovery.mining import mine
 from workflows.discovery.violations import count_violations
 from workflows.durations import (
@@ -33,15 +33,7 @@ from workflows.durations import (
     UniformDuration,
     parse_duration_us,
 )
-from workflows.errors import (
-    AutomatonTooLarge,
-    InvalidWorkflow,
-    ModelRefused,
-    UnderivableWorkflow,
-    UnsoundWorkflow,
-    WorkflowError,
-    WorkflowTooLarge,
-)
+from workflows.errors import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow, WorkflowTooLarge
 from workflows.formats import read_mapping, read_model
 from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
 from workflows.order_fulfilment import OrderSettings, order_fulfilment

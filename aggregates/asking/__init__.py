@@ -9,5 +9,4 @@ from aggregates.asking.declared import KEY, columns_of, held_window, read_questi
 from aggregates.asking.errors import QuestionRefused
 from aggregates.asking.exercises import QUESTIONS_EXERCISE
 from aggregates.asking.question_index import QuestionIndex
-from aggregates.asking.questions import AskedValue, HeldWindow, Question, ValueFunction
-from aggregates.asking.values import Column, Scalar
+from aggregates.asking.questions import AskedValue, HeldWindow, Question

@@ -4,6 +4,6 @@ A process that exceeds a limit is killed and replaced; the answer to the request
 killed when its client disconnects. The operations that are answered this way are marked with ``bounded``.
 """
 
-from api.work.jobs import Answer, Job
+from api.work.jobs import Job
 from api.work.middleware import BoundedWork, bounded, is_bounded
 from api.work.pool import WorkPool

@@ -7,5 +7,5 @@ and its origin, and does not stop the feed. This package does not know what the 
 
 from pipeline.feeds.folder import FolderOptions
 from pipeline.feeds.kafka import KafkaOptions, cluster_of
-from pipeline.feeds.query import FeedOptions, FeedQuery, FeedSink, start_feed
+from pipeline.feeds.query import FeedOptions, FeedQuery, start_feed
 from pipeline.feeds.rows import FeedRow

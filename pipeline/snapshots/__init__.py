@@ -4,4 +4,4 @@ from pipeline.snapshots.folder import FolderSnapshots
 from pipeline.snapshots.in_redis import RedisSnapshots
 from pipeline.snapshots.index import SnapshotIndex
 from pipeline.snapshots.missing import missing_snapshot, missing_snapshots
-from pipeline.snapshots.store import SnapshotStore, open_snapshots
+from pipeline.snapshots.store import open_snapshots

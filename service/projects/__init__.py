@@ -16,14 +16,13 @@ from service.projects.cases import (
     line_of,
     outcome_of,
     run_case,
-    short_ids,
     with_expectation,
     words_of,
 )
 from service.projects.comparing import Comparison, Difference
 from service.projects.documents import Document, document_schema, read_project
 from service.projects.exporting import export_project
-from service.projects.local import LocalProject, LocalStream
+from service.projects.local import LocalProject
 from service.projects.planning import Change, Plan, plan_project
 from service.projects.promises import PromiseRefused, read_promises
 from service.runs import EVENTS, LISTS, SUSPENSIONS, Results

@@ -9,7 +9,7 @@ from .connection import (
     is_answering as is_answering,
     server_folder as server_folder,
 )
-from .cursors import Cursor as Cursor, Order as Order
+from .cursors import Order as Order
 from .deliveries.delivery import DIGEST as DIGEST, Delivery as Delivery, DeliveryOutcome as DeliveryOutcome
 from .deliveries.delivery_queue import (
     Circuit as Circuit,
@@ -40,12 +40,7 @@ from .log.derived import DerivedEventStore as DerivedEventStore, DerivedPart as 
 from .log.derived_pages import DerivedEventPages as DerivedEventPages, pages_of_any as pages_of_any
 from .log.event_ids import DuplicateStore as DuplicateStore, IdLimits as IdLimits, event_digest as event_digest
 from .log.event_log import EventLog as EventLog, LogLimits as LogLimits, Receipt as Receipt, Submission as Submission
-from .log.event_pages import (
-    EventFilter as EventFilter,
-    EventPage as EventPage,
-    EventPages as EventPages,
-    LogEventPages as LogEventPages,
-)
+from .log.event_pages import EventFilter as EventFilter, EventPage as EventPage, EventPages as EventPages
 from .log.feeds import FeedMark as FeedMark, FeedStep as FeedStep, FeedStore as FeedStore
 from .log.layout import Layout as Layout, LayoutStore as LayoutStore
 from .log.pipeline_status import (
@@ -59,10 +54,9 @@ from .log.stream_times import StreamTimes as StreamTimes, StreamTimesStore as St
 from .log.tail import LogTail as LogTail
 from .questions import QuestionStore as QuestionStore
 from .registry.drafts import OperatorDraft as OperatorDraft, pattern_draft as pattern_draft
-from .registry.event_types import EventType as EventType, EventTypeStore as EventTypeStore, SchemaUse as SchemaUse
+from .registry.event_types import EventType as EventType, SchemaUse as SchemaUse
 from .registry.keys import ApiKey as ApiKey, KeyStore as KeyStore, Scope as Scope
 from .registry.life_cycle import Action as Action
-from .registry.operators import Operators as Operators
 from .registry.projects import ProjectRecord as ProjectRecord, ProjectStore as ProjectStore
 from .registry.registered import (
     ConstraintsDraft as ConstraintsDraft,
@@ -73,7 +67,6 @@ from .registry.registered import (
     RegisteredConstraints as RegisteredConstraints,
     RegisteredOperator as RegisteredOperator,
     RegisteredPattern as RegisteredPattern,
-    State as State,
     pattern_parts as pattern_parts,
 )
 from .registry.registry import Registry as Registry
@@ -98,11 +91,11 @@ from .results.backtests import (
     BacktestStore as BacktestStore,
 )
 from .results.incidents import IncidentPage as IncidentPage, IncidentStore as IncidentStore
-from .results.marks import Acknowledgement as Acknowledgement, AlertMarks as AlertMarks, Note as Note
+from .results.marks import Acknowledgement as Acknowledgement, Note as Note
 from .results.recent import RecentList as RecentList, RecentPage as RecentPage, RecentStore as RecentStore
 from .results.single_alerts import move_to_blocks as move_to_blocks
 from .results.writing import Writing as Writing
 from .server_facts import ServerFacts as ServerFacts, server_facts as server_facts, server_time_us as server_time_us
-from .severities import SEVERITIES as SEVERITIES, Severity as Severity, USUAL_SEVERITY as USUAL_SEVERITY
+from .severities import Severity as Severity, USUAL_SEVERITY as USUAL_SEVERITY
 from .store_format import FIRST_FORMAT as FIRST_FORMAT, StoreFormat as StoreFormat
 from .results.hours import HourCount as HourCount, HourlyCounts as HourlyCounts

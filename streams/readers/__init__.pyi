@@ -6,7 +6,6 @@ from .one_by_one import iterate_batches as iterate_batches, iterate_events as it
 from .opening import encoding_of as encoding_of
 from .options import (
     Columns as Columns,
-    Progress as Progress,
     ReaderOptions as ReaderOptions,
     key_in_files as key_in_files,
     reading_of as reading_of,

@@ -4,8 +4,7 @@ Promises: files are untrusted, so reading is bounded in time and memory and open
 meaning or rejected, with all problems and the elements that they are about.
 """
 
-from workflows.formats.bpmn import read_bpmn
 from workflows.formats.mapping import read_mapping
 from workflows.formats.pnml import read_pnml
-from workflows.formats.reading import format_of, read_model
+from workflows.formats.reading import read_model
 from workflows.formats.tree_form import read_tree

@@ -1,4 +1,3 @@
 """Joins as a kind of operator, and the operators that merge the events of their inputs."""
 
 from shards.kinds.joins.kind import JoinInputKind, JoinKind, merged_stream
-from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
