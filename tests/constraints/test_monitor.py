@@ -25,7 +25,7 @@ from constraints import (
 from constraints.reasoning.reasoner import Reasoner
 from constraints.remainder import single
 from house.examples import Draws
-from nfa import OTHER, Atom, EventClass, Guard, MonitorState, OnViolation, Prune, Query
+from nfa import OTHER, Atom, Guard, MonitorState, OnViolation, Prune, Query
 from tests.builders.constraints import (
     conforms,
     constraint_sets,
@@ -36,6 +36,7 @@ from tests.builders.constraints import (
     random_set,
     words,
 )
+from tests.builders.monitors import after, event, verdicts
 
 TYPES = "ABCDE"
 
@@ -43,25 +44,6 @@ TYPES = "ABCDE"
 def shown(*names: str) -> MonitorState:
     """The state of a monitor without rules whose trace has shown some types, in the order of the log."""
     return MonitorState(seen=frozenset(names))
-
-
-def event(name: str) -> EventClass:
-    """An event that shows only its type."""
-    return EventClass(type=name)
-
-
-def after(monitor: Monitor, word: str) -> MonitorState | None:
-    """Where events lead, given as words; None if one of them deviates."""
-    state: MonitorState | None = monitor.start
-    for name in word.split():
-        if state is not None:
-            state = monitor.step(state, event(name))
-    return state
-
-
-def verdicts(constraint_set: ConstraintSet, state: MonitorState, query: Query) -> list[bool]:
-    """``Monitor.live`` by the reference."""
-    return [alive(constraint_set, state.seen, remainder_of(query, one), state.settled).is_alive for one in query.states]
 
 
 @settings(max_examples=200)

@@ -13,8 +13,9 @@ from constraints import NOTHING, ConstraintSet, End, Exclusive, Monitor, Prior, 
 from constraints.remainder import single
 from constraints.rules.automaton import RuleAutomaton
 from house.examples import Draws
-from nfa import OTHER, Atom, EventClass, MonitorState
+from nfa import OTHER, Atom
 from tests.builders.constraints import query_of, random_query, random_set
+from tests.builders.monitors import after, event
 
 TYPES = "ABCX"
 
@@ -33,19 +34,6 @@ BINARY = (
     "chain succession",
     "not chain succession",
 )
-
-
-def event(name: str) -> EventClass:
-    return EventClass(type=name)
-
-
-def after(monitor: Monitor, word: str) -> MonitorState | None:
-    """Where events lead; None if one of them deviates."""
-    state: MonitorState | None = monitor.start
-    for name in word.split():
-        if state is not None:
-            state = monitor.step(state, event(name))
-    return state
 
 
 def random_rule(random: Random) -> Rule:

@@ -15,11 +15,10 @@ from constraints import (
     Require,
     Rule,
     Settings,
-    alive,
     remainder_of,
 )
 from house.examples import Draws
-from nfa import OTHER, Atom, EventClass, MonitorState, Query, Symbol
+from nfa import OTHER, Atom, EventClass, MonitorState, Symbol
 from tests.builders.constraints import (
     Shape,
     compared,
@@ -30,26 +29,7 @@ from tests.builders.constraints import (
     random_symbols,
     shapes_of,
 )
-
-
-def event(name: str) -> EventClass:
-    """An event that shows only its type."""
-    return EventClass(type=name)
-
-
-def after(monitor: Monitor, word: str) -> MonitorState | None:
-    """Where events lead, given as words; None if one of them deviates."""
-    state: MonitorState | None = monitor.start
-    for name in word.split():
-        if state is not None:
-            state = monitor.step(state, event(name))
-    return state
-
-
-def verdicts(constraint_set: ConstraintSet, state: MonitorState, query: Query) -> list[bool]:
-    """``Monitor.live`` by the reference."""
-    return [alive(constraint_set, state.seen, remainder_of(query, one), state.settled).is_alive for one in query.states]
-
+from tests.builders.monitors import after, event, verdicts
 
 # Traces that just stop
 

@@ -31,12 +31,9 @@ from house.examples import Draws
 from nfa import OTHER, Atom, EventClass, MonitorState, Query, Symbol, parse_step
 from tests.builders.constraints import conforms, occurs_in, query_of, random_query, random_set, words
 from tests.builders.exact import followed, of_words, random_automaton
+from tests.builders.monitors import event
 
 TYPES = "ABCX"  # X is of no workflow
-
-
-def event(name: str) -> EventClass:
-    return EventClass(type=name)
 
 
 def automaton_of(known: ConstraintSet) -> ProcessAutomaton:

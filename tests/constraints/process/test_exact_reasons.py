@@ -33,15 +33,12 @@ from constraints import (
     within_cap,
 )
 from constraints.exact.outlook import ExactOutlook
-from nfa import OTHER, EventClass, MonitorState
+from nfa import OTHER, MonitorState
 from tests.builders.constraints import Tree, query_of, random_query, random_set
 from tests.builders.exact import followed, of_words, random_automaton
+from tests.builders.monitors import event
 
 TWO_WAYS = of_words("RLIF RUIF RUIIF")  # a local or a remote stock, one invoice or two
-
-
-def event(name: str) -> EventClass:
-    return EventClass(type=name)
 
 
 def bare(parts: list[Part] | None = None, words: str = "RLIF RUIF RUIIF") -> ConstraintSet:
