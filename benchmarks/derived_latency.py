@@ -28,7 +28,7 @@ import redis
 
 from benchmarks.arrivals import alerts_at, index_of, records_of
 from benchmarks.chain_workload import HABITS, ORDERS, PURCHASES, chain_events, declare_chain
-from benchmarks.pipeline_latency import FIRST_SHARE, post_at_rate
+from benchmarks.pipeline_latency import FIRST_SHARE, cpu_s, post_at_rate
 from service.processes.temporary import running
 from service.stores.results.recent import list_key
 from shards import DERIVED
@@ -137,7 +137,10 @@ def main() -> None:
         os.environ["FORESTALL_API_KEY"] = service.api_key
         redis_url = service.supervisor.redis_url
         assert redis_url is not None, "the service runs"
+        before = cpu_s(service)
         _measured(service.url, redis_url, wanted)
+        spent = {part: seconds - before[part] for part, seconds in cpu_s(service).items()}
+        print("  CPU:", ", ".join(f"{part} {seconds:.1f} s" for part, seconds in spent.items()))
 
 
 if __name__ == "__main__":

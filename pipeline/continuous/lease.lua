@@ -1,28 +1,48 @@
---! keys: job, epochs, owners, members, wake
---! args: id, member, life_ms, shards
+--! keys: job, epochs, owners, members, loaded, wake
+--! args: id, member, life_ms, shards, states*
 -- Renews a member's beat and its leases. A member holds its fair part of the shards: it gives back what is beyond that,
--- and takes shards without a living owner. A shard's epoch rises with each change of its owner. Returns shards and
--- epochs in turn; false: another job has begun. Wakes the others when a member is new or gone, or shards become free.
+-- and takes shards without a living owner. A member that has too few also takes shards of members that have too many
+-- and have not loaded them; those that are loaded are given back last. So a task that comes right after another has died
+-- takes its shards, and no other shard moves. A shard's epoch rises with each change of its owner. ``states``: shards
+-- whose states the member has, and their epochs, in turn. Returns shards and epochs in turn; false: another job has
+-- begun. Wakes the others when a member is new or gone, or shards become free.
 if redis.call('GET', job) ~= id then return false end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local changes = redis.call('ZADD', members, now, member)
 changes = changes + redis.call('ZREMRANGEBYSCORE', members, '-inf', now - tonumber(life_ms))
+for i = 1, #states, 2 do
+  if redis.call('HGET', epochs, states[i]) == states[i + 1] then redis.call('HSET', loaded, states[i], states[i + 1]) end
+end
 local fair = math.ceil(tonumber(shards) / redis.call('ZCARD', members))
-local held, free = {}, {}
+local held, unloaded, free, others, counts = {}, {}, {}, {}, {}
 for shard = 0, tonumber(shards) - 1 do
   local owner = redis.call('HGET', owners, shard)
+  local has_state = redis.call('HGET', loaded, shard) == redis.call('HGET', epochs, shard)
   if owner == member then
-    held[#held + 1] = shard
+    local own = has_state and held or unloaded
+    own[#own + 1] = shard
   elseif not owner or not redis.call('ZSCORE', members, owner) then
     free[#free + 1] = shard
+  else
+    counts[owner] = (counts[owner] or 0) + 1
+    if not has_state then others[#others + 1] = {shard, owner} end
   end
 end
+for _, shard in ipairs(unloaded) do held[#held + 1] = shard end
 while #held > fair do
   local shard = table.remove(held)
   redis.call('HDEL', owners, shard)
   redis.call('HINCRBY', epochs, shard, 1)
   changes = changes + 1
+end
+for i = #others, 1, -1 do
+  local other = others[i]
+  if #held + #free < fair and counts[other[2]] > fair then
+    free[#free + 1] = other[1]
+    counts[other[2]] = counts[other[2]] - 1
+    changes = changes + 1
+  end
 end
 if changes > 0 then redis.call('XADD', wake, 'MAXLEN', 1, '*', 'member', member) end
 for _, shard in ipairs(free) do

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import cast
 
 import redis
@@ -21,6 +23,9 @@ from streams import ScriptInput, read_script
 
 LIFE_S = 5.0
 """Age of a beat after which a task counts as dead."""
+
+CONNECTED_S = 4.0
+"""Time within which tasks connect again to a server that was started again."""
 
 _CLIENT_NAME = re.compile(rb" name=(\S+)")
 _BEAT_S = 2.0
@@ -42,15 +47,20 @@ class Leases:
         }
         self.member = member
 
-    def renew(self) -> dict[int, int] | None:
-        """Epochs of the shards that the task now holds; None: another job has begun, or this one is to stop."""
+    def renew(self, states: Mapping[int, int] = MappingProxyType({})) -> dict[int, int] | None:
+        """Epochs of the shards that the task now holds; None: another job has begun, or this one is to stop.
+
+        ``states``: epochs of the shards whose states the task has.
+        """
         keys, args = self._script.bind(
             {
                 "job": JOB_KEY,
                 "epochs": EPOCHS_KEY,
                 "owners": OWNERS_KEY,
                 "members": MEMBERS_KEY,
+                "loaded": LOADED_KEY,
                 "wake": WAKE_KEY,
+                "states": [part for state in states.items() for part in state],
                 **self._given,
             }
         )
@@ -61,10 +71,6 @@ class Leases:
         """Be no member any more; the task's shards are free."""
         self._server.zrem(MEMBERS_KEY, self.member)
         wake(self._server)
-
-    def note_loaded(self, shard: int, epoch: int) -> None:
-        """Note that the task has the shard's state."""
-        self._server.hset(LOADED_KEY, str(shard), epoch)
 
 
 class Beats:

@@ -21,6 +21,7 @@ from pipeline.continuous.blocks import begin_at, positions
 from pipeline.continuous.indexer import Indexer, IndexingSink, is_passing
 from pipeline.continuous.keys import FAILURE_KEY, RANGE_KEY, blocks_key
 from pipeline.continuous.leases import (
+    CONNECTED_S,
     are_all_owned,
     await_end,
     begin_job,
@@ -45,7 +46,6 @@ _BEGUN_S = 600.0  # within which the first task has begun
 _LONGEST_STEP_S = 300.0  # a shard with news that has made no step for longer is stalled
 _STALLS_S = 10.0  # between two looks for stalled shards
 _ENDING_S = 10.0
-_CONNECTED_S = 4.0  # within which tasks connect again to a server that was started again
 
 log = structlog.get_logger(__name__)
 
@@ -125,7 +125,7 @@ class ContinuousQuery:
         if self._indexer.error is not None:
             raise QueryFailed(f"the sink failed: {self._indexer.error}") from self._indexer.error
         if self._failure is None and self._thread.is_alive():
-            for member in remove_unconnected(self._server, _CONNECTED_S):
+            for member in remove_unconnected(self._server, CONNECTED_S):
                 log.warning("task-gone", member=member)
             if time.monotonic() < self._beaten + _BEAT_S:
                 return

@@ -18,7 +18,7 @@ import structlog
 from pipeline.continuous.blocks import BlockWriter, Step, positions, to_bytes
 from pipeline.continuous.derived import Derived
 from pipeline.continuous.keys import FAILURE_KEY, WAKE_KEY
-from pipeline.continuous.leases import LIFE_S, Beats, Leases
+from pipeline.continuous.leases import CONNECTED_S, LIFE_S, Beats, Leases, remove_unconnected
 from pipeline.continuous.questions import MOST_QUESTIONS, Questions
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reading import START, connect, stored_entry
@@ -71,8 +71,13 @@ class ShardTask:
         self._woken = START  # the last wake that this task has seen
 
     def run(self) -> None:
-        """Advance shards until the job is over; every finished step is written then."""
+        """Advance shards until the job is over; every finished step is written then.
+
+        A task that dies is started again at once, so it looks first for one whose shards it is to take.
+        """
         try:
+            self._is_leased()
+            remove_unconnected(self._server, CONNECTED_S)
             while self.step():
                 pass
         finally:
@@ -110,7 +115,7 @@ class ShardTask:
             self._load_next()
             return True
         self._renewed = time.monotonic()
-        found = self._leases.renew()
+        found = self._leases.renew(self._held)
         if found is None:
             return False
         at = positions(self._server, self._options.held.log.shards)
@@ -127,7 +132,7 @@ class ShardTask:
             self._shards.load(shard, epoch)
             del self._taken[shard]
             self._held[shard], self._at[shard] = epoch, at
-            self._leases.note_loaded(shard, epoch)
+            self._renewed = -_RENEWED_S  # the others are to know
 
     def _lose(self, shard: int) -> None:
         del self._held[shard], self._at[shard]

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from pipeline.continuous.keys import MEMBERS_KEY, OWNERS_KEY
+from pipeline.continuous.keys import LOADED_KEY, MEMBERS_KEY, OWNERS_KEY
 from pipeline.continuous.leases import Beats, Leases, are_all_owned, await_end, begin_job, end_job, remove_unconnected
 from pipeline.records import EPOCHS_KEY
 from pipeline.sources import EventLogOptions
@@ -20,18 +20,59 @@ def leases(server):
     return lambda member, job="job", life_s=60.0: Leases(server.client, job, member, SHARDS, life_s)
 
 
+class Holder:
+    """A member that has loaded what it held when it renewed its leases before."""
+
+    def __init__(self, leases):
+        self._leases = leases
+        self._held = {}
+
+    def renew(self):
+        self._held = self._leases.renew(self._held)
+        return self._held
+
+    def load(self):
+        self.renew()
+        self.renew()
+
+
 def test_members_share_the_shards_and_each_change_raises_the_epoch(leases):
-    first, second, third = (leases(name) for name in ("a", "b", "c"))
-    assert first.renew() == dict.fromkeys(range(SHARDS), 1)
+    first, second, third = (Holder(leases(name)) for name in ("a", "b", "c"))
+    first.load()
     assert second.renew() == {}
     kept = first.renew()
     assert kept == dict.fromkeys(range(4), 1)
+    assert second.renew() == dict.fromkeys(range(4, SHARDS), 3)
     assert second.renew() == dict.fromkeys(range(4, SHARDS), 3)
     assert first.renew() == kept
     assert third.renew() == {}
     parts = [first.renew(), second.renew(), third.renew()]
     assert sorted(shard for part in parts for shard in part) == list(range(SHARDS))
     assert sorted(len(part) for part in parts) == [2, 3, 3]
+
+
+def test_a_member_that_comes_takes_shards_that_are_not_loaded(leases):
+    first, second, third = (leases(name) for name in ("a", "b", "c"))
+    first.renew()
+    loaded = dict.fromkeys((2, 6, 7), 1)
+    first.renew(loaded)
+    assert second.renew() == dict.fromkeys((1, 3, 4, 5), 2)
+    assert first.renew(loaded) == {**loaded, 0: 1}
+    assert third.renew() == {5: 3, 0: 2}
+    assert (first.renew(loaded), second.renew()) == (loaded, dict.fromkeys((1, 3, 4), 2))
+
+
+def test_a_state_counts_under_the_epoch_of_its_lease_only(leases, server):
+    first = leases("a")
+    before = first.renew()
+    second = leases("b")
+    taken = second.renew()
+    second.renew(taken)
+    first.renew(before)
+    assert {int(shard): int(epoch) for shard, epoch in server.client.hgetall(LOADED_KEY).items()} == {
+        **{shard: epoch for shard, epoch in before.items() if shard not in taken},
+        **taken,
+    }
 
 
 def test_the_shards_of_a_silent_member_are_free(leases, server):
@@ -44,7 +85,7 @@ def test_the_shards_of_a_silent_member_are_free(leases, server):
 
 def test_beats_keep_a_member_alive_during_a_long_step(leases, server, monkeypatch):
     monkeypatch.setattr("pipeline.continuous.leases._BEAT_S", 0.02)
-    leases("a", life_s=1.0).renew()
+    Holder(leases("a", life_s=1.0)).load()
     beats = Beats(server.client, "a")
     time.sleep(1.5)
     assert leases("b", life_s=1.0).renew() == {}
@@ -72,7 +113,7 @@ def test_a_member_without_a_connection_is_removed(leases, server):
 
 def test_the_shards_of_a_member_that_leaves_are_free(leases, server):
     leaving, staying = leases("a"), leases("b")
-    leaving.renew()
+    Holder(leaving).load()
     assert staying.renew() == {}
     leaving.leave()
     assert len(staying.renew()) == SHARDS
@@ -108,8 +149,7 @@ def test_a_job_is_ready_when_each_shard_has_an_owner_with_its_state(leases, serv
     member = leases("a")
     epochs = member.renew()
     assert not are_all_owned(server.client, SHARDS, are_loaded=True)
-    for shard, epoch in epochs.items():
-        member.note_loaded(shard, epoch)
+    member.renew(epochs)
     assert are_all_owned(server.client, SHARDS, are_loaded=True)
     server.client.zrem(MEMBERS_KEY, "a")
     assert not are_all_owned(server.client, SHARDS, are_loaded=False)
