@@ -54,8 +54,8 @@ from streams.tables import TableFiles, Tables, fetching
 
 _ENDINGS_TOLD = 1_000  # per micro-batch: after a backlog there are as many as events, and the newest are listed
 _ENTRY_BYTES = 200
-_SHARED_BYTES = 1_048_576
-_SHARED_PART = 4
+_SHARED_S = 0.2  # of matching
+_SHARED_TIMES = 16  # of the time to hand over
 _UNSAVED = struct.Struct("<q")  # header of a handed over state: bytes matched since the last snapshot
 
 log = structlog.get_logger(__name__)
@@ -81,12 +81,14 @@ class HeldOptions:
 class _Held:
     """A state in this process, and the cost of matching the log's entries since the last snapshot and handover.
 
-    ``size_bytes`` is that of the state when it was last written or read; 0: unknown.
+    ``size_bytes`` is that of the state when it was last written or read; 0: unknown. ``shared_s`` is what the last
+    handover took.
     """
 
     state: ShardState
     unsaved_bytes: int = 0
-    unshared_bytes: int = 0
+    unshared_s: float = 0.0
+    shared_s: float = 0.0
     size_bytes: int = 0
     costs: Costs | None = None
 
@@ -147,7 +149,7 @@ class HeldShards:
             rows = self._matched(shard, after, entries, is_suspect=is_suspect)
             self._incomplete.discard(shard)
         matched = time.perf_counter()
-        self._keep(shard, after, _cost(entries))
+        self._keep(shard, after, _cost(entries), matched - loaded)
         self._quarantine.done(shard)
         self._begun.discard(shard)
         self._finished[shard] = self._held[shard].state.position
@@ -274,10 +276,11 @@ class HeldShards:
         held = self._handed_over(shard, nearest, position) or held
         if held is None:
             held = self._begun_at(shard, saved)
+        begun = time.perf_counter()
         for page in read_entries(self._server, shard, held.state.position, position):
             held.unsaved_bytes += _cost(page)
-            held.unshared_bytes += _cost(page)
             held.state.replay(self._screened(shard, page))
+        held.unshared_s += time.perf_counter() - begun
         return held
 
     def _is_usable(self, shard: int, state: ShardState, first: str, last: str) -> bool:
@@ -368,19 +371,21 @@ class HeldShards:
             state.verify()
         return state
 
-    def _keep(self, shard: int, after: str, grown: int) -> None:
+    def _keep(self, shard: int, after: str, grown: int, spent_s: float) -> None:
         """Hand the state over to the shard's next process, and save a snapshot if due.
 
-        Both are due when other processes would have to match about as much as reading the state costs.
+        A handover is due when another process would have to match for a moment, and for many times as long as handing
+        over takes; a snapshot, when it would have to match about as much as reading the state costs.
         """
         held = self._held[shard]
         held.unsaved_bytes += grown
-        held.unshared_bytes += grown
+        held.unshared_s += spent_s
         is_saved = held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
         is_shared = self._handover is not None and (
-            not held.size_bytes or held.unshared_bytes >= _SHARED_BYTES + held.size_bytes // _SHARED_PART
+            not held.size_bytes or held.unshared_s >= _SHARED_S + _SHARED_TIMES * held.shared_s
         )
         if is_saved or is_shared:
+            begun = time.perf_counter()
             body = held.state.dump()
             held.size_bytes = len(body)
             names = held.state.files
@@ -394,6 +399,7 @@ class HeldShards:
             if names or self._spilled.has_files(shard):
                 handed_over = () if self._handover is None else self._handover.positions(shard)
                 self._spilled.sweep(shard, {*self._index.positions(shard), *handed_over}, names)
+            held.unshared_s, held.shared_s = 0.0, time.perf_counter() - begun
 
     def _hand_over(self, shard: int, after: str, held: _Held, body: bytes) -> None:
         """Leave the state for other processes. The newest one before this micro-batch stays, in case of a retry."""
@@ -402,7 +408,6 @@ class HeldShards:
         before = _latest(self._handover.positions(shard), after)
         self._handover.write(shard, held.state.position, _UNSAVED.pack(held.unsaved_bytes) + body)
         self._handover.keep_only(shard, tuple(kept for kept in (before, held.state.position) if kept is not None))
-        held.unshared_bytes = 0
 
 
 def _is_before(first: str, second: str) -> bool:

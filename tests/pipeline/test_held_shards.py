@@ -86,11 +86,10 @@ def test_reports_have_the_costs_of_the_last_seconds(log, options, monkeypatch):
     assert first["cpu_ns"] > 0
 
 
-@pytest.mark.parametrize(("least_bytes", "handed_over"), [(0, {10, 12}), (10**9, {2})])
-def test_a_state_is_handed_over_where_others_would_have_to_match_much(
-    monkeypatch, log, options, least_bytes, handed_over
-):
-    monkeypatch.setattr("pipeline.held_shards._SHARED_BYTES", least_bytes)
+@pytest.mark.parametrize(("least_s", "handed_over"), [(0.0, {10, 12}), (1e9, {2})])
+def test_a_state_is_handed_over_where_others_would_have_to_match_long(monkeypatch, log, options, least_s, handed_over):
+    monkeypatch.setattr("pipeline.held_shards._SHARED_S", least_s)
+    monkeypatch.setattr("pipeline.held_shards._SHARED_TIMES", 0)
     processes, rows = [HeldShards(options), HeldShards(options), HeldShards(options)], []
     for start, process in zip(range(0, ENTRIES, 2), [0, 0, 1, 1, 2, 0], strict=True):
         rows += advance(processes[process], log, start, start + 2)
