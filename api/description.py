@@ -9,7 +9,7 @@ import orjson
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from api.problems import Problem
+from api.problems import Problem, name_codes
 from api.schemas.workflows import ModelEnvelope
 from shards import RESULT_KINDS
 
@@ -67,6 +67,18 @@ _SENT_HEADERS = {
     "webhook-timestamp": "When the attempt was made, in seconds since 1970.",
     "webhook-signature": "`v1,` and a signature over id, timestamp and body; several are separated by spaces.",
 }
+_HEADERS = {
+    name: {"description": description, "schema": {"type": "string"}}
+    for name, description in {
+        "Cache-Control": "`no-store` for changes, as answers may have secrets.",
+        "ETag": "Tag of the answer, for `If-None-Match`, and of the resource, for `If-Match`.",
+        "Idempotency-Replayed": "`true`: the answer to an earlier request with the same `Idempotency-Key`.",
+        "Link": "The page about the code, `rel=help`.",
+        "RateLimit": "The requests that are left, and until when; only with a limit of requests.",
+        "RateLimit-Policy": "The limit of requests.",
+        "X-Request-Id": "Id of the request, as in the log: the one that was sent, or a new one.",
+    }.items()
+}
 _UNSAID = "Successful Response"  # the framework's text where no other is given
 
 
@@ -79,6 +91,12 @@ class DescribedApi(FastAPI):
             _show_answers(document)
             _describe_outcomes(document)
             _describe_event_streams(document)
+            for path, verbs in document["paths"].items():
+                for verb, operation in verbs.items():
+                    name_codes(path, verb, operation)
+                    _describe_headers(verb, operation)
+                    _make_parameters_plain(operation)
+            document["components"]["headers"] = _HEADERS
             document["webhooks"] = _webhooks(document)
             schemas, examples = document["components"]["schemas"], _table("examples.json")
             for model in (Problem, ModelEnvelope):
@@ -137,6 +155,34 @@ def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
 
 def _header(name: str) -> dict[str, Any]:
     return {"description": _SENT_HEADERS[name], "schema": {"type": "string"}}
+
+
+def _describe_headers(verb: str, operation: dict[str, Any]) -> None:
+    """Add the headers that middleware gives to answers, and the answer to a client that has the body already."""
+    names = {one["name"] for one in operation.get("parameters", ())}
+    for status, answer in list(operation["responses"].items()):
+        given = ["X-Request-Id", "RateLimit", "RateLimit-Policy", "Cache-Control"]
+        if status >= "4":
+            given.append("Link")
+        elif verb == "get" and "application/json" in answer.get("content", {}):
+            given.append("ETag")
+            operation["responses"]["304"] = {"description": "The client has it already, by its `If-None-Match`."}
+        elif "if-match" in names and status != "204":
+            given.append("ETag")
+        if status < "3" and "idempotency-key" in names:
+            given.append("Idempotency-Replayed")
+        references = {name: {"$ref": f"#/components/headers/{name}"} for name in given}
+        operation["responses"][status] = {**answer, "headers": {**answer.get("headers", {}), **references}}
+    operation["responses"] = dict(sorted(operation["responses"].items()))
+
+
+def _make_parameters_plain(operation: dict[str, Any]) -> None:
+    """Describe optional parameters without null, which neither a query nor a header can have."""
+    for parameter in operation.get("parameters", ()):
+        schema = parameter["schema"]
+        choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+        if len(choices) == 1:
+            parameter["schema"] = {**{name: one for name, one in schema.items() if name != "anyOf"}, **choices[0]}
 
 
 def _describe_event_streams(document: dict[str, Any]) -> None:

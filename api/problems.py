@@ -9,6 +9,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
+from api.problem_codes import codes_of
+
 
 class Problem(BaseModel):
     """A problem document (RFC 9457); further members give the details of the problem."""
@@ -37,17 +39,20 @@ _HEADERS: dict[int, dict[str, Any]] = {
 
 
 def _response(description: str, status: int, code: str, detail: str) -> dict[str, Any]:
-    example = {
+    return {
+        "description": description,
+        "headers": _HEADERS.get(status, {}),
+        "content": {"application/problem+json": {"schema": _PROBLEM, "example": _example(status, code, detail)}},
+    }
+
+
+def _example(status: int, code: str, detail: str) -> dict[str, Any]:
+    return {
         "type": f"urn:forestall:problem:{code}",
         "title": code.replace("-", " ").capitalize(),
         "status": status,
         "detail": detail,
         "code": code,
-    }
-    return {
-        "description": description,
-        "headers": _HEADERS.get(status, {}),
-        "content": {"application/problem+json": {"schema": _PROBLEM, "example": example}},
     }
 
 
@@ -124,9 +129,36 @@ def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
         wanted |= set(_CHANGING)
     if "if_match" in parameters:
         wanted.add(412)
-    if route.body_field is not None or "requestBody" in (route.openapi_extra or {}):
+    if _has_body(route):
         wanted |= set(_WITH_BODY)
     return {status: _PROBLEMS[status] for status in sorted(wanted)}
+
+
+def name_codes(path: str, verb: str, operation: dict[str, Any]) -> None:
+    """Add to the described problems of an operation their codes, and an example of one of them."""
+    traits = {"*", path.removeprefix("/v1/").split("/")[0], *operation["tags"]}
+    traits |= {f"+{one['name'].replace('-', '_')}" for one in operation.get("parameters", ())}
+    traits |= {"body"} if "requestBody" in operation else set()
+    traits |= set() if verb == "get" else {"change"}
+    for status, answer in operation["responses"].items():
+        if codes := codes_of(int(status), traits) if status >= "4" else []:
+            content = answer["content"]["application/problem+json"]
+            if content["example"]["code"] not in codes:
+                content = {
+                    **content,
+                    "example": _example(int(status), codes[0], "what is wrong, and what would be right"),
+                }
+            listed = ", ".join(f"`{code}`" for code in codes)
+            operation["responses"][status] = {
+                **answer,
+                "description": f"{answer['description']} Codes: {listed}.",
+                "content": {"application/problem+json": content},
+                "x-codes": codes,
+            }
+
+
+def _has_body(route: APIRoute) -> bool:
+    return route.body_field is not None or "requestBody" in (route.openapi_extra or {})
 
 
 def _parameters(dependant: Dependant) -> Iterator[str]:

@@ -97,7 +97,8 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
             if request.method != "PUT" or _exists(services, place, value):
                 yield _own(services, caller, place, value)
         elif name == "name" and (kind := services.operators.kind_of(resource)) is not None:
-            yield _owned_operator(services, caller, kind, value)
+            if request.method != "PUT" or any(one.name == value for one in services.operators.all(kind)):
+                yield _owned_operator(services, caller, kind, value)
         elif name not in _PARTS:
             yield None
 

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Depends, Response, status
 
 from api.access.callers import Calling
+from api.errors import WrongShape
 from api.locations import LOCATION, give_location
 from api.pictures import PICTURE_HEADERS, SVG
 from api.problems import ASKING_RESPONSES
@@ -23,8 +24,8 @@ from api.schemas.operators import (
     OperatorQuestion,
     OperatorResults,
 )
-from api.services import Served
-from service import Action, RegisteredOperator, plot_operator, skipped_by
+from api.services import Served, Services
+from service import USUAL_SEVERITY, Action, Condition, RegisteredOperator, plot_operator, skipped_by
 from shards import DocumentKind, ResultKind
 from streams import indefinite
 
@@ -84,18 +85,45 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
     def register(
         operator: NewOperator, services: Served, response: Response, preconditions: Preconditions
     ) -> OperatorModel:
-        """Run an operator from this position of the log on. Another document under the same name is a new version."""
-        record, is_new = services.operators.put(
-            kind.name,
-            operator.document,
-            severity=operator.severity,
-            is_draft=operator.state == "draft",
-            condition=preconditions,
-        )
-        give_location(response, kind.plural, record.name)
-        if not is_new:
+        """Run an operator from this position of the log on.
+
+        Another document under the same name is refused (409), except with ``If-Match``; PUT replaces.
+        """
+        answer, is_new = put(operator, services, response, preconditions, creates=preconditions.matches is None)
+        give_location(response, kind.plural, answer.name)
+        if not is_new or preconditions.matches is not None:
             response.status_code = status.HTTP_200_OK
-        return _answer(record, services, response)
+        return answer
+
+    @router.put(
+        "/{name:path}",
+        summary=f"Set {indefinite(kind.name)}",
+        response_description=f"The {kind.name} runs in this form.",
+        name=f"put_{kind.name}",
+        dependencies=[Depends(once)],
+        openapi_extra=_described(kind),
+        responses={201: {"model": OperatorModel, "description": "There was none of this name."}},
+    )
+    def put_operator(
+        name: str, operator: NewOperator, services: Served, response: Response, preconditions: Preconditions
+    ) -> OperatorModel:
+        """Register an operator, or its next version, in the form of POST; members left out have their defaults."""
+        if operator.name != name:
+            raise WrongShape(f"path.name: the name in the body is {operator.name!r}; both have to be the same")
+        is_known = any(one.name == name for one in services.operators.all(kind.name))
+        answer, _ = put(operator, services, response, preconditions, creates=False)
+        response.status_code = status.HTTP_200_OK if is_known else status.HTTP_201_CREATED
+        return answer
+
+    def put(
+        operator: NewOperator, services: Services, response: Response, condition: Condition, *, creates: bool
+    ) -> tuple[OperatorModel, bool]:
+        severity = operator.severity if creates else operator.severity or USUAL_SEVERITY
+        is_draft = operator.state == "draft"
+        record, is_new = services.operators.put(
+            kind.name, operator.document, severity=severity, is_draft=is_draft, condition=condition, creates=creates
+        )
+        return _answer(record, services, response), is_new
 
 
 def _add_reading(router: APIRouter, kind: DocumentKind) -> None:

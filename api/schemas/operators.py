@@ -26,9 +26,7 @@ class NewOperator(WireModel):
     state: Literal["draft", "active"] = Field(
         "active", description="A 'draft' is checked and stored, and runs once it is activated."
     )
-    severity: Severity | None = Field(
-        None, description="Severity of its alerts. Left out: as before, and medium at first."
-    )
+    severity: Severity | None = Field(None, description="Severity of its alerts; default: medium.")
 
     @property
     def document(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import orjson
 import typer
@@ -17,6 +17,11 @@ from service.cli.wording import printable
 from service.client import Client, part
 from service.errors import FileUnreadable
 from streams import indefinite
+
+DocumentFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The document, YAML or JSON.", show_default=False)
+]
+IsDraft: TypeAlias = Annotated[bool, typer.Option("--draft", help="Only check and store it.")]
 
 _COLUMNS = ("name", "stream", "state", "version", "severity", "body")
 
@@ -69,18 +74,20 @@ def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
 
 
 def _add_add(app: typer.Typer, resource: Resource) -> None:
-    @app.command(
-        "add", help=f"Register {indefinite(resource.one)}; another document under the same name is its next version."
-    )
+    @app.command("add", help=f"Register {indefinite(resource.one)}; one of the same name has to be changed.")
     def add(
         client: Caller,
-        document: Annotated[
-            Path, typer.Argument(metavar="FILE", help="The document, YAML or JSON.", show_default=False)
-        ],
-        draft: Annotated[bool, typer.Option("--draft", help="Only check and store it.")] = False,
+        document: DocumentFile,
+        draft: IsDraft = False,
     ) -> None:
         body = {**read_document(document), **given(state="draft" if draft else None)}
         tell_operator(client.post(resource.path, body), is_json=client.is_json)
+
+    @app.command("change", help=f"Register another document as the next version of {indefinite(resource.one)}.")
+    def change(client: Caller, document: DocumentFile) -> None:
+        body = read_document(document)
+        found = client.request("PUT", f"{resource.path}/{part(str(body.get('name', '')))}", body=body)
+        tell_operator(found, is_json=client.is_json)
 
 
 def _add_explain(app: typer.Typer, resource: Resource) -> None:

@@ -77,6 +77,8 @@ class Aggregates:
         """Pause an aggregate."""
     def plot(self, name: str) -> str:
         """Plot an aggregate."""
+    def put(self, name: str, body: wire.NewOperator, **options: Unpack[ConditionalCreation]) -> wire.OperatorModel:
+        """Set an aggregate."""
     def resume(self, name: str, **options: Unpack[Condition]) -> wire.OperatorModel:
         """Resume an aggregate."""
     def retire(self, name: str, **options: Unpack[Condition]) -> wire.OperatorModel:
@@ -113,10 +115,10 @@ class Alerts:
         acknowledged: bool | None = None,
         stream: str | None = None,
         pattern: str | None = None,
-        since: str | None | datetime = None,
-        until: str | None | datetime = None,
-        created_since: str | None | datetime = None,
-        created_until: str | None | datetime = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        created_since: str | datetime | None = None,
+        created_until: str | datetime | None = None,
         order: Literal["asc", "desc"] | None = None,
         **options: Unpack[Walk],
     ) -> Iterator[wire.ListedAlert]:
@@ -132,10 +134,10 @@ class Alerts:
         acknowledged: bool | None = None,
         stream: str | None = None,
         pattern: str | None = None,
-        since: str | None | datetime = None,
-        until: str | None | datetime = None,
-        created_since: str | None | datetime = None,
-        created_until: str | None | datetime = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        created_since: str | datetime | None = None,
+        created_until: str | datetime | None = None,
         after: str | None = None,
         order: Literal["asc", "desc"] | None = None,
         limit: int | None = None,
@@ -412,6 +414,8 @@ class Joins:
         """List the joins: one page."""
     def pause(self, name: str, *, now: bool | None = None, **options: Unpack[Condition]) -> wire.OperatorModel:
         """Pause a join."""
+    def put(self, name: str, body: wire.NewOperator, **options: Unpack[ConditionalCreation]) -> wire.OperatorModel:
+        """Set a join."""
     def resume(self, name: str, **options: Unpack[Condition]) -> wire.OperatorModel:
         """Resume a join."""
     def retire(self, name: str, **options: Unpack[Condition]) -> wire.OperatorModel:
@@ -517,8 +521,8 @@ class Results:
         self,
         *,
         kind: Literal["alert", "ending", "deviation"] | None = None,
-        since: str | None | datetime = None,
-        until: str | None | datetime = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
         stream: str | None = None,
         pattern: str | None = None,
     ) -> wire.HourCounts:
@@ -877,6 +881,7 @@ class AsyncAggregates:
     page = Awaited(Aggregates.page)
     pause = Awaited(Aggregates.pause)
     plot = Awaited(Aggregates.plot)
+    put = Awaited(Aggregates.put)
     resume = Awaited(Aggregates.resume)
     retire = Awaited(Aggregates.retire)
     suspensions = Iterated(Aggregates.suspensions)
@@ -983,6 +988,7 @@ class AsyncJoins:
     list = Iterated(Joins.list)
     page = Awaited(Joins.page)
     pause = Awaited(Joins.pause)
+    put = Awaited(Joins.put)
     resume = Awaited(Joins.resume)
     retire = Awaited(Joins.retire)
     suspensions = Iterated(Joins.suspensions)

@@ -70,13 +70,15 @@ class OperatorLibrary:
         severity: Severity | None = None,
         is_draft: bool = False,
         condition: Condition = ANY,
+        creates: bool = False,
     ) -> tuple[RegisteredOperator, bool]:
         """Register an operator: a different one is the next version, the same again changes nothing.
 
         Returns the operator after the call, and whether it changed. Without a severity it keeps its own, at first
-        ``medium``. A draft is only checked and stored.
+        ``medium``. A draft is only checked and stored. With ``creates`` it may not replace another one of its name.
 
         Raises:
+            OperatorExists: It exists with other members, and may not be replaced.
             OperatorRefused: The document does not describe an operator that can run.
             StreamNotDerived: The operator makes events of a stream that takes posted events.
             DerivationRefused: Its streams would be derived from each other.
@@ -95,6 +97,7 @@ class OperatorLibrary:
             keeps=lambda body: reader.keeps(body, wanted.body),
             is_draft=is_draft,
             condition=condition,
+            creates=creates,
             into=_into(reader, wanted),
             parts=self._parts(reader, wanted),
         )

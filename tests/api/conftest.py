@@ -8,7 +8,7 @@ import pytest
 
 from api import create_app
 from service import build_stores
-from tests.builders.api import serving
+from tests.builders.api import check_code, serving
 from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
 KEY = "a-key-for-tests"
@@ -62,7 +62,8 @@ def stores(server_url, settings):
 @pytest.fixture
 def stranger(api_url, stores, clock):
     """A client without the key."""
-    with httpx.Client(base_url=api_url, timeout=PATIENCE_S, verify=False) as client:
+    hooks = {"response": [check_code]}
+    with httpx.Client(base_url=api_url, timeout=PATIENCE_S, verify=False, event_hooks=hooks) as client:
         yield client
 
 

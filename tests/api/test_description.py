@@ -10,7 +10,9 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing.exceptions import PointerToNowhere
 
+from api.problem_codes import all_codes
 from tests.builders.api import unserved_app
+from tests.builders.problem_page import problem_page
 
 READING = ("get", "head")
 
@@ -111,6 +113,39 @@ def test_problems_are_those_that_an_operation_can_have(document):
         assert ("412" in statuses) == conditional, (verb, path)
 
 
+def test_the_table_of_codes_has_those_of_the_classes_of_errors_with_their_status():
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\d+) \|", problem_page(), re.MULTILINE)
+    of_http = {"internal", "method-not-allowed"}
+    assert all_codes() == {code: int(status) for code, status in rows if code not in of_http}
+
+
+def test_problems_have_the_codes_of_their_operation(document):
+    paths = document["paths"]
+    assert paths["/v1/patterns"]["get"]["responses"]["404"]["x-codes"] == [
+        "not-found",
+        "unknown-operator",
+        "unknown-pattern",
+        "unknown-stream",
+        "unknown-table",
+    ]
+    assert paths["/v1/patterns"]["post"]["responses"]["409"]["x-codes"][-1] == "unsatisfiable-pattern"
+    for verb, path, one in operations(document):
+        for status, answer in one["responses"].items():
+            if status >= "4" and path not in ("/v1/health", "/v1/ready"):
+                example = answer["content"]["application/problem+json"]["example"]
+                assert example["code"] in answer["x-codes"], (verb, path, status)
+
+
+def test_no_parameter_is_null_and_answers_have_their_headers(document):
+    parameters = [one for *_, operation in operations(document) for one in operation.get("parameters", ())]
+    assert [one["name"] for one in parameters if "null" in str(one["schema"])] == []
+    for *_, one in operations(document):
+        for status, answer in one["responses"].items():
+            assert status == "304" or "X-Request-Id" in answer["headers"]
+    assert "ETag" in document["paths"]["/v1/streams/{name}"]["get"]["responses"]["200"]["headers"]
+    assert "Idempotency-Replayed" in document["paths"]["/v1/patterns"]["post"]["responses"]["201"]["headers"]
+
+
 def test_what_asks_for_another_try_or_a_key_says_how(document):
     named = {"401": "WWW-Authenticate", "429": "Retry-After", "503": "Retry-After", "507": "Retry-After"}
     for *_, one in operations(document):
@@ -127,6 +162,8 @@ def test_what_is_created_has_an_address(document):
     }
     assert without == {  # what is PUT is where it was put, and notes are part of their alert
         ("put", "/v1/patterns/{name}"),
+        ("put", "/v1/joins/{name}"),
+        ("put", "/v1/aggregates/{name}"),
         ("put", "/v1/workflows/{name}"),
         ("put", "/v1/tables/{name}"),
         ("put", "/v1/calendars/{name}"),

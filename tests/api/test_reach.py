@@ -259,7 +259,7 @@ def test_every_name_in_a_body_is_checked():
     """A member of a body that names something registered is known to the rules; this makes somebody think about it."""
     known = {"stream", "streams", "pattern", "against", "workflow"}  # looked up wherever they are
     own = {"/keys", "/patterns", "/streams", "/webhooks", "/webhooks/{webhook_id}"}  # name what they make
-    own |= {f"/{kind.plural}" for kind in DOCUMENT_KINDS}
+    own |= {f"/{kind.plural}{rest}" for kind in DOCUMENT_KINDS for rest in ("", "/{name:path}")}
     found = set()
     for route in iter_route_contexts(unserved_app().routes):
         if isinstance(route.original_route, APIRoute):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from urllib.parse import unquote
 
 import httpx
 import uvicorn
@@ -38,6 +40,39 @@ class _Server(uvicorn.Server):
 def unserved_app() -> FastAPI:
     """An application for tests of its routes and of its description, which take seconds to make."""
     return create_app(settings_for("redis://127.0.0.1:1/0"))
+
+
+@cache
+def _described_codes() -> list[tuple[re.Pattern[str], dict[str, dict[str, list[str]]]]]:
+    """The paths of the description, the most special first, with the codes of problems by method and status."""
+    paths = unserved_app().openapi()["paths"]
+    described = []
+    for path in sorted(paths, key=lambda path: (path.count("{"), -len(path))):
+        pattern = re.sub(r"\\{\w+\\}", "(.+)" if path.endswith("}") or "{name}" in path else "([^/]+)", re.escape(path))
+        codes = {
+            verb.upper(): {status: answer.get("x-codes", []) for status, answer in one["responses"].items()}
+            for verb, one in paths[path].items()
+        }
+        described.append((re.compile(pattern), codes))
+    return described
+
+
+def check_code(answer: httpx.Response) -> None:
+    """Check, as a hook of a client, that the description has the code of a problem for its operation and status."""
+    if answer.status_code < 400 or answer.headers.get("content-type") != "application/problem+json":
+        return
+    for path, codes in _described_codes():
+        statuses = codes.get(answer.request.method)
+        if statuses is not None and path.fullmatch(unquote(answer.request.url.path)):
+            answer.read()
+            code, status = answer.json()["code"], str(answer.status_code)
+            assert status not in statuses or code in statuses[status], (
+                answer.request.method,
+                path.pattern,
+                status,
+                code,
+            )
+            return
 
 
 def tag(answer: httpx.Response) -> str:

@@ -224,7 +224,11 @@ def test_a_join_and_its_inputs_move_together(http, stores):
     assert stores.client.hgetall("forestall:routes") == {}
     http.post("/v1/joins/paid/resume")
     moved = {**PAID, "inputs": [{**PAID["inputs"][0], "stream": "payments", "key": "order"}, PAID["inputs"][1]]}
-    assert http.post("/v1/joins", json=moved).json()["version"] == 2
+    refused = http.post("/v1/joins", json=moved)
+    assert (refused.status_code, refused.json()["code"]) == (409, "operator-exists")
+    assert "'forestall joins change'" in refused.json()["detail"]
+    assert http.put("/v1/joins/other", json=moved).json()["code"] == "wrong-shape"
+    assert http.put("/v1/joins/paid", json=moved).json()["version"] == 2
     assert http.post("/v1/joins/paid/retire").json()["state"] == "retired"
     assert records(stores) == [
         *(("on", stream) for stream in streams),
@@ -294,6 +298,12 @@ def test_the_command_line_and_projects_have_joins(http, api_url, tmp_path, monke
         operator_commands("join", "joins"), ["add", str(tmp_path / "paid.yaml"), "--url", api_url]
     )
     assert "paid: version 1 on paid.inputs, active" in added.output, added.output
+    (tmp_path / "longer.yaml").write_text(httpx.Response(200, json={**PAID, "window": "3 h"}).text, encoding="utf-8")
+    changed = CliRunner().invoke(
+        operator_commands("join", "joins"), ["change", str(tmp_path / "longer.yaml"), "--url", api_url]
+    )
+    assert "paid: version 2 on paid.inputs, active" in changed.output, changed.output
+    assert http.put("/v1/joins/paid", json=PAID).json()["version"] == 3
     with Client(api_url, KEY) as client:
         export_project(client, tmp_path / "exported")
         documents = read_project(tmp_path / "exported")
@@ -302,7 +312,7 @@ def test_the_command_line_and_projects_have_joins(http, api_url, tmp_path, monke
         plan = plan_project(client, documents, tmp_path / "exported", is_pruned=False)
         assert [change.title for change in plan.work] == ["join paid"]
         apply_plan(client, plan, lambda change: None)
-    assert http.get("/v1/joins/paid").json()["version"] == 2
+    assert http.get("/v1/joins/paid").json()["version"] == 4
 
 
 def starts(stores):
@@ -338,8 +348,8 @@ def test_a_join_that_runs_changes_with_what_it_holds(http, stores, options, api_
             assert [(change.title, change.effect) for change in plan.work] == [("join paid", effect)]
             told = CliRunner().invoke(build_app(), ["apply", str(folder), "--plan", "--url", api_url])
             assert f"~ join paid: changed; {effect}" in told.output, told.output
-    changed = http.post(
-        "/v1/joins", json={**PAID, "window": "2 h", "return": {"order": "id(o)", "what": "id(p)"}}
+    changed = http.put(
+        "/v1/joins/paid", json={**PAID, "window": "2 h", "return": {"order": "id(o)", "what": "id(p)"}}
     ).json()
     assert (changed["version"], changed["is_continued"]) == (2, True)
     paid = {"id": "p1", "type": "Part", "time": time_at(20), "data": {"id": "x1", "order": "k1", "amount": 3}}
@@ -348,7 +358,7 @@ def test_a_join_that_runs_changes_with_what_it_holds(http, stores, options, api_
     assert listed(http, "paid") == [{"order": "o1", "what": "p1"}]
     explained = " ".join(http.get("/v1/joins/paid/explanation").json()["sentences"])
     assert "It has kept its state since version 1, which" in explained
-    other = http.post("/v1/joins", json={**PAID, "emit": "on_close", "return": {"n": "count(p)"}}).json()
+    other = http.put("/v1/joins/paid", json={**PAID, "emit": "on_close", "return": {"n": "count(p)"}}).json()
     assert (other["version"], other["is_continued"]) == (3, False)
     http.post("/v1/joins/paid/pause")
     assert http.post("/v1/joins/paid/resume").json()["is_continued"] is False

@@ -11,7 +11,7 @@ import orjson
 
 from service.stores.connection import PREFIX, Client
 from shards import OutputRow, ResultKind
-from streams import parse_time
+from streams import EventRejected, parse_time
 
 KEPT_HOURS: Final = 31 * 24
 HOUR_US: Final = 3_600_000_000
@@ -47,8 +47,12 @@ def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str,
     ]
 
 
-def _hour(time: str | None) -> int | None:
-    return None if time is None else parse_time(time) // HOUR_US
+def _hour(time: object) -> int | None:
+    """The hour of a time; None for what is no time: a result counts elsewhere whatever its members are."""
+    try:
+        return parse_time(time) // HOUR_US if isinstance(time, str) else None
+    except EventRejected:
+        return None
 
 
 class HourlyCounts:

@@ -50,8 +50,9 @@ def test_a_secret_is_told_once(http):
     created = answer.json()
     secret = created.pop("secret")
     assert secret.startswith("whsec_")
-    assert http.get("/v1/webhooks").json() == {"items": [created], "next": None}
     shown = http.get(f"/v1/webhooks/{created['id']}")
+    assert http.get("/v1/webhooks").json() == {"items": [shown.json()], "next": None}
+    assert created.items() <= shown.json().items()
     assert secret not in shown.text
     assert (shown.json()["delivered"], shown.json()["enabled"], shown.json()["last_attempt_at"]) == (0, True, None)
 
