@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Self, TypeAlias
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -19,7 +20,14 @@ from pydantic import (
     model_validator,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import (
+    CoreSchema,
+    ErrorDetails,
+    InitErrorDetails,
+    PydanticCustomError,
+    PydanticUndefined,
+    core_schema,
+)
 
 from streams import EventRejected, did_you_mean, format_time, parse_time
 
@@ -106,6 +114,34 @@ class WireModel(BaseModel):
         return found
 
 
+class ChangesModel(WireModel):
+    """Changes of a resource (JSON merge patch): members that are left out stay, and null resets one to its default.
+
+    ``created``: the models of new resources, whose defaults these are; ``defaults``: those of members that only changes
+    have. Members without a default cannot be null.
+    """
+
+    created: ClassVar[tuple[type[BaseModel], ...]] = ()
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resets_nulls(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        nulls = [name for name, given in value.items() if given is None and name in cls.model_fields]
+        resets = {name: cls._default(name) for name in nulls}
+        if lacking := [name for name, default in resets.items() if default is PydanticUndefined]:
+            raise ValueError(f"{', '.join(lacking)} cannot be null, as there is no default; leave out what should stay")
+        return {**value, **resets}
+
+    @classmethod
+    def _default(cls, name: str) -> Any:
+        fields = [model.model_fields[name] for model in cls.created if name in model.model_fields]
+        found = fields[0].get_default(call_default_factory=True) if fields else PydanticUndefined
+        return cls.defaults.get(name, found)
+
+
 class PartModel(WireModel):
     """A part of a list; subclasses have its ``items``."""
 
@@ -137,7 +173,7 @@ def _converted(value: Mapping[str, Any], found: BaseModel) -> Iterator[InitError
     for name, read in vars(found).items():
         place = next((one for one in _names(name, fields[name]) if one in value), name)
         given = value.get(place, read)
-        if type(given) is type(read) or not isinstance(read, bool | int | float):
+        if given is None or type(given) is type(read) or not isinstance(read, bool | int | float):
             continue
         if isinstance(read, bool) or isinstance(given, str | bool):
             wanted = "true or false" if isinstance(read, bool) else "a number"

@@ -156,7 +156,7 @@ def media_type(request: Request) -> str:
 def require_json(request: Request) -> None:
     """Refuse a body that is not declared as JSON."""
     kind = media_type(request)
-    if kind != "application/json":
+    if kind != "application/json" and (request.method, kind) != ("PATCH", "application/merge-patch+json"):
         raise UnsupportedMediaType(f"media type {kind!r} is not supported; send application/json")
 
 

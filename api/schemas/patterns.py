@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
 from api.schemas.analysis import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.results import EndingSummary, SuspensionModel
-from api.wire import PartModel, Time, WireModel
+from api.wire import ChangesModel, PartModel, Time, WireModel
 from nfa import Pattern, pattern_to_json, rows_met
 from service import (
+    USUAL_SEVERITY,
     Condition,
     OperatorDraft,
     PatternCounts,
@@ -114,10 +116,12 @@ class NewPattern(WireModel):
         )
 
 
-class PatternChanges(WireModel):
+class PatternChanges(ChangesModel):
     """Changes of a pattern; its text is changed by `PUT`."""
 
-    severity: Severity = Field(description="Severity of its new alerts; webhooks may filter by it.")
+    defaults = MappingProxyType({"severity": USUAL_SEVERITY})
+
+    severity: Severity = Field(description="Severity of its new alerts; webhooks may filter by it. Null: medium.")
 
 
 class PatternModel(WireModel):

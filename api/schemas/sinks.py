@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
+from pydantic_core import PydanticUndefined
 
 from api.schemas.webhooks import (
     DeliveredKind,
@@ -19,7 +21,7 @@ from api.schemas.webhooks import (
     WebhookName,
     as_draft,
 )
-from api.wire import PartModel, Time, WireModel
+from api.wire import ChangesModel, PartModel, Time, WireModel
 from service import RegisteredWebhook, Severity, WebhookDraft, WebhookHealth
 from shards import USUAL_KINDS
 
@@ -85,8 +87,11 @@ class NewKafkaSink(_NewSink):
 NewSink: TypeAlias = Annotated[NewParquetSink | NewEmailSink | NewKafkaSink, Field(discriminator="kind")]
 
 
-class SinkChanges(WireModel):
-    """Changes of a sink; members that are left out stay as they are. Its kind does not change."""
+class SinkChanges(ChangesModel):
+    """Changes of a sink; members that are left out stay as they are, null resets them. Its kind does not change."""
+
+    created = (NewParquetSink, NewEmailSink, NewKafkaSink)
+    defaults = MappingProxyType({"enabled": True, "secret": PydanticUndefined})
 
     stream: str | None = Field(None, description="Null: of any stream.")
     pattern: str | None = Field(None, description="Null: of any pattern.")
@@ -107,13 +112,6 @@ class SinkChanges(WireModel):
     servers: str | None = None
     topic: str | None = None
     options: _Options | None = None
-
-    @model_validator(mode="after")
-    def _changes_something(self) -> Self:
-        nullable = {"stream", "pattern", "min_severity", "digest", "template", "user"}
-        if nulls := sorted(name for name in self.model_fields_set - nullable if getattr(self, name) is None):
-            raise ValueError(f"{', '.join(nulls)} cannot be null; leave out members that should stay")
-        return self
 
     def to_domain(self) -> dict[str, Any]:
         """The changes by attribute of the sink."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from api.wire import PartModel, Time, WireModel, moment
+from api.wire import ChangesModel, PartModel, Time, WireModel, moment
 from service import EventPage, LatenessDecision, MeasuredLateness, SchemaUse, StreamUsage, StreamUse
 from streams import (
     ColumnType,
@@ -30,7 +30,6 @@ from streams import (
 
 _SECOND_US = 1_000_000
 _BOUND = "Bound of out-of-orderness. Null: events are matched in the order of arrival."
-_NOT_NULL = ("late", "end_events", "schemas", "description")
 _LATENESS = (
     "Bound of out-of-orderness: seconds that an event may be older than the newest one before "
     "it. Events are sorted by time before they are matched. `auto`: the bound follows the "
@@ -327,8 +326,10 @@ class StreamList(PartModel):
     items: list[StreamModel]
 
 
-class StreamChanges(WireModel):
-    """Changes of a stream; members that are left out stay as they are."""
+class StreamChanges(ChangesModel):
+    """Changes of a stream; members that are left out stay as they are, null resets them."""
+
+    created = (NewStream,)
 
     lateness: LatenessGiven = Field(None, description=_LATENESS)
     late: Late | None = Field(None, description=_LATE)
@@ -351,12 +352,6 @@ class StreamChanges(WireModel):
                 " Declare another stream, or delete this one and declare it again"
             )
         return value
-
-    @model_validator(mode="after")
-    def _has_no_null(self) -> Self:
-        if nulls := [name for name in _NOT_NULL if name in self.model_fields_set and getattr(self, name) is None]:
-            raise ValueError(f"{', '.join(nulls)} cannot be null; leave out members that should stay")
-        return self
 
     def to_domain(self) -> dict[str, Any]:
         """The changes by member."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from api.wire import Moment, OneOf, PageModel, PartModel, Secret, Time, WireModel, moment
+from api.wire import ChangesModel, Moment, OneOf, PageModel, PartModel, Secret, Time, WireModel, moment
 from service import (
     DIGEST,
     Attempt,
@@ -58,9 +59,6 @@ class DigestModel(WireModel):
 
 Digest: TypeAlias = Annotated[DigestModel | None, Field(description="Collect results; null: deliver each at once.")]
 
-_NOT_NULL = ("url", "kinds", "description", "headers", "enabled")
-
-
 WebhookName: TypeAlias = Annotated[
     str | None,
     Field(
@@ -99,8 +97,11 @@ def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
     return WebhookDraft(**{**found, **shared, "sink": sink})
 
 
-class WebhookChanges(WireModel):
-    """Changes of a webhook; members that are left out stay as they are."""
+class WebhookChanges(ChangesModel):
+    """Changes of a webhook; members that are left out stay as they are, null resets them."""
+
+    created = (NewWebhook,)
+    defaults = MappingProxyType({"enabled": True})
 
     url: str | None = Field(None, description="As at registration; not null.")
     stream: str | None = Field(None, description="Null: of any stream.")
@@ -115,12 +116,6 @@ class WebhookChanges(WireModel):
         None,
         description="False suspends deliveries; queued ones wait. True resumes them and resets the failure count.",
     )
-
-    @model_validator(mode="after")
-    def _changes_something(self) -> Self:
-        if nulls := [name for name in _NOT_NULL if name in self.model_fields_set and getattr(self, name) is None]:
-            raise ValueError(f"{', '.join(nulls)} cannot be null; leave out members that should stay")
-        return self
 
     def to_domain(self) -> dict[str, Any]:
         """The changes by attribute of the webhook."""

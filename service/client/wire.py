@@ -1479,7 +1479,7 @@ class ShardPlanModel(TypedDict):
 
 
 class SinkChanges(TypedDict):
-    """Changes of a sink; members that are left out stay as they are. Its kind does not change."""
+    """Changes of a sink; members that are left out stay as they are, null resets them. Its kind does not change."""
 
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
@@ -1549,7 +1549,7 @@ class StateModel(TypedDict):
 
 
 class StreamChanges(TypedDict):
-    """Changes of a stream; members that are left out stay as they are."""
+    """Changes of a stream; members that are left out stay as they are, null resets them."""
 
     lateness: NotRequired[float | Literal["auto"] | LatenessModel | None]
     late: NotRequired[Literal["dead_letter", "drop", "process"] | None]
@@ -1823,7 +1823,7 @@ class VolumeModel(TypedDict):
 
 
 class WebhookChanges(TypedDict):
-    """Changes of a webhook; members that are left out stay as they are."""
+    """Changes of a webhook; members that are left out stay as they are, null resets them."""
 
     url: NotRequired[str | None]
     stream: NotRequired[str | None]
