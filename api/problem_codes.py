@@ -1,8 +1,8 @@
 """The codes of problems by status, and the operations that may answer with each: one table for all operations.
 
 An operation has traits: the first part of its path, its tags, ``+`` and the name of each parameter, ``body`` if it
-takes one, ``change`` if it is no GET, and ``*``. A code belongs to the operations that have one of its traits. A test
-compares the codes with the classes of errors.
+takes one, ``change`` unless it is a GET, and ``*``. A code belongs to the operations that have one of its traits. A
+test compares the codes with the classes of errors.
 """
 
 from __future__ import annotations

@@ -77,6 +77,7 @@ from .rows import (
     RowBlock as RowBlock,
     row_id as row_id,
     rows_of as rows_of,
+    results_of as results_of,
 )
 from .runs.comparing import ComparisonCounts as ComparisonCounts, identity_of as identity_of
 from .runs.decisions import (

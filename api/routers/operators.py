@@ -56,6 +56,7 @@ def operator_router(kind: DocumentKind) -> APIRouter:
     """The operations of a kind, under ``/<plural>``: register, list, look up, change the state, delete."""
     router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=IdempotentRoute)
     _add_register(router, kind)
+    _add_put(router, kind)
     for result in kind.result_kinds:
         _add_results(router, kind, result)
     _add_explanation(router, kind)
@@ -89,12 +90,14 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
 
         Another document under the same name is refused (409), except with ``If-Match``; PUT replaces.
         """
-        answer, is_new = put(operator, services, response, preconditions, creates=preconditions.matches is None)
+        answer, is_new = _put(kind, operator, services, response, preconditions, creates=preconditions.matches is None)
         give_location(response, kind.plural, answer.name)
         if not is_new or preconditions.matches is not None:
             response.status_code = status.HTTP_200_OK
         return answer
 
+
+def _add_put(router: APIRouter, kind: DocumentKind) -> None:
     @router.put(
         "/{name:path}",
         summary=f"Set {indefinite(kind.name)}",
@@ -111,19 +114,26 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
         if operator.name != name:
             raise WrongShape(f"path.name: the name in the body is {operator.name!r}; both have to be the same")
         is_known = any(one.name == name for one in services.operators.all(kind.name))
-        answer, _ = put(operator, services, response, preconditions, creates=False)
+        answer, _ = _put(kind, operator, services, response, preconditions, creates=False)
         response.status_code = status.HTTP_200_OK if is_known else status.HTTP_201_CREATED
         return answer
 
-    def put(
-        operator: NewOperator, services: Services, response: Response, condition: Condition, *, creates: bool
-    ) -> tuple[OperatorModel, bool]:
-        severity = operator.severity if creates else operator.severity or USUAL_SEVERITY
-        is_draft = operator.state == "draft"
-        record, is_new = services.operators.put(
-            kind.name, operator.document, severity=severity, is_draft=is_draft, condition=condition, creates=creates
-        )
-        return _answer(record, services, response), is_new
+
+def _put(
+    kind: DocumentKind,
+    operator: NewOperator,
+    services: Services,
+    response: Response,
+    condition: Condition,
+    *,
+    creates: bool,
+) -> tuple[OperatorModel, bool]:
+    severity = operator.severity if creates else operator.severity or USUAL_SEVERITY
+    is_draft = operator.state == "draft"
+    record, is_new = services.operators.put(
+        kind.name, operator.document, severity=severity, is_draft=is_draft, condition=condition, creates=creates
+    )
+    return _answer(record, services, response), is_new
 
 
 def _add_reading(router: APIRouter, kind: DocumentKind) -> None:

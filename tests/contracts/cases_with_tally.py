@@ -94,6 +94,7 @@ def test_every_route_of_the_kind_answers(app, http, matched):
     }
     calls = [
         ("POST", PLACE, 201),
+        ("PUT", f"{PLACE}/{{name}}", 200),
         ("GET", PLACE, 200),
         ("GET", f"{PLACE}/{{name}}", 200),
         ("GET", f"{PLACE}/{{name}}/versions", 200),
@@ -108,7 +109,9 @@ def test_every_route_of_the_kind_answers(app, http, matched):
     assert http.post(f"{PLACE}/draft/activate").json()["state"] == "active"
     found = {}
     for method, path, status in calls:
-        answer = http.request(method, path.replace("{name}", "thirds"), json=DOCUMENT if path == PLACE else None)
+        answer = http.request(
+            method, path.replace("{name}", "thirds"), json=DOCUMENT if method == "PUT" or path == PLACE else None
+        )
         assert answer.status_code == status, (method, path, answer.text)
         found[method, path] = answer
         if (method, path) == ("POST", PLACE):
@@ -126,9 +129,16 @@ def test_every_command_of_the_kind_runs(http, matched, command):
     assert "thirds: version 1 on orders, active" in command("tallies", "add", "thirds.yaml")
     matched()
     http.post(PLACE, json={**DOCUMENT, "name": "draft", "state": "draft"})
-    words = {"activate": "draft", "add": "thirds.yaml", "delete": "draft", "list": "", "retire": "draft"}
+    words = {
+        "activate": "draft",
+        "add": "thirds.yaml",
+        "change": "thirds.yaml",
+        "delete": "draft",
+        "list": "",
+        "retire": "draft",
+    }
     group = vars(get_command(build_app(["tallies"])))["commands"]["tallies"]
-    order = ["add", "activate", "list", "show", "explain", "pause", "resume", "retire", "delete"]
+    order = ["add", "change", "activate", "list", "show", "explain", "pause", "resume", "retire", "delete"]
     assert sorted(group.commands) == sorted(order)
     for name in order:
         command("tallies", name, *filter(None, [words.get(name, "thirds")]))

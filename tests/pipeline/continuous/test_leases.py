@@ -21,7 +21,7 @@ def leases(server):
 
 
 class Holder:
-    """A member that has loaded what it held when it renewed its leases before."""
+    """A member that loads the shards of each renewal."""
 
     def __init__(self, leases):
         self._leases = leases
