@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nfa import Overflow
 from nfa.language import parsing
+from nfa.pattern_texts import parse_pattern
 from shards.entries import StoredEntry
 from shards.errors import SavedStateError
 from shards.inline import run_inline
@@ -65,6 +66,7 @@ def test_an_alert_says_what_matched_and_why():
 
 
 def test_a_shard_reads_the_text_of_a_pattern_once(monkeypatch):
+    parse_pattern.cache_clear()
     readings = Mock(side_effect=parsing.parse_tree)
     monkeypatch.setattr(parsing, "parse_tree", readings)
     assert len(alerts_of(STREAM, PAIR, [event(1, "A"), event(2, "U", x=5)])) == 1
