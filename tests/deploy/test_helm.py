@@ -21,7 +21,7 @@ SECRETS = {"redis": {"existingSecret": "stores"}, "apiKey": {"existingSecret": "
 MONITORING = {"serviceMonitor": {"enabled": True}, "rules": {"enabled": True}}
 VALUES: dict[str, dict[str, Any]] = {
     "least": SECRETS,
-    "monitored": SECRETS | {"monitoring": MONITORING},
+    "monitored": SECRETS | {"monitoring": MONITORING, "console": {"hosts": ["shop.example.org"]}},
     "standalone": SECRETS
     | {
         "pipeline": {
@@ -32,6 +32,7 @@ VALUES: dict[str, dict[str, Any]] = {
         "settings": {"FORESTALL_LIMITS__MAX_BACKLOG_EVENTS": "20000000"},
         "deliverer": {"replicas": 3, "podAnnotations": {"a": "b"}, "nodeSelector": {"zone": "a"}},
         "backtests": {"enabled": False},
+        "console": {"enabled": False},
         "image": {"repository": "images.internal/forestall", "tag": "0.1.0-2", "pullSecrets": ["pull"]},
         "serviceAccount": {"create": False, "name": "runner"},
         "api": {"readiness": "ready", "replicas": 1, "service": {"type": "NodePort", "annotations": {"c": "d"}}},
@@ -104,6 +105,7 @@ def test_the_validation_finds_a_wrong_member():
         SECRETS | {"settings": {"LOG_LEVEL": "DEBUG"}},
         SECRETS | {"settings": {"FORESTALL_REDIS_URL": "redis://:password@redis/0"}},
         SECRETS | {"image": {"tag": "latest"}},
+        SECRETS | {"console": {"hosts": ["https://shop.example.org"]}},
         SECRETS | {"pipeline": {"sparkMaster": "local[*]"}},
         SECRETS | {"pipeline": {"resources": {"limits": {"memory": None}}}},
     ],
@@ -115,7 +117,8 @@ def test_wrong_values_are_refused(wrong):
 
 @pytest.mark.parametrize("name", VALUES)
 def test_processes_are_those_of_the_compose_file(name):
-    expected = {"api", "pipeline", "deliverer", "backtests"} - ({"backtests"} if name == "standalone" else set())
+    optional = {"backtests", "console"} if name == "standalone" else set()
+    expected = {"api", "pipeline", "deliverer", "backtests", "console"} - optional
     assert set(pods(name)) == expected
     for process, spec in pods(name).items():
         assert spec["containers"][0]["args"] == COMPOSE[process]["command"]
@@ -176,8 +179,21 @@ def test_settings_exist_and_can_be_used(name, monkeypatch):
     assert settings.shards == 4
 
 
+def test_the_console_calls_the_api_and_has_no_secret():
+    spec, given = pods("monitored")["console"], environment("monitored", "console")
+    assert given["FORESTALL_URL"] == "http://shop-forestall:80"
+    assert given["FORESTALL_CONSOLE_HOSTS"] == "shop.example.org,shop-forestall-console"
+    assert "secrets" not in {one["name"] for one in spec["volumes"]}
+    assert not {"FORESTALL_REDIS_URL_FILE", "FORESTALL_API_KEY_FILE"} & set(given)
+    names = {one["metadata"]["name"]: one["spec"].get("ports") for one in of_kind("monitored", "Service")}
+    assert names["shop-forestall-console"] == [{"name": "http", "port": 80, "targetPort": "http"}]
+    assert spec["containers"][0]["ports"] == [{"name": "http", "containerPort": 8010}]
+
+
 def test_secrets_are_mounted_as_files_only():
     for process, spec in pods("least").items():
+        if process == "console":
+            continue
         given = environment("least", process)
         (volume,) = [one["projected"]["sources"] for one in spec["volumes"] if one["name"] == "secrets"]
         paths = {

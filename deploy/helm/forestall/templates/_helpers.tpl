@@ -46,7 +46,7 @@ capabilities: { drop: [ALL] }
 {{- /*
 The template of a pod. Arguments: "root" $, "process" NAME, "values" those of the process, "args" of the container,
 "environment" further variables as YAML, "probes" as YAML, "ports" as YAML or "", "data" whether /data is a claim,
-"pause" seconds between the end of its endpoints and its own.
+"pause" seconds between the end of its endpoints and its own, "client" whether it only calls the API, so gets no secrets.
 */ -}}
 {{- define "forestall.pod" -}}
 {{- $root := .root -}}
@@ -98,8 +98,10 @@ spec:
       envFrom:
         - configMapRef: { name: {{ include "forestall.fullname" $root }} }
       env:
+        {{- if not .client }}
         - { name: FORESTALL_REDIS_URL_FILE, value: /run/secrets/forestall/redis-url }
         - { name: FORESTALL_API_KEY_FILE, value: /run/secrets/forestall/api-key }
+        {{- end }}
         {{- with .environment }}
         {{- . | nindent 8 }}
         {{- end }}
@@ -117,11 +119,14 @@ spec:
       resources:
         {{- toYaml .values.resources | nindent 8 }}
       volumeMounts:
+        {{- if not .client }}
         - { name: secrets, mountPath: /run/secrets/forestall, readOnly: true }
+        {{- end }}
         - { name: tmp, mountPath: /tmp }
         - { name: cache, mountPath: /var/cache }
         - { name: data, mountPath: /data }
   volumes:
+    {{- if not .client }}
     - name: secrets
       projected:
         defaultMode: 0440
@@ -132,6 +137,7 @@ spec:
           - secret:
               name: {{ $root.Values.apiKey.existingSecret }}
               items: [{ key: {{ $root.Values.apiKey.key | quote }}, path: api-key }]
+    {{- end }}
     - name: tmp
       emptyDir: { sizeLimit: {{ $root.Values.scratch.temporary }} }
     - name: cache
