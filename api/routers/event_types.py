@@ -33,6 +33,13 @@ def list_event_types(stream: str, services: Served, response: Response, part: Wa
     return EventTypeList(**part.of(items, "type"))
 
 
+@router.get("/{event_type:path}/versions", summary="List the schemas that a type has had")
+def list_event_type_versions(stream: str, event_type: TypeName, services: Served, part: WantedPart) -> EventTypeList:
+    """Every schema of a type that is kept, the oldest first; of all types of a stream, the newest 1,000 changes."""
+    versions = services.stores.registry.event_types.versions(stream, event_type)
+    return EventTypeList(**part.of([EventTypeModel.from_domain(stream, one) for one in versions], "version"))
+
+
 @router.get("/{event_type:path}", summary="Look up the schema of a type")
 def get_event_type(stream: str, event_type: TypeName, services: Served, response: Response) -> EventTypeModel:
     """The schema of an event type."""

@@ -41,6 +41,6 @@ class EventTypeModel(WireModel):
 
 
 class EventTypeList(PartModel):
-    """The types of a stream that have schemas, by name."""
+    """The types of a stream that have schemas, by name; or the versions of one."""
 
     items: list[EventTypeModel]

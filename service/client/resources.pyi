@@ -590,6 +590,14 @@ class Streams:
         self, name: str, *, cascade: bool | None = None, dry_run: bool | None = None, **options: Unpack[Condition]
     ) -> wire.StreamRemoval:
         """Delete a stream."""
+    def event_types_versions(
+        self, stream: str, event_type: str, **options: Unpack[Walk]
+    ) -> Iterator[wire.EventTypeModel]:
+        """List the schemas that a type has had."""
+    def event_types_versions_page(
+        self, stream: str, event_type: str, *, after: str | None = None, limit: int | None = None
+    ) -> wire.EventTypeList:
+        """List the schemas that a type has had: one page."""
     def events(
         self, name: str, *, key: str | None = None, type: str | None = None, **options: Unpack[Walk]
     ) -> Iterator[wire.StreamEvent]:
@@ -1064,6 +1072,8 @@ class AsyncStreams:
     change = Awaited(Streams.change)
     create = Awaited(Streams.create)
     delete = Awaited(Streams.delete)
+    event_types_versions = Iterated(Streams.event_types_versions)
+    event_types_versions_page = Awaited(Streams.event_types_versions_page)
     events = Iterated(Streams.events)
     events_page = Awaited(Streams.events_page)
     find = Awaited(Streams.find)

@@ -2006,7 +2006,7 @@ class EndingCount(EndingReason):
 
 
 EventTypeList: TypeAlias = Listing[EventTypeModel]
-"""The types of a stream that have schemas, by name."""
+"""The types of a stream that have schemas, by name; or the versions of one."""
 
 IncidentList: TypeAlias = Page[IncidentModel]
 """A page of incidents."""

@@ -22,6 +22,12 @@ TYPES_KEY = PREFIX + "event-types:"
 
 _ATTEMPTS = 10
 _MOST_TYPES = 1_000
+_VERSIONS_KEPT = 1_000  # of all types of a stream
+
+
+def versions_key(stream: str) -> str:
+    """Redis key of the list of the schemas that the types of a stream have had."""
+    return f"{TYPES_KEY}{stream}:versions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +129,13 @@ class EventTypeStore:
             for name, body in sorted(found.items())
         }
 
+    def versions(self, stream: str, name: str) -> list[EventType]:
+        """The schemas that a type has had, the newest last, as far as they are kept; at least one, if it has any."""
+        current = self.get(stream, name)
+        found = cast("list[bytes]", self._client.lrange(versions_key(stream), 0, -1))
+        kept = [EventType(**decode(body, f"a version of the type {name!r}")) for body in found]
+        return [one for one in kept if one.name == name] or [current]
+
     def _record(self, stream: str) -> bytes:
         body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
         if body is None:
@@ -154,6 +167,8 @@ class EventTypeStore:
             is_changed = self._change(
                 streams=STREAMS_KEY,
                 types=TYPES_KEY + stream,
+                versions=versions_key(stream),
+                kept=_VERSIONS_KEPT,
                 stream=stream,
                 before=body,
                 after=changed,

@@ -24,7 +24,7 @@ from service.stores.log.routes import GONE, users_key
 from service.stores.log.stream_times import times_of
 from service.stores.records import decode, encode
 from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, CONSTRAINTS_KEY, version_of
-from service.stores.registry.event_types import TYPES_KEY
+from service.stores.registry.event_types import TYPES_KEY, versions_key
 from service.stores.registry.forms import OPERATORS_KEY, PATTERNS_KEY
 from service.stores.registry.registered import read_constraints, read_declaration, read_operator, read_pattern
 from streams import LAYOUT_KEY, ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, StreamOff, encode_control, log_key
@@ -134,7 +134,7 @@ class StreamRemoval:
             *((STREAM_TIMES_KEY, field) for field in times_of(stream)),
             *((DECIDERS_KEY, field) for field in self._deciders(stream)),
         ]
-        planned = _Removal([], dict.fromkeys(gone, b""), [users_key(stream), TYPES_KEY + stream])
+        planned = _Removal([], dict.fromkeys(gone, b""), [users_key(stream), TYPES_KEY + stream, versions_key(stream)])
         planned.changes[ROUTES_KEY, stream] = GONE
         for (key, field), body in sorted(mentions.items()):
             _PLANNERS[key](planned, stream, field, body)

@@ -38,6 +38,11 @@ def test_schemas_are_kept(orders, check_problem):
     assert (second.status_code, second.json()["version"]) == (200, 2)
     assert orders.get(f"{PATH}/Quoted").json() == second.json()
     assert orders.get(PATH).json() == {"items": [second.json()], "next": None}
+    orders.put(f"{PATH}/Other", json={})
+    assert orders.get(f"{PATH}/Quoted/versions").json() == {"items": [first.json(), second.json()], "next": None}
+    page = orders.get(f"{PATH}/Quoted/versions?limit=1").json()
+    assert (page["items"], page["next"]) == ([first.json()], "1")
+    check_problem(orders.get(f"{PATH}/Unknown/versions"), 404, "unknown-event-type")
     assert orders.delete(f"{PATH}/Quoted").status_code == 204
     for answer in (orders.get(f"{PATH}/Quoted"), orders.delete(f"{PATH}/Quoted")):
         check_problem(answer, 404, "unknown-event-type")

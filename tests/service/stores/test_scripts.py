@@ -303,6 +303,8 @@ def test_registry_change_schemas(run, client):
             "registry/change_schemas",
             streams="streams",
             types="types",
+            versions="versions",
+            kept=2,
             stream="s",
             before=before,
             after=after,
@@ -317,6 +319,8 @@ def test_registry_change_schemas(run, client):
     assert client.hgetall("types") == {b"t": b"schema"}
     assert change("3", "4", "t", "") == 1
     assert not client.exists("types")
+    assert [change("4", "4", "t", text) for text in ("second", "third")] == [1, 1]
+    assert client.lrange("versions", 0, -1) == [b"second", b"third"]
     assert client.hgetall("streams") == {b"s": b"4"}
 
 
