@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import orjson
 import typer
@@ -12,15 +11,8 @@ import typer
 from service.cli.calling import ApiKeyOption, Url, calling
 from service.cli.inputs import read_json
 
-
-class Method(StrEnum):
-    """A method of HTTP."""
-
-    GET = "GET"
-    POST = "POST"
-    PUT = "PUT"
-    PATCH = "PATCH"
-    DELETE = "DELETE"
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+"""A method of HTTP."""
 
 
 def api(
@@ -33,7 +25,7 @@ def api(
     """Call the API of the running service and print its answer."""
     at = path if path.startswith("/") else f"/{path}"
     with calling(url, api_key) as client:
-        answer = client.request(method.value, at, body=None if body is None else read_json(body))
+        answer = client.request(method, at, body=None if body is None else read_json(body))
     if isinstance(answer, str):
         typer.echo(answer)
     elif answer is not None:

@@ -22,11 +22,10 @@ from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
-from service.cli.choices import LatePolicy, Suppress, TieOrder, read_lateness, suppress_of
+from service.cli.choices import Suppress, read_lateness, suppress_of
 from service.cli.columns import FILE_OPTIONS, as_asked, with_options
 from service.cli.inputs import (
     Key,
-    Times,
     chosen_key,
     progress_bar,
     read_pattern_files,
@@ -113,11 +112,11 @@ def backtest(
     suppress: Suppress = None,
     key: Key = None,
     end: Ends = None,
-    times: Order = Times.EVENT,
+    times: Order = "event",
     is_open: Beginning = False,
-    ties: Simultaneous = TieOrder.LOG,
+    ties: Simultaneous = "log",
     lateness: Lateness = None,
-    late: LateEvents = LatePolicy.DEAD_LETTER,
+    late: LateEvents = "dead_letter",
     idle_timeout: IdleTimeout = None,
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     output: Folder = None,
@@ -129,7 +128,7 @@ def backtest(
     _begin(context)
     constraint_set, use = followed(constraints, model)
     grouped, timing = chosen_key(key), event_time(lateness and read_lateness(lateness), late, idle_timeout)
-    stream = replace(timing, name=_STREAM, key=grouped or "key", ties=ties.ties)
+    stream = replace(timing, name=_STREAM, key=grouped or "key", ties=ties)
     declaration, constraint_set = _with_ends(stream, end or [], constraint_set)
     question = Question(
         declaration=declaration,

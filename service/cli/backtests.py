@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -21,13 +20,8 @@ backtests = Commands(help="Backtests of the running service.")
 _LOOK_S = 0.5
 
 
-class Pruned(StrEnum):
-    """Whether constraints end partial matches early; or both, compared."""
-
-    ON = "on"
-    OFF = "off"
-    COMPARE = "compare"
-
+Pruned: TypeAlias = Literal["on", "off", "compare"]
+"""Whether constraints end partial matches early; or both, compared."""
 
 _BACKTESTS = Resource(
     path="/backtests",

@@ -62,7 +62,7 @@ def check(
     times: Annotated[
         Times,
         typer.Option(help="With --log: order of events: event (by time), file (as in the file) or line."),
-    ] = Times.EVENT,
+    ] = "event",
     lifecycle: Annotated[bool, typer.Option(help="With --log: XES event types are name+transition.")] = False,
     classifier: Classifier = None,
     end: EndEvents = None,

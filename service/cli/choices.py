@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from streams import AUTO, Ties
+from streams import AUTO
 
 NONE = "none"
 AUTO_FORM = "auto[:MEMBER=NUMBER,...]"
@@ -65,31 +64,8 @@ def quiet_of(suppress: str | None, incident: str | None, resolves: str | None) -
     }
 
 
-class OutputFormat(StrEnum):
-    """How a command prints its result."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class TieOrder(StrEnum):
-    """How events with equal timestamps are ordered."""
-
-    LOG = "log"
-    SIMULTANEOUS = "simultaneous"
-
-    @property
-    def ties(self) -> Ties:
-        """The value of a stream's declaration."""
-        return "simultaneous" if self is TieOrder.SIMULTANEOUS else "log"
-
-
-class LatePolicy(StrEnum):
-    """What to do with events that are too late."""
-
-    DEAD_LETTER = "dead_letter"
-    DROP = "drop"
-    PROCESS = "process"
+OutputFormat: TypeAlias = Literal["text", "json"]
+"""How a command prints its result."""
 
 
 def read_lateness(text: str) -> float | str | dict[str, Any] | None:

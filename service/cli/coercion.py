@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperGroup
@@ -71,6 +71,8 @@ class _DirectConversion:
 
 def _direct(value: Any, kind: Any) -> Any:
     """A value in the type of its parameter; None: typer has to convert or refuse it."""
+    if get_origin(kind) is Literal:
+        return value if value in get_args(kind) else None
     if not isinstance(kind, type):
         return None
     if isinstance(value, kind):

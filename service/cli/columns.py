@@ -4,41 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from streams import ColumnType
+from streams import ColumnType, Duplicates, LocalTimes, TimeUnit
 from streams.readers import Columns, ReaderOptions, encoding_of
-
-
-class Repeated(StrEnum):
-    """What to do with events whose ids came before."""
-
-    DROP = "drop"
-    KEEP = "keep"
-
-
-class Unit(StrEnum):
-    """The unit of times that are numbers."""
-
-    AUTO = "auto"
-    SECONDS = "s"
-    MILLISECONDS = "ms"
-    MICROSECONDS = "us"
-    NANOSECONDS = "ns"
-
-
-class Changed(StrEnum):
-    """How to read local times that exist twice, or not at all, because clocks are changed."""
-
-    EARLIER = "earlier"
-    LATER = "later"
-    REFUSE = "refuse"
-
 
 IdColumn = Annotated[
     str | None,
@@ -71,7 +44,7 @@ Zone = Annotated[
     typer.Option("--assume-zone", metavar="ZONE", help="Time zone of times without one: UTC, +02:00, Europe/Berlin."),
 ]
 NumbersCount = Annotated[
-    Unit, typer.Option("--time-unit", help="Unit of times that are numbers since 1970; auto: by their size.")
+    TimeUnit, typer.Option("--time-unit", help="Unit of times that are numbers since 1970; auto: by their size.")
 ]
 TimeFormat = Annotated[
     str | None,
@@ -82,7 +55,7 @@ TimeFormat = Annotated[
     ),
 ]
 ChangedClocks = Annotated[
-    Changed,
+    LocalTimes,
     typer.Option(
         "--local-times", help="How to read local times that exist twice or not at all, because clocks are changed."
     ),
@@ -102,7 +75,7 @@ Classifier = Annotated[
     typer.Option(metavar="NAME", help="XES: classifier of the log that makes event types (default: concept:name)."),
 ]
 DuplicateIds = Annotated[
-    Repeated,
+    Duplicates,
     typer.Option("--duplicates", help="What to do with repeated event ids: 'drop' them with a notice, or 'keep' them."),
 ]
 
@@ -113,9 +86,9 @@ FILE_OPTIONS: Mapping[str, tuple[Any, Any]] = {
     "attributes": (AttributeColumns, None),
     "column_types": (ColumnTypes, None),
     "assume_zone": (Zone, None),
-    "time_unit": (NumbersCount, Unit.AUTO),
+    "time_unit": (NumbersCount, "auto"),
     "time_format": (TimeFormat, None),
-    "local_times": (ChangedClocks, Changed.EARLIER),
+    "local_times": (ChangedClocks, "earlier"),
     "delimiter": (Delimiter, None),
     "encoding": (Encoding, None),
     "classifier": (Classifier, None),
@@ -156,9 +129,9 @@ def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
     """Reader options merged with a command's parameters (``asked``), which take precedence unless left at default."""
     clock = options.clock
     named: dict[str, Any] = {"zone": asked.get("assume_zone"), "format": asked.get("time_format")}
-    if (unit := asked.get("time_unit")) not in (None, Unit.AUTO):
+    if (unit := asked.get("time_unit")) not in (None, "auto"):
         named["unit"] = str(unit)
-    if (changed := asked.get("local_times")) not in (None, Changed.EARLIER):
+    if (changed := asked.get("local_times")) not in (None, "earlier"):
         named["local_times"] = str(changed)
     encoding = asked.get("encoding")
     return replace(
@@ -171,7 +144,7 @@ def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
         encoding=options.encoding if encoding is None else encoding_of(encoding),
         classifier=asked.get("classifier") or options.classifier,
         types={**options.types, **types_of(asked.get("column_types"))},
-        duplicates="keep" if asked.get("duplicates") is Repeated.KEEP else options.duplicates,
+        duplicates="keep" if asked.get("duplicates") == "keep" else options.duplicates,
     )
 
 

@@ -29,16 +29,16 @@ def conformance(
         Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
     ] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
-    output: Annotated[OutputFormat, typer.Option(help="Output format.")] = OutputFormat.TEXT,
+    output: Annotated[OutputFormat, typer.Option(help="Output format.")] = "text",
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,
-    times: Annotated[Times, TimesOption] = (Times.EVENT),
+    times: Annotated[Times, TimesOption] = ("event"),
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     classifier: Classifier = None,
     end: EndEvents = None,
 ) -> None:
     """Compare past transactions with a model. Exit status 1: one of them leaves the model."""
-    is_json = is_json or output is OutputFormat.JSON
+    is_json = is_json or output == "json"
     read = read_model_file(model, map_file, process)
     with progress_bar(f"compiling {model.name}"):
         compiled = compile_workflow(read)

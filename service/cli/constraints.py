@@ -44,16 +44,14 @@ def derive(
         Path | None, typer.Option("--map", metavar="FILE", help="JSON or YAML file that maps tasks to event types.")
     ] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
-    output: Annotated[
-        OutputFormat, typer.Option(help="Output format; JSON always has all constraints.")
-    ] = OutputFormat.TEXT,
+    output: Annotated[OutputFormat, typer.Option(help="Output format; JSON always has all constraints.")] = "text",
     full: Annotated[
         bool, typer.Option("--full", help="List all constraints, including those that follow from others.")
     ] = False,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
 ) -> None:
     """Derive the constraints that hold on every complete trace of a workflow model."""
-    is_json = is_json or output is OutputFormat.JSON
+    is_json = is_json or output == "json"
     read = read_model_file(model, map_file, process)
     with progress_bar(f"compiling {model.name}"):
         compiled = compile_workflow(read)

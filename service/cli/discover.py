@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import orjson
 import typer
@@ -18,13 +17,8 @@ from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
 from service.cli.past_log import EndEvents, read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
-
-class DocumentForm(StrEnum):
-    """Form of the discovered constraints."""
-
-    YAML = "yaml"
-    JSON = "json"
-    TEXT = "text"
+DocumentForm: TypeAlias = Literal["yaml", "json", "text"]
+"""Form of the discovered constraints."""
 
 
 def discover(
@@ -47,10 +41,10 @@ def discover(
     is_complete: Annotated[
         bool, typer.Option("--all", help="Also list constraints that follow from the others.")
     ] = False,
-    output: Annotated[DocumentForm, typer.Option(help="Output format.")] = DocumentForm.YAML,
+    output: Annotated[DocumentForm, typer.Option(help="Output format.")] = "yaml",
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,
-    times: Annotated[Times, TimesOption] = Times.EVENT,
+    times: Annotated[Times, TimesOption] = "event",
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     classifier: Classifier = None,
     end: EndEvents = None,
@@ -68,9 +62,9 @@ def discover(
         standard_error.print(
             f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}"
         )
-    if output is DocumentForm.TEXT and not is_json:
+    if output == "text" and not is_json:
         _print(found, is_complete=is_complete)
-    elif is_json or output is DocumentForm.JSON:
+    elif is_json or output == "json":
         typer.echo(orjson.dumps(found.to_document(is_complete=is_complete)).decode())
     else:
         document = found.to_document(is_complete=is_complete)

@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from threading import Event as Signal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 from rich.markup import escape
@@ -62,20 +61,11 @@ KeyPath = Annotated[
 _SHOWN_EVERY_S = 5.0
 
 
-class FileFormat(StrEnum):
-    """Format of the files of a folder."""
+FileFormat: TypeAlias = Literal["jsonl", "csv", "xes", "parquet"]
+"""Format of the files of a folder."""
 
-    JSONL = "jsonl"
-    CSV = "csv"
-    XES = "xes"
-    PARQUET = "parquet"
-
-
-class From(StrEnum):
-    """Where a new feed starts reading a topic."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
+From: TypeAlias = Literal["earliest", "latest"]
+"""Where a new feed starts reading a topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +108,7 @@ def folder(
         return FolderOptions(
             folder=where,
             state=state,
-            kind=file_format.value if file_format else None,
+            kind=file_format,
             layout=replace(
                 layout_for(declaration, settings.limits.max_body_bytes),
                 mapping=mapping,
@@ -158,7 +148,7 @@ def kafka(
     stream: Annotated[str, typer.Option(help="Declared stream to append to.")],
     option: ClientSettings = None,
     option_file: ClientFile = None,
-    begin: Annotated[From, typer.Option("--from", help="Where a new feed starts in the topic.")] = From.EARLIEST,
+    begin: Annotated[From, typer.Option("--from", help="Where a new feed starts in the topic.")] = "earliest",
     once: Annotated[bool, typer.Option("--once", help="Read what is available now, then exit.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the feed (default: STREAM-kafka-TOPIC).")] = None,
     max_rows: Annotated[
@@ -174,7 +164,7 @@ def kafka(
     options = KafkaOptions(
         servers=servers,
         topics=topics,
-        begin="latest" if begin is From.LATEST else "earliest",
+        begin=begin,
         settings=_settings_of(option_file, option or []),
         max_rows=max_rows,
         timeout_s=patience,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -13,12 +12,8 @@ from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_
 incidents = Commands(help="Incidents of the running service.")
 
 
-class State(StrEnum):
-    """The state of an incident."""
-
-    OPEN = "open"
-    ACKNOWLEDGED = "acknowledged"
-    CLOSED = "closed"
+State: TypeAlias = Literal["open", "acknowledged", "closed"]
+"""The state of an incident."""
 
 
 def _shaped(incident: dict[str, Any]) -> dict[str, Any]:

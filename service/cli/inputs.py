@@ -10,9 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import orjson
 import typer
@@ -75,18 +74,8 @@ class _NoBar:
         """Nothing is shown."""
 
 
-class Times(StrEnum):
-    """The order of the events of a file."""
-
-    EVENT = "event"
-    FILE = "file"
-    LINE = "line"
-
-    @property
-    def order(self) -> Literal["event", "file", "line"]:
-        """The order, as the readers name it."""
-        return self.value
-
+Times: TypeAlias = Literal["event", "file", "line"]
+"""The order of the events of a file."""
 
 TimesOption = typer.Option(
     help="Order of events. event: sorted by time. file: in the order of the file, as if events arrived so. "

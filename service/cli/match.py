@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,15 +11,8 @@ import orjson
 import typer
 
 from nfa import Overflow, Pattern, Prune
-from service.cli.choices import (
-    AUTO_FORM,
-    LatePolicy,
-    Suppress,
-    TieOrder,
-    read_lateness,
-    suppress_of,
-)
-from service.cli.columns import FILE_OPTIONS, DuplicateIds, Repeated, as_asked, with_options
+from service.cli.choices import AUTO_FORM, OutputFormat, Suppress, read_lateness, suppress_of
+from service.cli.columns import FILE_OPTIONS, DuplicateIds, as_asked, with_options
 from service.cli.inputs import (
     Key,
     Times,
@@ -42,19 +34,12 @@ from service.runs import OLD_LISTS, row_text
 from service.runs.run_rules import RunRules
 from service.runs.stream_report import LISTS, USUAL_LISTS, StreamReport, WorkflowUse
 from service.runs.stream_run import StreamRun, exercises_of
-from streams import EventBatch, KeyForm, StreamDeclaration
+from streams import EventBatch, KeyForm, Late, StreamDeclaration, Ties
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet
-
-
-class Output(StrEnum):
-    """Output format."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 Pruning = Annotated[
@@ -72,7 +57,7 @@ Beginning = Annotated[
     bool, typer.Option("--open", help="The file is the beginning of a stream: transactions are still open at its end.")
 ]
 Simultaneous = Annotated[
-    TieOrder, typer.Option(help="Events with equal timestamps: ordered as in the file, or simultaneous.")
+    Ties, typer.Option(help="Events with equal timestamps: ordered as in the file, or simultaneous.")
 ]
 
 Lateness = Annotated[
@@ -84,7 +69,7 @@ Lateness = Annotated[
     ),
 ]
 LateEvents = Annotated[
-    LatePolicy,
+    Late,
     typer.Option(help="What to do with events that are later than the lateness bound; 'process' matches them at once."),
 ]
 Ends = Annotated[list[str] | None, typer.Option(metavar="TYPE", help="Event type that ends a transaction. Repeatable.")]
@@ -115,23 +100,23 @@ def match(
     prune: Pruning = None,
     no_prune: Annotated[bool, typer.Option("--no-prune", help="The same as --prune off.")] = False,
     key: Key = None,
-    output: Annotated[Output, typer.Option(help="Output format.")] = Output.TEXT,
+    output: Annotated[OutputFormat, typer.Option(help="Output format.")] = "text",
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
-    times: Order = Times.EVENT,
+    times: Order = "event",
     outputs: Listed = USUALLY_LISTED,
     is_open: Beginning = False,
-    ties: Simultaneous = TieOrder.LOG,
+    ties: Simultaneous = "log",
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     lateness: Lateness = None,
-    late: LateEvents = LatePolicy.DEAD_LETTER,
+    late: LateEvents = "dead_letter",
     idle_timeout: IdleTimeout = None,
     end: Ends = None,
     further_key: FurtherKeys = None,
-    duplicates: DuplicateIds = Repeated.DROP,
+    duplicates: DuplicateIds = "drop",
     suppress: Suppress = None,
 ) -> None:
     """Match patterns in an event file, without Spark, Redis or HTTP."""
-    if answers_query(sql, pattern or (), events, is_json=is_json or output is Output.JSON):
+    if answers_query(sql, pattern or (), events, is_json=is_json or output == "json"):
         return
     timing, lists = event_time(lateness and read_lateness(lateness), late, idle_timeout), _lists(outputs)
     patterns, grouped = read_pattern_files(pattern or []), chosen_key(key)
@@ -140,7 +125,7 @@ def match(
     own, use = followed(constraints, model)
     prune = Prune.OFF if no_prune else prune
     timing = replace(timing, key=grouped or "key", keys=further_keys(further_key))
-    timing = replace(timing, end_events=tuple(end or ()), ties=ties.ties)
+    timing = replace(timing, end_events=tuple(end or ()), ties=ties)
     rules = RunRules(
         patterns=patterns, declaration=timing, own=own, prune=prune, is_open=is_open, suppress=suppress_of(suppress)
     )
@@ -153,7 +138,7 @@ def match(
     with progress_bar("matching") as (progress, task):
         run.feed(read, lambda done: progress.update(task, completed=done / len(read)))
         report = replace(run.report(is_open=is_open), workflow=use, duplicates=dropped)
-    _print_json(report) if is_json or output is Output.JSON else _print(report, lists)
+    _print_json(report) if is_json or output == "json" else _print(report, lists)
 
 
 def _read(events: Path, options: ReaderOptions, exercises: Sequence[str]) -> tuple[EventBatch, int]:
@@ -174,20 +159,20 @@ def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
         standard_error.notice(f"{pattern.name}: {notice.placed}")
 
 
-def event_time(lateness: Any, late: LatePolicy, idle_timeout: float | None) -> StreamDeclaration:
+def event_time(lateness: Any, late: Late, idle_timeout: float | None) -> StreamDeclaration:
     """The event time options as the declaration of a stream; ``lateness`` in its JSON form.
 
     Raises:
         DeclarationError: The options contradict each other.
     """
-    members = {"lateness": lateness, "late": late.value, "idle_timeout": idle_timeout}
+    members = {"lateness": lateness, "late": late, "idle_timeout": idle_timeout}
     return StreamDeclaration.from_json({"name": "file", "key": "key", **members})
 
 
 def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
     """How events are read: in the order of the file if some may be late."""
     keeps_order = timing.lateness is not None
-    return ReaderOptions(key=key, times=times.order, keeps_order=keeps_order, lifecycle=lifecycle)
+    return ReaderOptions(key=key, times=times, keeps_order=keeps_order, lifecycle=lifecycle)
 
 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:

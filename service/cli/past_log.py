@@ -33,10 +33,8 @@ def read_log(
     Without a key, the file names it. ``lifecycle`` and ``classifier`` are for XES files: types are name+transition, or
     are made by a classifier of the log. After one of ``end_events``, a later event of the key begins another trace.
     """
-    events = read_event_file(
-        path, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle, classifier=classifier)
-    )
-    has_times = times is not Times.LINE
+    events = read_event_file(path, ReaderOptions(key=key, times=times, lifecycle=lifecycle, classifier=classifier))
+    has_times = times != "line"
     return PastLog.of(
         path.name, ((event.key, event.type, event.time_us if has_times else None) for event in events), end_events
     )

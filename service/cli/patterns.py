@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -23,14 +22,8 @@ if TYPE_CHECKING:
 patterns = Commands(help="Patterns of the running service.")
 
 
-class Severity(StrEnum):
-    """Severity of the alerts of a pattern."""
-
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    CRITICAL = "critical"
-
+Severity: TypeAlias = Literal["low", "medium", "high", "critical"]
+"""Severity of the alerts of a pattern."""
 
 Name = Annotated[str, typer.Argument(help="Name of the pattern.")]
 Unguarded = Annotated[

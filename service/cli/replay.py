@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
-from service.cli.columns import FILE_OPTIONS, DuplicateIds, Repeated, as_asked, with_options
+from service.cli.columns import FILE_OPTIONS, DuplicateIds, as_asked, with_options
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, read_event_file, standard_error
 from service.client import AccessDenied, ApiError, Client
 from service.sending import REPLAY_SOURCE, send_events
@@ -42,9 +42,9 @@ def replay(
     end: End = None,
     url: Url = None,
     key: Key = None,
-    times: Annotated[Times, TimesOption] = Times.EVENT,
+    times: Annotated[Times, TimesOption] = "event",
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
-    duplicates: DuplicateIds = Repeated.DROP,
+    duplicates: DuplicateIds = "drop",
     batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Events per request.")] = 500,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
@@ -54,14 +54,14 @@ def replay(
     Files of several streams (--events) are merged by time, as forestall run does.
     Events that the stream has already accepted are dropped and counted; --duplicates keep sends them as new events.
     """
-    base = ReaderOptions(key=chosen_key(key), times=times.order, lifecycle=lifecycle)
+    base = ReaderOptions(key=chosen_key(key), times=times, lifecycle=lifecycle)
     named = _paths(file, stream, events)
     with calling(url, api_key, _PATIENCE_S) as client:
         files = [_file(None if declare else client, (name, path), base, context.params) for name, path in named]
         for one in files if declare else ():
             client.post("/streams", {"name": one.stream, "end_events": end or []})
         _tell_late(client, files)
-        sent = send_files(client, files, batch_size, keeps=duplicates is Repeated.KEEP)
+        sent = send_files(client, files, batch_size, keeps=duplicates == "keep")
     for one in files:
         standard_error.print(f"{sent[one.stream].accepted} of {len(one.events)} events sent to {escape(one.stream)}")
     if dropped := sum(one.duplicates for one in sent.values()):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
 
+from service.cli.choices import OutputFormat
 from service.cli.columns import with_options
 from service.cli.inputs import read_event_batch, tell_notices
 from service.cli.stream_files import STREAM_OPTIONS, readings
@@ -38,13 +38,6 @@ _QUIET = "suppressed_alerts"
 _FEW = {_QUIET: "suppressed alerts", EVENTS: "derived events", "dead_letters": "dead letters"}
 
 
-class RunOutput(StrEnum):
-    """How the result is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 @with_options(STREAM_OPTIONS)
 def run(
     context: typer.Context,
@@ -66,7 +59,7 @@ def run(
     is_open: Annotated[
         bool, typer.Option("--open", help="Transactions continue after the last event (default: they end with it).")
     ] = False,
-    output: Annotated[RunOutput, typer.Option(help="Output format.")] = RunOutput.TEXT,
+    output: Annotated[OutputFormat, typer.Option(help="Output format.")] = "text",
 ) -> None:
     """Match all patterns of a project in event files, without Spark, Redis or HTTP."""
     project = LocalProject.of(read_project(folder), folder)
@@ -87,7 +80,7 @@ def run(
     events_of = {name: [batch] for name, batch in (batches | _derived(found, project)).items()}
     if notices := _joined(project.notices, ran.unkeyed, project.incomparable(events_of)):
         stats["notices"] = notices
-    print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
+    print_results(found, shown, numbers, stats, is_json=output == "json")
     tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
     if found[SUSPENSIONS]:
         raise _suspended(found[SUSPENSIONS], project)

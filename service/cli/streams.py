@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.calling import Caller, Commands, given, show, show_list
-from service.cli.choices import AUTO_FORM, NONE, LatePolicy, TieOrder, read_lateness, seconds_of
+from service.cli.choices import AUTO_FORM, NONE, read_lateness, seconds_of
 from service.cli.inputs import chosen_key, further_keys, standard_error
 from service.cli.resources import Resource, Table, add_list, add_show
 from service.cli.wording import printable
 from service.client import part
-from streams import AUTO, key_text
+from streams import AUTO, Late, Ties, key_text
 
 streams = Commands(help="Streams of the running service.")
 
@@ -95,10 +95,10 @@ def add_stream(
     end: Annotated[
         list[str] | None, typer.Option(metavar="TYPE", help="Event type that ends a transaction. Repeatable.")
     ] = None,
-    ties: Annotated[TieOrder | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
+    ties: Annotated[Ties | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
     lateness: Lateness = None,
     late: Annotated[
-        LatePolicy | None, typer.Option(help="What to do with events that are later than the lateness bound.")
+        Late | None, typer.Option(help="What to do with events that are later than the lateness bound.")
     ] = None,
     idle_timeout: Annotated[
         float | None,
@@ -142,7 +142,7 @@ def change_stream(
         ),
     ] = None,
     late: Annotated[
-        LatePolicy | None, typer.Option(help="What to do with events that are later than the lateness bound.")
+        Late | None, typer.Option(help="What to do with events that are later than the lateness bound.")
     ] = None,
     idle_timeout: Annotated[
         str | None,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -27,12 +26,8 @@ _COLUMNS = (
 )
 
 
-class State(StrEnum):
-    """Which open transactions are listed."""
-
-    OPEN = "open"
-    MATCHING = "matching"
-    DEVIATING = "deviating"
+State: TypeAlias = Literal["open", "matching", "deviating"]
+"""Which open transactions are listed."""
 
 
 @traces.command("list")
@@ -44,7 +39,7 @@ def list_traces(
         str | None, typer.Option(metavar="PATTERN", help="Only transactions in which this pattern has a partial match.")
     ] = None,
     state: Annotated[State, typer.Option(help="All, those with partial matches, or those that broke a constraint.")] = (
-        State.OPEN
+        "open"
     ),
     older_than: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Only transactions open for longer: seconds, or 2d, 90min.")
@@ -68,7 +63,7 @@ def list_traces(
     found = client.traces.page(
         stream=stream or named or "",
         pattern=pattern,
-        state=state.value,
+        state=state,
         older_than=older_than,
         key=key,
         last_type=last_type,

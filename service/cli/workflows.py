@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import orjson
 import typer
@@ -22,13 +21,8 @@ from workflows import read_mapping
 workflows = Commands(help="Workflows of the running service.")
 
 
-class FollowMode(StrEnum):
-    """How a stream follows a workflow."""
-
-    AUTO = "auto"
-    EXACT = "exact"
-    TABLES = "tables"
-
+FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
+"""How a stream follows a workflow."""
 
 Name = Annotated[str, typer.Argument(help="Name of the workflow.")]
 Mode = Annotated[
@@ -70,7 +64,7 @@ def put_workflow(
     name: Name,
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML or JSON.")],
     stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream that will follow it.")] = None,
-    mode: Mode = FollowMode.AUTO,
+    mode: Mode = "auto",
     map_file: Annotated[
         Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
     ] = None,
@@ -82,7 +76,7 @@ def put_workflow(
         process=process,
         mapping=None if map_file is None else dict(read_mapping(read_text(map_file))),
         stream=stream,
-        mode=None if mode is FollowMode.AUTO else mode,
+        mode=None if mode == "auto" else mode,
     )
     with progress_bar(f"uploading and compiling {model.name}"):
         found = client.put(f"/workflows/{part(name)}", body)
@@ -94,7 +88,7 @@ def follow(
     client: Caller,
     name: Name,
     stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream that will follow it.")],
-    mode: Mode = FollowMode.AUTO,
+    mode: Mode = "auto",
 ) -> None:
     """Let a stream follow a workflow, for transactions that begin later."""
     found = client.put(f"/streams/{part(stream)}/workflow", {"workflow": name, "mode": mode})
