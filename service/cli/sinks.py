@@ -12,7 +12,17 @@ from service.cli.calling import Caller, Commands, given, show_sentence
 from service.cli.inputs import read_json, read_text
 from service.cli.patterns import Severity
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
-from service.cli.webhooks import KINDS_HELP, add_deliveries, add_switches, digest_of, id_of, known_kinds
+from service.cli.webhooks import (
+    LeastSeverity,
+    OnlyKinds,
+    OnlyPattern,
+    OnlyStream,
+    Template,
+    add_deliveries,
+    add_switches,
+    digest_of,
+    id_of,
+)
 from service.cli.wording import printable
 
 sinks = Commands(help="Sinks of the running service beside webhooks.")
@@ -25,15 +35,8 @@ _SINKS = Resource(
     identified=partial(id_of, path="/sinks"),
 )
 
-_Stream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help="Only results of this stream.")]
-_Pattern: TypeAlias = Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")]
-_Least: TypeAlias = Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")]
-_Kind: TypeAlias = Annotated[list[str] | None, typer.Option(metavar="KIND", callback=known_kinds, help=KINDS_HELP)]
 _Name: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Unique name of the sink.")]
 _SecretFile: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the password.")]
-_Template: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
-]
 _Every: TypeAlias = Annotated[
     str | None, typer.Option("--digest", metavar="DURATION", help="Collect results this long, and send them as one.")
 ]
@@ -46,10 +49,10 @@ add_show(sinks, _SINKS, "a sink, and the state of its deliveries")
 def add_parquet(
     client: Caller,
     path: Annotated[str, typer.Argument(help="Folder, relative to FORESTALL_WEBHOOKS__FOLDER of the service.")],
-    stream: _Stream = None,
-    pattern: _Pattern = None,
-    min_severity: _Least = None,
-    kind: _Kind = None,
+    stream: OnlyStream = None,
+    pattern: OnlyPattern = None,
+    min_severity: LeastSeverity = None,
+    kind: OnlyKinds = None,
     name: _Name = None,
     digest: _Every = None,
 ) -> None:
@@ -66,12 +69,12 @@ def add_email(
     sender: Annotated[str, typer.Option(metavar="ADDRESS", help="Address that the mail comes from.")],
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Name for the login.")] = None,
     starttls: Annotated[bool, typer.Option("--starttls", help="Begin without TLS, then start it.")] = False,
-    stream: _Stream = None,
-    pattern: _Pattern = None,
-    min_severity: _Least = None,
-    kind: _Kind = None,
+    stream: OnlyStream = None,
+    pattern: OnlyPattern = None,
+    min_severity: LeastSeverity = None,
+    kind: OnlyKinds = None,
     name: _Name = None,
-    template: _Template = None,
+    template: Template = None,
     digest: _Every = None,
     secret_file: _SecretFile = None,
 ) -> None:
@@ -97,12 +100,12 @@ def add_kafka(
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Setting of librdkafka. Repeatable.")
     ] = None,
-    stream: _Stream = None,
-    pattern: _Pattern = None,
-    min_severity: _Least = None,
-    kind: _Kind = None,
+    stream: OnlyStream = None,
+    pattern: OnlyPattern = None,
+    min_severity: LeastSeverity = None,
+    kind: OnlyKinds = None,
     name: _Name = None,
-    template: _Template = None,
+    template: Template = None,
     secret_file: _SecretFile = None,
 ) -> None:
     """Produce results to a Kafka topic; the id of a result is the key."""

@@ -52,6 +52,7 @@ Lateness = Annotated[
         help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
     ),
 ]
+LateEvents = Annotated[Late | None, typer.Option(help="What to do with events that are later than the lateness bound.")]
 Quiet = Annotated[float | None, typer.Option(metavar="SECONDS", help=_QUIET_HELP)]
 
 
@@ -97,9 +98,7 @@ def add_stream(
     ] = None,
     ties: Annotated[Ties | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
     lateness: Lateness = None,
-    late: Annotated[
-        Late | None, typer.Option(help="What to do with events that are later than the lateness bound.")
-    ] = None,
+    late: LateEvents = None,
     idle_timeout: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
@@ -141,9 +140,7 @@ def change_stream(
             help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
         ),
     ] = None,
-    late: Annotated[
-        Late | None, typer.Option(help="What to do with events that are later than the lateness bound.")
-    ] = None,
+    late: LateEvents = None,
     idle_timeout: Annotated[
         str | None,
         typer.Option(metavar=_SECONDS, help="Session gap: end a transaction after these seconds without an event."),

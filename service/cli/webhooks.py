@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.markup import escape
@@ -54,6 +54,21 @@ def known_kinds(kinds: list[str] | None) -> list[str] | None:
     return kinds
 
 
+OnlyStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help="Only results of this stream.")]
+OnlyPattern: TypeAlias = Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")]
+LeastSeverity: TypeAlias = Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")]
+OnlyKinds: TypeAlias = Annotated[list[str] | None, typer.Option(metavar="KIND", callback=known_kinds, help=KINDS_HELP)]
+Template: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
+]
+_Description: TypeAlias = Annotated[str | None, typer.Option(help="Description for people.")]
+_Digest: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="Collect results this long, and send one digest: '10 min'.")
+]
+_AtOnce: TypeAlias = Annotated[
+    Severity | None, typer.Option(help="With --digest: results of at least this severity are sent at once.")
+]
+
 add_list_of_stream(webhooks, _WEBHOOKS)
 add_show(webhooks, _WEBHOOKS, "a webhook, and the state of its deliveries")
 
@@ -62,27 +77,18 @@ add_show(webhooks, _WEBHOOKS, "a webhook, and the state of its deliveries")
 def add_webhook(
     client: Caller,
     target: Annotated[str, typer.Argument(help="URL to send to, http or https.")],
-    stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Only results of this stream.")] = None,
-    pattern: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")] = None,
-    min_severity: Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", callback=known_kinds, help=KINDS_HELP),
-    ] = None,
+    stream: OnlyStream = None,
+    pattern: OnlyPattern = None,
+    min_severity: LeastSeverity = None,
+    kind: OnlyKinds = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Unique name of the webhook.")] = None,
-    description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
+    description: _Description = None,
     header: Annotated[
         list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Header to send along, 'NAME: VALUE'. Repeatable.")
     ] = None,
-    template: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
-    ] = None,
-    digest: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Collect results this long, and send one digest: '10 min'.")
-    ] = None,
-    at_once: Annotated[
-        Severity | None, typer.Option(help="With --digest: results of at least this severity are sent at once.")
-    ] = None,
+    template: Template = None,
+    digest: _Digest = None,
+    at_once: _AtOnce = None,
     secret_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File with the secret (default: generated).")
     ] = None,
@@ -111,25 +117,19 @@ def change_webhook(
     target: Annotated[str | None, typer.Option("--to", metavar="URL", help="URL to send to, http or https.")] = None,
     stream: Annotated[str | None, typer.Option(metavar="STREAM|none", help="Only results of this stream.")] = None,
     pattern: Annotated[str | None, typer.Option(metavar="PATTERN|none", help="Only results of this pattern.")] = None,
-    min_severity: Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")] = None,
+    min_severity: LeastSeverity = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", callback=known_kinds, help=f"Replaces all present ones: {KINDS_HELP}"),
     ] = None,
-    description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
+    description: _Description = None,
     header: Annotated[
         list[str] | None,
         typer.Option(metavar="'NAME: VALUE'", help="Header to send along; replaces all present ones. Repeatable."),
     ] = None,
-    template: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
-    ] = None,
-    digest: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Collect results this long, and send one digest: '10 min'.")
-    ] = None,
-    at_once: Annotated[
-        Severity | None, typer.Option(help="With --digest: results of at least this severity are sent at once.")
-    ] = None,
+    template: Template = None,
+    digest: _Digest = None,
+    at_once: _AtOnce = None,
 ) -> None:
     """Change a webhook; what is left out stays."""
     body = given(
