@@ -22,15 +22,13 @@ NOTHING = Silent()
 
 def sequence(parts: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
     """All parts, one after the other."""
-    flat: list[ProcessTree] = []
-    for part in parts:
-        if isinstance(part, Sequence):
-            flat.extend(part.parts)
-        elif not isinstance(part, Silent):
-            flat.append(part)
-    if len(flat) < 2:
-        return flat[0] if flat else NOTHING
-    return Sequence(tuple(flat), origin=origin)
+    flat = _flat([*one.parts] if isinstance(one, Sequence) else [one] for one in parts)
+    return Sequence(flat, origin=origin) if len(flat) > 1 else flat[0] if flat else NOTHING
+
+
+def _flat(groups: Iterable[list[ProcessTree]]) -> tuple[ProcessTree, ...]:
+    """The parts of all groups, without silent ones."""
+    return tuple(part for group in groups for part in group if not isinstance(part, Silent))
 
 
 def choice(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
@@ -52,15 +50,8 @@ def choice(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
 
 def parallel(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
     """All branches, interleaved."""
-    flat: list[ProcessTree] = []
-    for branch in branches:
-        if isinstance(branch, Parallel):
-            flat.extend(branch.branches)
-        elif not isinstance(branch, Silent):
-            flat.append(branch)
-    if len(flat) < 2:
-        return flat[0] if flat else NOTHING
-    return Parallel(tuple(flat), origin=origin)
+    flat = _flat([*one.branches] if isinstance(one, Parallel) else [one] for one in branches)
+    return Parallel(flat, origin=origin) if len(flat) > 1 else flat[0] if flat else NOTHING
 
 
 def inclusive(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:

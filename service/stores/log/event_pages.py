@@ -26,13 +26,12 @@ from service.stores.cursors import require_cursor
 from service.stores.log.layout import LayoutStore
 from streams import (
     APPENDED_KEY,
-    Event,
     EventBatch,
     RecordKind,
-    format_time,
     key_hash,
     log_key,
     position_order,
+    render_plain,
 )
 
 _MOST_ENTRIES = 5_000
@@ -199,7 +198,7 @@ class _Page:
             for row, event in zip(taken.tolist(), batch.take(taken).to_events(), strict=True):
                 self.reach(entry.shard, _Place(entry.order, row + 1))
                 if wanted.key in (None, event.key):
-                    self.events.append(_shown(event))
+                    self.events.append(render_plain(event))
                     self.cursors.append(self.cursor)
             if len(taken) < len(rows):
                 return
@@ -265,7 +264,7 @@ class LogEventPages:
             if batch is not None:
                 rows = _rows(batch, wanted, 0)[-limit:]
                 events = batch.take(rows).to_events()
-                found.append([_shown(event) for event in events if wanted.key in (None, event.key)])
+                found.append([render_plain(event) for event in events if wanted.key in (None, event.key)])
                 count += len(found[-1])
             budget.take(entry)
             if count >= limit or budget.is_spent:
@@ -341,13 +340,3 @@ def _rows(batch: EventBatch, wanted: EventFilter, done: int) -> NDArray[np.int64
         is_wanted = np.array([name == wanted.event_type for name in [*batch.type_names, ""]])
         rows = rows[is_wanted[batch.type_codes[rows]]]
     return rows
-
-
-def _shown(event: Event) -> dict[str, Any]:
-    return {
-        "id": event.id,
-        "type": event.type,
-        "time": format_time(event.time_us),
-        "key": event.key,
-        "data": dict(event.data),
-    }
