@@ -17,54 +17,20 @@ from service.runs.plan import RunPlan
 from shards import (
     ACKNOWLEDGE,
     CLOSE,
-    SUPPRESSION,
     InlineShards,
     OperatorRefused,
-    PatternKind,
     RowBlock,
     ShardState,
     alerts_stream,
     read_quiet,
     routed,
 )
-from streams import Event, EventBatch, OperatorOn, PatternOff, StreamDeclaration, Tick, format_time, parse_time
+from streams import Event, EventBatch, OperatorOn, PatternOff, Tick, format_time, parse_time
+from tests.builders.quiet import ORDERS, SECOND_US, begun, blocks_of, events_of, plan_of
 
-SECOND_US = 1_000_000
 OPENS = {"text": "SEQ(A a, B b) RETURN a.customer AS customer, b.v AS v", "incident": {"close_after": "8 s"}}
 CLOSES = {"text": "C c RETURN c.customer AS who", "resolves": {"pattern": "p", "by": ["who"]}}
-DECLARATION = StreamDeclaration(name="orders", key="data.order")
 CHANGES = ("opened-incident", "updated-incident", "closed-incident")
-
-
-def plan_of(patterns: Mapping[str, Mapping[str, Any]], lateness: int | None = None) -> RunPlan:
-    declaration = replace(DECLARATION, lateness=lateness)
-    kind, found, parts = PatternKind(), [], []
-    for name, document in patterns.items():
-        text = f"PATTERN {name} EVENT {document['text']}"
-        definition = kind.read({**document, "name": name, "stream": "orders", "text": text}, lambda _: declaration)
-        pattern = replace(routed(parse_pattern(text), declaration), suppression=definition.body.get(SUPPRESSION))
-        found.append((pattern, True))
-        parts += [replace(one, version=1) for one in kind.parts(definition, lambda _: declaration)]
-    return RunPlan(declarations={"orders": declaration}, sets={}, patterns={"orders": found}, operators=parts)
-
-
-def events_of(rng: Random, number: int, lateness: int) -> list[Event]:
-    """Events with ties, out of order by less than the lateness."""
-    seconds, found = 0, []
-    for n in range(number):
-        seconds += rng.choice((0, 0, 1, 1, 2, 5))
-        order = rng.randrange(4)
-        data = {"order": f"o{order}", "customer": f"c{order % 2}", "v": rng.choice((1, 2, None))}
-        time_us = (seconds + 10 - (rng.randrange(lateness) if lateness else 0)) * SECOND_US
-        found.append(Event(id=f"e{n}", type=rng.choice("AABBC"), time_us=time_us, key=f"o{order}", data=data))
-    return found
-
-
-def begun(plan: RunPlan, shards: int) -> InlineShards:
-    run = InlineShards(shards)
-    for stream, record in plan.records():
-        run.say(stream, record)
-    return run
 
 
 def read(blocks: Sequence[RowBlock]) -> dict[str, list[Any]]:
@@ -80,20 +46,7 @@ def read(blocks: Sequence[RowBlock]) -> dict[str, list[Any]]:
 
 def ran(plan: RunPlan, events: Sequence[Event], shards: int, rng: Random | None = None) -> dict[str, list[Any]]:
     """The rows; ``rng`` cuts the log, and saves and loads states in between."""
-    run, blocks = begun(plan, shards), list[RowBlock]()
-    first = 0
-    while first < len(events):
-        size = len(events) if rng is None else rng.randint(1, 12)
-        run.feed("orders", EventBatch.from_events(events[first : first + size]))
-        first += size
-        for shard in range(shards):
-            if rng is None:
-                continue
-            if rng.random() < 0.6:
-                blocks += run.step(shard, rng.randint(1, 4))
-            if rng.random() < 0.3:
-                run.states[shard] = ShardState.load(run.states[shard].dump())
-    return read([*blocks, *run.finish()])
+    return read(blocks_of(begun(plan, shards), events, rng))
 
 
 def reference(
@@ -139,7 +92,7 @@ def reference(
 def test_incidents_are_those_of_a_plain_evaluation(by: Any, seed: int, shards: int, is_suppressing: bool) -> None:
     rng = Random(seed)
     lateness, closes_after, lasts = rng.choice((0, 4)), rng.randint(1, 9), rng.randint(1, 9) * is_suppressing
-    events = events_of(rng, rng.randint(5, 80), lateness)
+    events = events_of(rng, rng.randint(5, 80), lateness, "AABBC")
     opens = {**OPENS, "incident": {"by": by, "close_after": f"{closes_after} s"}}
     closes = CLOSES if by == ["customer"] else {"text": CLOSES["text"]}
     if is_suppressing:
@@ -295,7 +248,7 @@ def test_a_divided_shard_keeps_its_incidents() -> None:
 )
 def test_what_cannot_be_is_refused(document: Any, words: str) -> None:
     into = " INTO others" if document.pop("into", False) else ""
-    pattern = routed(parse_pattern(f"PATTERN p EVENT A a RETURN a.v AS v{into}"), DECLARATION)
+    pattern = routed(parse_pattern(f"PATTERN p EVENT A a RETURN a.v AS v{into}"), ORDERS)
     with pytest.raises(OperatorRefused) as refusal:
         read_quiet(document, pattern)
     assert words in refusal.value.message
@@ -303,6 +256,6 @@ def test_what_cannot_be_is_refused(document: Any, words: str) -> None:
 
 
 def test_incidents_have_the_groups_of_suppress() -> None:
-    pattern = routed(parse_pattern("PATTERN p EVENT A a RETURN a.v AS v"), DECLARATION)
+    pattern = routed(parse_pattern("PATTERN p EVENT A a RETURN a.v AS v"), ORDERS)
     found = read_quiet({"suppress": {"by": ["v"], "for": "1 h"}, "incident": {"close_after": "2 h"}}, pattern)
     assert found == {"by": ["v"], "for": "1 h", "is_rekeyed": True, "incident": {"close_after": "2 h"}}

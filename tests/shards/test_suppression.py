@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -15,20 +14,17 @@ from hypothesis import strategies as st
 from nfa import parse_pattern
 from service.runs.plan import RunPlan
 from shards import (
-    SUPPRESSION,
     InlineShards,
     LastAlerts,
     OperatorRefused,
-    PatternKind,
-    RowBlock,
-    ShardState,
     alerts_stream,
     read_suppression,
     routed,
 )
-from streams import Event, EventBatch, PatternOff, StreamDeclaration, Tick, parse_time
+from streams import Event, EventBatch, PatternOff, Tick, parse_time
+from tests.builders.quiet import ORDERS, SECOND_US, begun, blocks_of, events_of
+from tests.builders.quiet import plan_of as plan_of_patterns
 
-SECOND_US = 1_000_000
 TEXTS = (
     "SEQ(A a, B b) RETURN a.customer AS customer, b.v AS v",
     "SEQ(A a, NOT B) WITHIN 3 s RETURN a.customer AS customer, a.v AS v",
@@ -42,57 +38,16 @@ BYS: Mapping[str, Sequence[str]] = {
     "columns": ["customer", "v"],
     "all": [],
 }
-DECLARATION = StreamDeclaration(name="orders", key="data.order")
 
 
 def plan_of(text: str, suppress: Mapping[str, Any] | None, lateness: int | None = None) -> RunPlan:
-    declaration = StreamDeclaration(name="orders", key="data.order", lateness=lateness)
-    document = {"name": "p", "stream": "orders", "text": f"PATTERN p EVENT {text}", "suppress": suppress}
-    kind = PatternKind()
-    definition = kind.read(document, lambda _: declaration)
-    pattern = routed(parse_pattern(str(document["text"])), declaration)
-    pattern = replace(pattern, suppression=definition.body.get(SUPPRESSION))
-    parts = kind.parts(definition, lambda _: declaration)
-    return RunPlan(
-        declarations={"orders": declaration},
-        sets={},
-        patterns={"orders": [(pattern, True)]},
-        operators=[replace(one, version=1) for one in parts],
-    )
-
-
-def events_of(rng: Random, number: int, lateness: int) -> list[Event]:
-    """Events with ties, out of order by less than the lateness."""
-    seconds, found = 0, []
-    for n in range(number):
-        seconds += rng.choice((0, 0, 1, 1, 2, 5))
-        order = rng.randrange(4)
-        data = {"order": f"o{order}", "customer": f"c{order % 2}", "v": rng.choice((1, 2, None))}
-        time_us = (seconds + 10 - (rng.randrange(lateness) if lateness else 0)) * SECOND_US
-        found.append(Event(id=f"e{n}", type=rng.choice("AABC"), time_us=time_us, key=f"o{order}", data=data))
-    return found
+    return plan_of_patterns({"p": {"text": text, "suppress": suppress}}, lateness)
 
 
 def ran(plan: RunPlan, events: Sequence[Event], shards: int, rng: Random | None = None) -> dict[str, list[Any]]:
     """The alerts and suppressed alerts; ``rng`` cuts the log, and saves and loads states in between."""
-    run, blocks = InlineShards(shards), list[RowBlock]()
-    for stream, record in plan.records():
-        run.say(stream, record)
-    first = 0
-    while first < len(events):
-        size = len(events) if rng is None else rng.randint(1, 12)
-        run.feed("orders", EventBatch.from_events(events[first : first + size]))
-        first += size
-        for shard in range(shards):
-            if rng is None:
-                continue
-            if rng.random() < 0.6:
-                blocks += run.step(shard, rng.randint(1, 4))
-            if rng.random() < 0.3:
-                run.states[shard] = ShardState.load(run.states[shard].dump())
-    blocks += run.finish()
     found: dict[str, list[Any]] = {"alert": [], "suppressed-alert": []}
-    for block in blocks:
+    for block in blocks_of(begun(plan, shards), events, rng):
         for row in block:
             body = orjson.loads(row.body)
             assert (row.kind, row.stream, row.subject, row.id) in [(name, "orders", "p", body["id"]) for name in found]
@@ -129,7 +84,7 @@ def reference(alerts: Sequence[Any], suppress: Mapping[str, Any], *, is_rekeyed:
 def test_alerts_are_suppressed_as_by_a_plain_evaluation(by: str, seed: int, text: str, shards: int) -> None:
     rng = Random(seed)
     lateness = rng.choice((0, 4))
-    events = events_of(rng, rng.randint(5, 60), lateness)
+    events = events_of(rng, rng.randint(5, 60), lateness, "AABC")
     suppress = {"by": BYS[by], "for": f"{rng.randint(1, 9)} s"}
     plan = plan_of(text, suppress, lateness or None)
     (pattern, _) = plan.patterns["orders"][0]
@@ -154,7 +109,7 @@ def test_groups_leave_the_state_as_time_passes() -> None:
     run = InlineShards(2)
     for stream, record in plan.records():
         run.say(stream, record)
-    run.feed("orders", EventBatch.from_events(events_of(Random(3), 200, 0)))
+    run.feed("orders", EventBatch.from_events(events_of(Random(3), 200, 0, "AABC")))
     run.settle()
     assert sum(state.measures()[alerts_stream("p")]["suppression_groups"] or 0 for state in run.states) > 0
     run.say("orders", Tick(time_us=10_000 * SECOND_US, cause="events"))
@@ -216,7 +171,7 @@ def test_an_older_alert_that_comes_later_counts_as_at_the_time_of_the_newer_one(
     ],
 )
 def test_what_cannot_be_is_refused(suppress: Any, text: str, words: str) -> None:
-    pattern = routed(parse_pattern(f"PATTERN p EVENT {text}"), DECLARATION)
+    pattern = routed(parse_pattern(f"PATTERN p EVENT {text}"), ORDERS)
     with pytest.raises(OperatorRefused, match="suppress") as refusal:
         read_suppression(suppress, pattern)
     assert words in refusal.value.message

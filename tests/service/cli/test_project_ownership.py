@@ -6,9 +6,10 @@ import pytest
 
 from api import create_app
 from service.client import Client
-from service.projects import Change, apply_plan, plan_project, read_project
+from service.projects import read_project
 from service.projects.errors import ProjectRefused
 from tests.builders.api import serving
+from tests.builders.projects import applied, plan_of, written
 from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
@@ -27,13 +28,6 @@ OTHER = """
 """
 
 
-def written(folder, files):
-    folder.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return folder
-
-
 @pytest.fixture
 def project(tmp_path):
     return written(tmp_path / "project", {"own.yaml": OWN})
@@ -43,16 +37,6 @@ def project(tmp_path):
 def service(api_url, stores):
     with Client(api_url, patience_s=5) as found:
         yield found
-
-
-def plan_of(service, folder, *, is_pruned=False):
-    return plan_project(service, read_project(folder), folder, is_pruned=is_pruned)
-
-
-def applied(service, folder, *, is_pruned=False):
-    made: list[Change] = []
-    apply_plan(service, plan_of(service, folder, is_pruned=is_pruned), made.append)
-    return [(change.action, change.title) for change in made]
 
 
 def test_a_stream_that_is_not_named_is_deleted_with_what_is_on_it(service, project):

@@ -3,33 +3,17 @@
 import pytest
 
 from service.client import Client
-from service.projects import Change, apply_plan, export_project, plan_project, read_project
+from service.projects import export_project
 from service.projects.errors import ProjectRefused
+from tests.builders.projects import applied, plan_of, written
 
 pytestmark = pytest.mark.redis
-
-
-def written(folder, files):
-    folder.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return folder
 
 
 @pytest.fixture
 def service(api_url, stores):
     with Client(api_url, patience_s=5) as found:
         yield found
-
-
-def plan_of(service, folder, *, is_pruned=False):
-    return plan_project(service, read_project(folder), folder, is_pruned=is_pruned)
-
-
-def applied(service, folder, *, is_pruned=False):
-    made: list[Change] = []
-    apply_plan(service, plan_of(service, folder, is_pruned=is_pruned), made.append)
-    return [(change.action, change.title) for change in made]
 
 
 def test_sinks_are_the_same_when_they_come_back(service, tmp_path, monkeypatch):

@@ -11,12 +11,13 @@ from api import create_app
 from house import ROOT
 from service import AlertSink
 from service.client import Client, ResourceConflict
-from service.projects import Change, apply_plan, document_schema, export_project, plan_project, read_project
+from service.projects import apply_plan, document_schema, export_project, read_project
 from service.projects.errors import ApplyStopped, ProjectRefused
 from service.projects.planning import wanted_of
 from shards import Observation
 from streams import AutoLateness, Lags, lateness_summary
 from tests.builders.api import serving
+from tests.builders.projects import applied, plan_of, written
 from tests.builders.service import HandClock, as_old_as_the_log, settings_for, stats_row
 
 pytestmark = pytest.mark.redis
@@ -71,14 +72,6 @@ template: {text: "{{pattern}} in {{key}}"}
 }
 
 
-def written(folder, files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
-
-
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.setenv("DESK_TOKEN", "Bearer x")
@@ -91,16 +84,6 @@ def project(tmp_path, monkeypatch):
 def service(api_url, stores):
     with Client(api_url, patience_s=5) as found:
         yield found
-
-
-def plan_of(service, folder, *, is_pruned=False):
-    return plan_project(service, read_project(folder), folder, is_pruned=is_pruned)
-
-
-def applied(service, folder, *, is_pruned=False):
-    made: list[Change] = []
-    apply_plan(service, plan_of(service, folder, is_pruned=is_pruned), made.append)
-    return [(change.action, change.title) for change in made]
 
 
 def test_a_project_is_made_and_then_nothing_is_to_be_done(service, project):
