@@ -191,17 +191,19 @@ def asking_router(kind: DocumentKind) -> APIRouter:
         summary=f"Ask {indefinite(kind.name)}",
         name=f"ask_{kind.name}",
         response_description="The groups with their values.",
+        response_model=OperatorAnswerModel,
         responses=ASKING_RESPONSES,
         openapi_extra={"requestBody": {"content": {"application/json": {"example": _QUESTION}}}},
     )
-    async def ask(name: str, question: OperatorQuestion, services: Served) -> OperatorAnswerModel:
+    async def ask(name: str, question: OperatorQuestion, services: Served) -> Response:
         """Groups and values over the events in the window, by attributes that need not be known before.
 
         Each shard answers from its state, which has everything that was acknowledged before the question; `positions`
         lists the positions of the log as of which the answer is exact. `time` is the end of the window: how far the
         time of the stream had come. Asking changes no result.
         """
-        return OperatorAnswerModel.from_domain(await services.operator_questions.ask(kind, name, question.document))
+        answer = await services.operator_questions.ask(kind, name, question.document)
+        return Response(OperatorAnswerModel.json_of(answer), media_type="application/json")
 
     return router
 

@@ -75,12 +75,18 @@ class Questions:
         due, self._waiting = _parted(at, [one for one in self._waiting if one.shard in at and one.read_s > oldest])
         if not due:
             return False
-        pipe = self._server.pipeline(transaction=False)
+        answers: dict[str, list[bytes]] = {}  # by asker, so that few commands carry them
+        places: dict[int, list[str]] = {}
         for question in due:
             asked, body = self._answered(question, at[question.shard])
-            pipe.rpush(answers_key(asked), body)
-            pipe.pexpire(answers_key(asked), _LIFE_MS)
-            pipe.xdel(questions_key(question.shard), question.position)
+            answers.setdefault(answers_key(asked), []).append(body)
+            places.setdefault(question.shard, []).append(question.position)
+        pipe = self._server.pipeline(transaction=False)
+        for key, bodies in answers.items():
+            pipe.rpush(key, *bodies)
+            pipe.pexpire(key, _LIFE_MS)
+        for shard, positions in places.items():
+            pipe.xdel(questions_key(shard), *positions)
         pipe.execute()
         return True
 

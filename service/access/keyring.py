@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import re
 import secrets
 import time
@@ -103,10 +104,24 @@ class KeyRing:
             return settings.auth == "keys"
         if settings.api_key is not None or not is_loopback(settings.api_host) or self._was_any_created:
             return True
-        if self._looked_at is None or self._now() > self._looked_at + _REMEMBERED_S:
+        if not self._has_looked():
             self._was_any_created = self._keys.was_any_created()
             self._looked_at = self._now()
         return self._was_any_created
+
+    def _has_looked(self) -> bool:
+        return self._looked_at is not None and self._now() <= self._looked_at + _REMEMBERED_S
+
+    def is_remembered(self, token: str | None) -> bool:
+        """Whether checking a token, and noting its use, reads and writes no store."""
+        settings, form = self._settings, _TOKEN.fullmatch(token or "")
+        needs_look = settings.auth == "auto" and settings.api_key is None and not self._was_any_created
+        if needs_look and not self._has_looked():
+            return False
+        if form is None:
+            return True
+        now, (_, read_at) = self._now(), self._remembered.get(form[1], (None, -math.inf))
+        return now <= read_at + _REMEMBERED_S and now < self._noted.get(form[1], -math.inf) + _USE_NOTED_EVERY_S
 
     def verdict(self, token: str) -> Verdict:
         """Check a token; takes the same time whatever is wrong with it."""

@@ -120,17 +120,27 @@ class Questions:
     def _sent(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
         """Send questions; of each, the number of shards that answer, or why it was not sent."""
         readings: Readings = {}
-        outcomes: list[int | Exception] = []
+        outcomes: dict[str, int | Exception] = {}
+        together: dict[tuple[str, str | None], list[Ask]] = {}
         for one in batch:
             try:
                 asked = one.read(readings)
                 self._require_pipeline(readings)
-                sent = Ask(id=one.id, operator=asked.operator, question=asked.question)
-                wait_s = self._settings.limits.question_wait_s
-                outcomes.append(self._stores.announcements.ask(asked.stream, sent, wait_s, asked.key))
             except Exception as error:  # house: allow broad-except: raised where the question is asked
-                outcomes.append(error)
-        return outcomes
+                outcomes[one.id] = error
+            else:
+                sent = Ask(id=one.id, operator=asked.operator, question=asked.question)
+                together.setdefault((asked.stream, asked.key), []).append(sent)
+        for (stream, key), some in together.items():
+            outcomes |= dict.fromkeys((one.id for one in some), self._reached(stream, key, some))
+        return [outcomes[one.id] for one in batch]
+
+    def _reached(self, stream: str, key: str | None, asked: Sequence[Ask]) -> int | Exception:
+        """Send questions to the same shards; their number, or why they were not sent."""
+        try:
+            return self._stores.announcements.ask(stream, asked, self._settings.limits.question_wait_s, key)
+        except Exception as error:  # house: allow broad-except: raised where each question is asked
+            return error
 
     def _require_pipeline(self, readings: Readings) -> None:
         if "missing" not in readings:

@@ -23,13 +23,9 @@ class Awaited:
 
     def __init__(self, question: str) -> None:
         self.question = question
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._found: dict[int, Mapping[str, Any]] = {}
         self._news = asyncio.Event()
-
-    def put(self, answer: Mapping[str, Any]) -> None:
-        """Hand in an answer from any thread."""
-        self._loop.call_soon_threadsafe(self._take, answer)
 
     async def wait(self, wanted: int) -> Sequence[Mapping[str, Any]]:
         """The answers, once ``wanted`` shards have answered."""
@@ -38,7 +34,8 @@ class Awaited:
             await self._news.wait()
         return [self._found[shard] for shard in sorted(self._found)]
 
-    def _take(self, answer: Mapping[str, Any]) -> None:
+    def put(self, answer: Mapping[str, Any]) -> None:
+        """Hand in an answer, from the event loop."""
         self._found[answer["shard"]] = answer
         self._news.set()
 
@@ -83,12 +80,18 @@ class Inbox:
                 time.sleep(_PAUSE_S)
                 continue
             with self._lock:
-                for answer in answers:
-                    if (one := self._awaited.get(answer["question"])) is not None:
-                        one.put(answer)
+                found = [(self._awaited.get(answer["question"]), answer) for answer in answers]
+            wanted = [(one, answer) for one, answer in found if one is not None]
+            if wanted:  # one event loop asks all of them
+                wanted[0][0].loop.call_soon_threadsafe(_put, wanted)
 
     def _is_awaited(self) -> bool:
         with self._lock:
             if not self._awaited:
                 self._thread = None
             return bool(self._awaited)
+
+
+def _put(found: Sequence[tuple[Awaited, Mapping[str, Any]]]) -> None:
+    for one, answer in found:
+        one.put(answer)

@@ -232,3 +232,23 @@ def test_a_token_has_a_form():
     assert is_token(token_of("0123456789abcdef", digest_of("x")))
     assert not is_token(OPERATOR)
     assert not is_token(token_of("0123456789abcdef", digest_of("x")) + "\n")
+
+
+def test_a_check_that_needs_no_store_is_known_beforehand(ring_and_key, timer):
+    ring, _, _, token = ring_and_key
+    assert ring.is_remembered(OPERATOR)
+    assert ring.is_remembered(None)
+    assert not ring.is_remembered(token)
+    ring.note_use(ring.verdict(token).caller)
+    assert ring.is_remembered(token)
+    timer.now_s += 2
+    assert not ring.is_remembered(token)
+
+
+def test_whether_a_key_is_demanded_is_read_again_after_a_second(make, timer):
+    ring, _ = make(auth="auto")
+    assert not ring.is_remembered(None)
+    ring.is_demanded()
+    assert ring.is_remembered(None)
+    timer.now_s += 2
+    assert not ring.is_remembered(None)

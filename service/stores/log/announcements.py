@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from service.stores.connection import PREFIX, Client, register
@@ -42,20 +42,19 @@ class Announcements:
         )
         return reached
 
-    def ask(self, stream: str, asked: Ask, life_s: float, key: str | None = None) -> int:
-        """Ask every shard or the shard of a key; returns the number of shards that will answer.
+    def ask(self, stream: str, asked: Sequence[Ask], life_s: float, key: str | None = None) -> int:
+        """Ask every shard or the shard of a key some questions; returns the number of shards that will answer.
 
         Continuous tasks answer between two steps; where none run, the question goes through the log. Unanswered
         questions are dropped after ``life_s``.
         """
         given: Mapping[str, ScriptInput] = {
             "job": TASKS_JOB_KEY,
-            "id": asked.id,
-            "body": encode_control(asked),
             "life_ms": round(1_000 * life_s),
+            "asked": [part for one in asked for part in (one.id, encode_control(one))],
         }
         is_taken, reached = self._sent(self._ask, stream, key, given)
-        return reached if is_taken else self.append(stream, asked, key)
+        return reached if is_taken else [self.append(stream, one, key) for one in asked][-1]
 
     def _sent(
         self, script: Callable[..., Any], stream: str, key: str | None, given: Mapping[str, ScriptInput]

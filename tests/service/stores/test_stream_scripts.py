@@ -140,8 +140,8 @@ def test_log_tick(run, client):
 def test_log_ask(run, client):
     def ask(number):
         keys = {"layout": "layout", "routes": "routes", "job": "job", "shards": ["log:0", "log:1"]}
-        given = {"id": f"q.{number}", "stream": "s", "body": "b", "shard_count": 2, "life_ms": 10_000}
-        return run("log/ask", **keys, **given)
+        asked = [f"q.{number}", "b", f"q.{number}'", "c"]
+        return run("log/ask", **keys, stream="s", shard_count=2, life_ms=10_000, asked=asked)
 
     last = client.xadd("log:1", {"kind": "events"})
     assert ask(1) == 0
@@ -150,8 +150,9 @@ def test_log_ask(run, client):
     client.xadd("log:0:questions", {"id": "old"}, id="1-0")
     assert ask(1) == 1
     for shard, until in (("0", b"0-0"), ("1", last)):
-        ((_, fields),) = client.xrange(f"log:{shard}:questions")
-        assert fields == {b"id": b"q.1", b"stream": b"s", b"body": b"b", b"until": until}
+        found = [fields for _, fields in client.xrange(f"log:{shard}:questions")]
+        first = {b"id": b"q.1", b"stream": b"s", b"body": b"b", b"until": until}
+        assert found == [first, first | {b"id": b"q.1'", b"body": b"c"}]
         assert 0 < client.pttl(f"log:{shard}:questions") <= 10_000
     client.hset("routes", "s", "-")
     assert ask(2) == b"gone"

@@ -1,9 +1,9 @@
 --! uses: fitting, leaving
 --! keys: layout, routes, job, shards*
---! args: id, stream, body, shard_count, life_ms
--- Asks these shards a question that continuous tasks answer. ``until`` is the newest entry of the shard's log: the
--- answer has to know it. Questions whose askers have given up are removed. Returns 1; 0 where no such tasks run; 'gone'
--- if the stream was removed; or the reply of ``misfit``.
+--! args: stream, shard_count, life_ms, asked*
+-- Asks these shards questions that continuous tasks answer; ``asked`` has the id and the body of each in turn. ``until``
+-- is the newest entry of the shard's log: the answer has to know it. Questions whose askers have given up are removed.
+-- Returns 1; 0 where no such tasks run; 'gone' if the stream was removed; or the reply of ``misfit``.
 local unfit = misfit(layout, shard_count)
 if unfit then return unfit end
 if is_gone(routes, stream) then return 'gone' end
@@ -13,8 +13,10 @@ local oldest = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)
 for _, shard in ipairs(shards) do
   local newest = redis.call('XREVRANGE', shard, '+', '-', 'COUNT', 1)[1]
   local questions = shard .. ':questions'
-  redis.call('XADD', questions, 'MINID', oldest, '*', 'id', id, 'stream', stream, 'body', body, 'until',
-    newest and newest[1] or '0-0')
+  for one = 1, #asked, 2 do
+    redis.call('XADD', questions, 'MINID', oldest, '*', 'id', asked[one], 'stream', stream, 'body', asked[one + 1],
+      'until', newest and newest[1] or '0-0')
+  end
   redis.call('PEXPIRE', questions, life_ms)
 end
 return 1
