@@ -7,6 +7,8 @@ process posts events, another asks on some connections. A question counts from i
 free connection is late.
 
     scripts/bench asked_aggregate --seconds=60 --questions=500
+
+With ``--quiet`` no events come, and a rate beyond what is answered keeps all connections busy.
 """
 
 from __future__ import annotations
@@ -83,7 +85,9 @@ def _measure(service: TemporaryService, wanted: Namespace) -> None:
     print(f"  {len(latencies):,} questions, {wanted.questions * wanted.seconds / took:,.0f}/s answered")
     print(f"  p50 {p50:.1f} ms, p99 {p99:.1f} ms, most {most:.0f} ms; {np.mean(compared):,.0f} events compared each")
     print("  CPU seconds: " + ", ".join(f"{part} {seconds:.1f}" for part, seconds in (spent | {"asker": own}).items()))
-    print(f"  backlog: {service.client.get('/pipeline')['backlog']['waiting']}")
+    each = {part: seconds / (wanted.questions * wanted.seconds) * 1_000 for part, seconds in spent.items()}
+    print("  CPU ms per question: " + ", ".join(f"{part} {taken:.2f}" for part, taken in each.items()))
+    print(f"  backlog: {service.client.get('/pipeline')['backlog']['waiting_volume']}")
     index = service.client.post("/aggregates/sales/ask", {"explain": True})["indexes"][0]
     print({name: index[name] for name in ("events", "configuration", "migrations")})
 
