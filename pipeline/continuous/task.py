@@ -68,6 +68,7 @@ class ShardTask:
         self._taken: dict[int, tuple[int, str]] = {}  # shards to be loaded: epochs, and where the next step begins
         self._stops: dict[int, int] = {}  # the number of a shard's stops, as its entries were read
         self._renewed = -_RENEWED_S
+        self._has_loaded = False  # a shard since the leases were renewed, which the others are to know
         self._woken = START  # the last wake that this task has seen
 
     def run(self) -> None:
@@ -111,10 +112,10 @@ class ShardTask:
 
     def _is_leased(self) -> bool:
         """Renew the leases if they are due, and load a shard; False if the job is over."""
-        if time.monotonic() < self._renewed + _RENEWED_S:
+        if time.monotonic() < self._renewed + _RENEWED_S and not self._has_loaded:
             self._load_next()
             return True
-        self._renewed = time.monotonic()
+        self._renewed, self._has_loaded = time.monotonic(), False
         found = self._leases.renew(self._held)
         if found is None:
             return False
@@ -132,7 +133,7 @@ class ShardTask:
             self._shards.load(shard, epoch)
             del self._taken[shard]
             self._held[shard], self._at[shard] = epoch, at
-            self._renewed = -_RENEWED_S  # the others are to know
+            self._has_loaded = True
 
     def _lose(self, shard: int) -> None:
         del self._held[shard], self._at[shard]
