@@ -71,8 +71,18 @@ def test_taken_shards_are_loaded_one_after_another(task):
     assert (list(task._held), list(task._taken)) == ([0, 1], [])
 
 
+def test_shards_are_advanced_while_others_are_loaded(server, task, monkeypatch):
+    task._is_leased()
+    task._waiting()  # it sees its own wake
+    monkeypatch.setattr("pipeline.continuous.task._RENEWED_S", 1e6)
+    task._renewed = -1e9
+    server.append({0: ENTRIES[:1]})
+    task.step()
+    assert (task._at[0], list(task._held)) == (ENTRIES[0].position, [0, 1])
+
+
 def test_a_task_that_always_has_entries_renews_its_leases_when_it_is_woken(server, task):
-    while len(task._held) < 2:
+    while len(task._held) < 2 or task._has_loaded:
         task.step()
     for entry in ENTRIES[:2]:
         task._renewed = math.inf
@@ -86,7 +96,7 @@ def test_a_task_that_always_has_entries_renews_its_leases_when_it_is_woken(serve
 
 
 def test_a_shard_whose_step_is_refused_is_lost_at_once(server, task):
-    while len(task._held) < 2:
+    while len(task._held) < 2 or task._has_loaded:
         task.step()
     task._renewed = math.inf
     server.client.hincrby(EPOCHS_KEY, "0", 1)  # another task holds it now
