@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from forestall.errors import FrameRefused
 from forestall.frames import read_frame
 from forestall.match_columns import MatchForm
 from forestall.match_result import OUTPUTS, LocalMatchResult
-from forestall.reading import ColumnNames, columns_read, event_type_of, kinds_in, read_by
-from forestall.rules import ConstraintsLike, ModelLike, PatternLike, constraints_of, model_of, patterns_of
+from forestall.reading import ColumnNames, event_type_of, kinds_in
+from forestall.rules import ConstraintsLike, ModelLike, PatternLike, constraints_of, model_of, patterns_of, tables_of
 from nfa import Pattern, Prune, require_key
 from service import RunRules, StreamRun, WorkflowUse, exercises_of, follow_model, strangers
 from streams import EventBatch, KeyForm, StreamDeclaration, key_names, listed
 from streams.compiling import compile_kernels
-from streams.readers import batch_of_table
+from streams.readers import batch_of_table, columns_read
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and most calls need none
@@ -36,6 +35,7 @@ class Given:
     follow: Follow
     prune: Pruning | None
     stream: Mapping[str, Any] | None
+    tables: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,31 +81,31 @@ class Matching:
             require_key(one, () if names.key is None else key_names(names.key), f", or use key={asked!r}")
         own, followed, notices = _followed(given)
         prune = None if given.prune is None else Prune(given.prune)
-        rules = RunRules(patterns=patterns, declaration=declaration, own=own, prune=prune, is_open=is_open)
+        rules = RunRules(
+            patterns=patterns,
+            declaration=declaration,
+            own=own,
+            prune=prune,
+            is_open=is_open,
+            tables=tables_of(given.tables),
+        )
         notices += rules.notices()
         use, model = (None, None) if followed is None else followed
         return cls(names=names, rules=rules, use=use, model=model, outputs=tuple(outputs), notices=tuple(notices))
-
-    @cached_property
-    def read(self) -> set[str] | None:
-        """The names of the attributes that are read; None: all, as conditions of constraints may read them."""
-        if self.rules.own is not None and self.rules.own.conditions:
-            return None
-        return read_by(self.rules.patterns, self.rules.declaration)
 
     def run(self, events: Any) -> LocalMatchResult[Any]:
         """Match the events of a table."""
         rules, dropped = self.rules, list[int]()
         options = replace(self.names.options(rules.declaration), on_dropped=dropped.append)
-        frame = read_frame(events, columns_read(options, self.read))
-        batch = batch_of_table(frame.table, options, self.read)
+        frame = read_frame(events, lambda known: columns_read(known, options, rules.read))
+        batch = batch_of_table(frame.table, options, rules.read)
         compile_kernels(exercises_of(rules.plan))
         run = StreamRun(rules.plan, lists=[OUTPUTS[name] for name in self.outputs])
         run.feed(batch)
         report = replace(run.report(is_open=rules.is_open), workflow=self.use, duplicates=sum(dropped))
         return LocalMatchResult(
             report=report,
-            form=MatchForm.of(rules.patterns, kinds_in(batch), event_type_of(frame.table, options)),
+            form=MatchForm.of(rules.patterns, kinds_in(batch, rules), event_type_of(frame.table, options)),
             back=frame.back,
             events=batch,
             model=self.model,

@@ -7,7 +7,7 @@ Arrow's C stream, most of them without a copy.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,6 +17,8 @@ from forestall.errors import FrameRefused
 
 Back: TypeAlias = Callable[[pa.Table], Any]
 """Makes a frame of a certain kind from Arrow columns."""
+Chosen: TypeAlias = Callable[[Sequence[str]], list[str]]
+"""Picks from the names of columns those that are read."""
 
 _KNOWN = (
     "a list of dictionaries, a DataFrame of pandas, polars or Spark, a table or dataset of Arrow, or a relation of "
@@ -37,12 +39,12 @@ class Frame:
     back: Back
 
 
-def read_frame(events: Any, columns: Collection[str] | None = None) -> Frame:
+def read_frame(events: Any, chosen: Chosen = list) -> Frame:
     """The columns of a table of events.
 
     Args:
         events: The table.
-        columns: Names of the columns that are needed, where others can be left unread; None: all.
+        chosen: Picks the columns that are needed from the known ones; others may be left unread.
 
     Raises:
         FrameRefused: The value is not a table, or a column has values of several types.
@@ -50,7 +52,7 @@ def read_frame(events: Any, columns: Collection[str] | None = None) -> Frame:
     library = type(events).__module__.partition(".")[0]
     try:
         if (read := _READERS.get(library)) is not None:
-            return read(events, columns)
+            return read(events, chosen)
         if hasattr(events, "__arrow_c_stream__"):
             return Frame(pa.table(events), _as_it_is)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -91,17 +93,7 @@ def _column(name: str, values: Sequence[Any]) -> pa.Array:
         ) from error
 
 
-def chosen_columns(known: Sequence[str], columns: Collection[str] | None) -> list[str]:
-    """The columns that are read: those needed, and ``id`` and ``data``, which events may have.
-
-    If a needed column is missing, all columns are read: it may be a member of one, or a message lists what there is.
-    """
-    if columns is None or not set(columns) <= set(known):
-        return list(known)
-    return [name for name in known if name in columns or name in ("id", "data")]
-
-
-def _of_pandas(events: Any, columns: Collection[str] | None) -> Frame:
+def _of_pandas(events: Any, chosen: Chosen) -> Frame:
     """The columns of a pandas DataFrame, and the levels of its index that have names."""
     pandas = sys.modules["pandas"]
     levels = [name for name in events.index.names if name is not None and name not in events.columns]
@@ -110,26 +102,25 @@ def _of_pandas(events: Any, columns: Collection[str] | None) -> Frame:
     def back(table: pa.Table) -> Any:
         return table.to_pandas(types_mapper=lambda kind: pandas.ArrowDtype(kind) if pa.types.is_list(kind) else None)
 
-    chosen = chosen_columns(list(frame.columns), columns)
-    return Frame(pa.Table.from_pandas(frame, columns=chosen, preserve_index=False), back)
+    return Frame(pa.Table.from_pandas(frame, columns=chosen(list(frame.columns)), preserve_index=False), back)
 
 
-def _of_polars(events: Any, columns: Collection[str] | None) -> Frame:
+def _of_polars(events: Any, chosen: Chosen) -> Frame:
     polars = sys.modules["polars"]
     frame = events.collect() if hasattr(events, "collect") else events
-    return Frame(frame.select(chosen_columns(frame.columns, columns)).to_arrow(), polars.from_arrow)
+    return Frame(frame.select(chosen(frame.columns)).to_arrow(), polars.from_arrow)
 
 
-def _of_arrow(events: Any, columns: Collection[str] | None) -> Frame:
+def _of_arrow(events: Any, chosen: Chosen) -> Frame:
     """A table of Arrow, or what becomes one: a record batch, a reader, or a dataset, of which few columns are read."""
     if isinstance(events, pa.Table):
         return Frame(events, _as_it_is)
     if hasattr(events, "to_table"):
-        return Frame(events.to_table(columns=chosen_columns(events.schema.names, columns)), _as_it_is)
+        return Frame(events.to_table(columns=chosen(events.schema.names)), _as_it_is)
     return Frame(pa.table(events), _as_it_is)
 
 
-def _of_duckdb(events: Any, _: Collection[str] | None) -> Frame:
+def _of_duckdb(events: Any, _: Chosen) -> Frame:
     """The columns of a relation of DuckDB; results are relations of the same connection."""
 
     def back(table: pa.Table) -> Any:
@@ -139,7 +130,7 @@ def _of_duckdb(events: Any, _: Collection[str] | None) -> Frame:
     return Frame(pa.table(events), back)
 
 
-_READERS: Mapping[str, Callable[[Any, Collection[str] | None], Frame]] = {
+_READERS: Mapping[str, Callable[[Any, Chosen], Frame]] = {
     "pandas": _of_pandas,
     "polars": _of_polars,
     "pyarrow": _of_arrow,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from nfa import DECIDED_BY, LaneOutput, MatchColumns, Path, Pattern, ValueKind, atoms_of, kind_of_value
+from nfa import DECIDED_BY, Attribute, LaneOutput, MatchColumns, Pattern, ValueKind, atoms_of, kind_of_value
 from streams import column_of, numbers_of, time_column
+from streams.tables import Lookup
 
+KindOf: TypeAlias = Callable[[Attribute | Lookup], ValueKind]
 _TIME = pa.timestamp("us", tz="UTC")
 FIXED = pa.schema(
     [
@@ -48,29 +51,33 @@ class MatchForm:
         returns: The columns of RETURN, in the order of the schema.
         aliases: The aliases, in the order of the schema.
         event: The type of the ids of events.
+        has_rows: Whether matches name their row of FOR EACH ROW.
     """
 
     schema: pa.Schema
     returns: Sequence[str]
     aliases: Sequence[str]
     event: pa.DataType
+    has_rows: bool
 
     @classmethod
-    def of(cls, patterns: Sequence[Pattern], kind_of: Callable[[Path], ValueKind], event: pa.DataType) -> MatchForm:
+    def of(cls, patterns: Sequence[Pattern], kind_of: KindOf, event: pa.DataType) -> MatchForm:
         """The form of the matches of some patterns.
 
         Args:
             patterns: The patterns.
-            kind_of: The kind of the attribute at a path.
+            kind_of: The kind of an attribute, and of a lookup.
             event: The type of the ids of events.
         """
         fields, returns = list(FIXED), _return_kinds(patterns, kind_of)
+        has_rows = any(pattern.rows is not None for pattern in patterns)
+        fields += [pa.field("row", pa.string())] if has_rows else []
         aliases = dict.fromkeys(atom.alias for pattern in patterns for atom in atoms_of(pattern.event))
         for name, kind in returns.items():
             fields.append(pa.field(free_name(name, [field.name for field in fields]), _TYPES[kind]))
         for alias in aliases:
             fields.append(pa.field(free_name(alias, [field.name for field in fields]), pa.list_(event)))
-        return cls(pa.schema(fields), tuple(returns), tuple(aliases), event)
+        return cls(pa.schema(fields), tuple(returns), tuple(aliases), event, has_rows)
 
     def table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
         """The matches in the order of their ends.
@@ -89,14 +96,22 @@ class MatchForm:
     def _part(self, lane: LaneOutput) -> pa.Table:
         """The matches of one result, in its order."""
         matches = lane.columns_of_matches()
-        return pa.table([*_fixed(matches), *self._returned(lane), *self._bound(matches)], schema=self.schema)
+        columns = [*_fixed(matches), *self._row(matches), *self._returned(lane), *self._bound(matches)]
+        return pa.table(columns, schema=self.schema)
+
+    def _row(self, matches: MatchColumns) -> Iterator[pa.Array]:
+        """The keys of the rows of FOR EACH ROW, where some pattern has rows; null for a match of another one."""
+        if self.has_rows and matches.rows is not None:
+            yield pc.if_else(pc.equal(matches.rows, ""), pa.scalar(None, pa.string()), matches.rows)
+        elif self.has_rows:
+            yield pa.nulls(len(matches), pa.string())
 
     def _returned(self, lane: LaneOutput) -> Iterator[pa.Array]:
         """The columns of RETURN."""
         if not self.returns:
             return
         values = list(lane.values_of_returns()) or [{}] * len(lane.matches)
-        for place, name in enumerate(self.returns, len(FIXED)):
+        for place, name in enumerate(self.returns, len(FIXED) + self.has_rows):
             yield typed_column([one.get(name) for one in values], self.schema.field(place).type)
 
     def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
@@ -139,7 +154,7 @@ def typed_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def _return_kinds(patterns: Sequence[Pattern], kind_of: Callable[[Path], ValueKind]) -> dict[str, ValueKind]:
+def _return_kinds(patterns: Sequence[Pattern], kind_of: KindOf) -> dict[str, ValueKind]:
     found: dict[str, ValueKind] = {}
     for pattern in patterns:
         for column in pattern.returns:

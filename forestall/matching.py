@@ -30,6 +30,7 @@ def match(
     follow: Follow = "auto",
     prune: Pruning | None = None,
     stream: Mapping[str, Any] | None = None,
+    tables: Mapping[str, Any] | None = None,
     outputs: Collection[str] = OUTPUTS,
     is_open: bool = False,
 ) -> MatchResult[FrameT]:
@@ -49,6 +50,8 @@ def match(
         follow: How the model is followed: by its automaton, by the constraints that hold in it, or whichever is best.
         prune: What is dropped of partial matches that cannot complete (default: as in the constraints).
         stream: Further members of a stream's document, such as ``end_events``, ``ties``, ``lateness`` or ``keys``.
+        tables: Reference tables by name, as frames or as paths of files; the first column is the key, unless the table
+            is given with its key, as in ``(frame, "sensor")``.
         outputs: The lists of results that are kept; everything is counted.
         is_open: Whether transactions continue after the last event (default: they end with it).
 
@@ -56,7 +59,7 @@ def match(
         ForestallError: A pattern, the constraints, the model or the table is refused; the message says why.
     """
     names = ColumnNames(key=key, time=time, type=type, id=id, zone=zone)
-    given = Given(constraints=constraints, workflow=workflow, follow=follow, prune=prune, stream=stream)
+    given = Given(constraints=constraints, workflow=workflow, follow=follow, prune=prune, stream=stream, tables=tables)
     matching = Matching.of(pattern, names, given, outputs, is_open=is_open)
     if is_spark(events):
         return match_on_spark(events, matching)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from nfa import Path, Pattern, ValueKind, attributes_by_types
-from streams import EventBatch, KeyForm, StreamDeclaration, places_of
+from forestall.match_columns import KindOf
+from nfa import Attribute, ValueKind
+from service import RunRules
+from streams import EventBatch, KeyForm, StreamDeclaration
 from streams.readers import ReaderOptions, reading_of
+from streams.tables import Lookup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,39 +56,23 @@ def event_type_of(table: pa.Table, options: ReaderOptions) -> pa.DataType:
     return pa.string() if has_ids else pa.int64()
 
 
-def read_by(patterns: Sequence[Pattern], declaration: StreamDeclaration) -> set[str]:
-    """The names of the attributes that patterns read, and those of the keys of the stream."""
-    found = {attribute.path[0] for pattern in patterns for attribute, _ in attributes_by_types(pattern)}
-    found |= {part for pattern in patterns for path in pattern.keys for part in path}
-    for key in declaration.keys.values():
-        found |= {part for path in places_of(key) for part in path.split(".")}
-    return found
-
-
-def columns_read(options: ReaderOptions, read: Collection[str] | None) -> set[str] | None:
-    """The columns from which a table's events are read; None: all.
-
-    Args:
-        options: How the table is read.
-        read: The names of the attributes that are read; None: all.
-    """
-    if read is None:
-        return None
-    own = {options.columns.type or "type", options.columns.time or "time", *places_of(options.key or "key")}
-    return own | set(options.columns.ids or ()) | set(read)
-
-
-def kinds_in(batch: EventBatch) -> Callable[[Path], ValueKind]:
-    """The kind of the attribute at a path; a column of lists or objects has no kind."""
+def kinds_in(batch: EventBatch, rules: RunRules) -> KindOf:
+    """The kind of an attribute, and of a lookup; a column of lists or objects has no kind."""
     tests: Sequence[tuple[Callable[[pa.DataType], bool], ValueKind]] = (
         (pa.types.is_boolean, "boolean"),
         (pa.types.is_integer, "integer"),
         (pa.types.is_floating, "number"),
         (pa.types.is_string, "text"),
     )
+    forms, rows = rules.tables.forms, {one.rows.alias: one.rows.table for one in rules.patterns if one.rows is not None}
 
-    def kind_of(path: Path) -> ValueKind:
-        column = batch.attributes.get(path)
+    def kind_of(read: Attribute | Lookup) -> ValueKind:
+        if isinstance(read, Attribute) and read.of is not None and read.of in rows:
+            read = Lookup(rows[read.of], read.path[0], None)
+        if isinstance(read, Lookup):
+            kind = forms[read.table].columns[read.column or ""]
+            return "integer" if kind == "time" else kind
+        column = batch.attributes.get(read.path)
         return "any" if column is None else next(kind for test, kind in tests if test(column.type))
 
     return kind_of

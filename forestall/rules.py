@@ -1,15 +1,19 @@
-"""Patterns, constraints and models in the forms in which calls take them."""
+"""Patterns, constraints, tables and models in the forms in which calls take them."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
+import pyarrow as pa
 
 from forestall.errors import FrameRefused
+from forestall.frames import read_frame
 from nfa import Pattern, parse_patterns, pattern_from_json
+from streams.tables import Tables, TableWish, ValueType, keep_named
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and most calls need none
@@ -87,3 +91,35 @@ def model_of(given: ModelLike, mapping: Mapping[str, str] | None = None) -> tupl
     content = given.read_bytes() if isinstance(given, Path) else given.encode() if isinstance(given, str) else given
     model = read_model(content, ReadOptions(mapping=mapping or {}))
     return model, model.name or (given.stem if isinstance(given, Path) else "model")
+
+
+def tables_of(given: Mapping[str, Any] | None) -> Tables:
+    """The tables of an argument: by name a frame or the path of a file, each perhaps with the columns of its key.
+
+    Raises:
+        ForestallError: A table is refused.
+    """
+    found = Tables()
+    for name, one in (given or {}).items():
+        rows, key = one if isinstance(one, tuple) else (one, None)
+        columns = (key,) if isinstance(key, str) else None if key is None else tuple(key)
+        if isinstance(rows, str | Path):
+            found = found.with_version(keep_named(name, Path(rows), TableWish(key=columns)))
+            continue
+        table = read_frame(rows).table
+        types: dict[str, ValueType] = {
+            column: "integer"
+            for column in columns or table.schema.names[:1]
+            if column in table.schema.names and pa.types.is_integer(table.schema.field(column).type)
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "rows.parquet"
+            _write(table, file)
+            found = found.with_version(keep_named(name, file, TableWish(key=columns, types=types)))
+    return found
+
+
+def _write(table: pa.Table, file: Path) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - most calls have no tables
+
+    pq.write_table(table, file, store_schema=False)

@@ -15,17 +15,17 @@ import pyarrow as pa
 
 from forestall.calls import Matching
 from forestall.errors import FrameRefused
-from forestall.frames import chosen_columns
 from forestall.match_columns import MatchForm
 from forestall.match_result import OUTPUTS, MatchResult
-from forestall.reading import ColumnNames, columns_read, kinds_in
+from forestall.reading import ColumnNames, kinds_in
 from forestall.row_columns import table_of_rows
 from nfa import Prune, parse_patterns
 from service import RunRules, StreamReport, StreamRun, exercises_of
-from streams import StreamDeclaration, places_of
+from streams import OTHER_TYPES, StreamDeclaration
 from streams.compiling import compile_kernels
-from streams.readers import batch_of_table
+from streams.readers import ReaderOptions, batch_of_table, columns_read
 
+_KEY = "_forestall_key"
 _STATS = pa.schema([("name", pa.string()), ("count", pa.int64())])
 _DDL: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_string, "string"),
@@ -62,31 +62,53 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
     """Match the events of a DataFrame of Spark, partitioned by key.
 
     Raises:
-        FrameRefused: The events have no column of ids, or keys by event type.
+        FrameRefused: Events have further keys, by which they cannot be partitioned too, or patterns read tables.
     """
-    rules, names = matching.rules, matching.names
-    options = names.options(rules.declaration)
-    known = events.columns
-    (key, *others) = places_of(options.key or "key")
-    if others or rules.declaration.keys:
-        raise FrameRefused(
-            "events of Spark have one correlation key, by which they are partitioned; give one column as key"
-        )
+    rules = matching.rules
+    options, known = matching.names.options(rules.declaration), events.columns
+    if rules.declaration.keys:
+        raise FrameRefused("events of Spark are partitioned by one key; leave out the further keys of the stream")
+    if rules.tables.versions:
+        raise FrameRefused("reference tables are not sent to the machines of Spark; join their columns to the events")
+    chosen = events.select(*columns_read(known, options, rules.read))
+    empty, event = chosen.limit(0).toArrow(), pa.string()
     if not options.columns.ids and "id" not in known:
-        raise FrameRefused("rows of Spark have no numbers that could be ids; name the column of the id: id='…'")
-    chosen = events.select(*chosen_columns(known, columns_read(options, matching.read)))
-    empty = batch_of_table(chosen.limit(0).toArrow(), options, matching.read)
+        chosen, event = chosen.selectExpr("*", "monotonically_increasing_id() AS id"), pa.int64()
     compile_kernels(exercises_of(rules.plan))
     return SparkMatchResult(
-        events=chosen.repartition(key),
-        form=MatchForm.of(rules.patterns, kinds_in(empty), pa.string()),
-        rules=_written(matching),
+        events=_by_key(chosen, options),
+        form=MatchForm.of(rules.patterns, kinds_in(batch_of_table(empty, options, rules.read), rules), event),
+        rules=_written(matching, event),
         outputs=matching.outputs,
         notices=matching.notices,
     )
 
 
-def _written(matching: Matching) -> bytes:
+def _by_key(events: Any, options: ReaderOptions) -> Any:
+    """The events, those of a key in one partition."""
+    key = options.key or "key"
+    if not isinstance(key, Mapping):
+        return events.repartition(key)
+    types = _quoted(options.columns.type or "type")
+    cases = [
+        f"WHEN {types} = {_text(kind)} THEN {_quoted(place)}" for kind, place in key.items() if kind != OTHER_TYPES
+    ]
+    other = _quoted(key[OTHER_TYPES]) if OTHER_TYPES in key else "NULL"
+    chosen = f"CASE {' '.join(cases)} ELSE {other} END" if cases else other
+    return events.selectExpr("*", f"{chosen} AS {_KEY}").repartition(_KEY).drop(_KEY)
+
+
+def _quoted(place: str) -> str:
+    """The text of a column, or of a member of a struct, in SQL."""
+    parts = (f"`{part.replace('`', '``')}`" for part in place.split("."))
+    return f"CAST({'.'.join(parts)} AS STRING)"
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _written(matching: Matching, event: pa.DataType) -> bytes:
     """The rules of a call as JSON."""
     rules, document = matching.rules, None
     if rules.own is not None:
@@ -100,13 +122,14 @@ def _written(matching: Matching) -> bytes:
         "prune": rules.prune,
         "is_open": rules.is_open,
         "names": asdict(matching.names),
-        "read": None if matching.read is None else sorted(matching.read),
+        "has_numbers": event == pa.int64(),
+        "read": None if rules.read is None else sorted(rules.read),
     }
     return orjson.dumps(written)
 
 
 @cache
-def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None]:
+def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.DataType]:
     """The rules of a call, which a worker reads once; its other calls have others, so few are remembered."""
     given = orjson.loads(written)
     own = None
@@ -121,19 +144,20 @@ def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None]:
         prune=None if given["prune"] is None else Prune(given["prune"]),
         is_open=given["is_open"],
     )
-    return rules, ColumnNames(**given["names"]), given["read"]
+    event = pa.int64() if given["has_numbers"] else pa.string()
+    return rules, ColumnNames(**given["names"]), given["read"], event
 
 
 def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamReport, MatchForm] | None:
     """The results of a partition; None if it has no rows."""
-    rules, names, read = _rules(written)
+    rules, names, read, event = _rules(written)
     parts = list(batches)
     if not sum(map(len, parts)):
         return None
     batch = batch_of_table(pa.Table.from_batches(parts), names.options(rules.declaration), read)
     run = StreamRun(rules.plan, lists=lists)
     run.feed(batch)
-    return run.report(is_open=rules.is_open), MatchForm.of(rules.patterns, kinds_in(batch), pa.string())
+    return run.report(is_open=rules.is_open), MatchForm.of(rules.patterns, kinds_in(batch, rules), event)
 
 
 def _matched(written: bytes, output: str, batches: Batches) -> Batches:

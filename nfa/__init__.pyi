@@ -86,6 +86,7 @@ from .results.open_cases import (
 from .row_bounds import (
     MOST_ROWS as MOST_ROWS,
     MOST_ROWS_AT_ONCE as MOST_ROWS_AT_ONCE,
+    key_notices as key_notices,
     require_rows as require_rows,
     rows_met as rows_met,
 )

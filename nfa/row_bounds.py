@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow.compute as pc
+
 from nfa.conditions.over_events import over_events
 from nfa.conditions.table_rows import RowIndex, TableRows, dispatched_steps
 from nfa.errors import TooManyRows
@@ -74,3 +76,26 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
                 f"column by =, as in [attribute = {pattern.rows.alias}.column], whose values differ from row to row",
                 table=name,
             )
+
+
+def key_notices(pattern: Pattern, tables: Tables) -> Iterator[Notice]:
+    """Warnings about attributes that equal a key of the row which is a text, although all its values are numbers.
+
+    Without a declared type, a column of a key is a text, which no attribute that is a number equals.
+    """
+    opened = tables.versions.get("" if pattern.rows is None else pattern.rows.table, ())
+    if pattern.rows is None or not opened:
+        return
+    form, rows = opened[-1].version.form, opened[-1].rows()
+    texts = [name for name in form.key if form.columns[name] == "text" and len(rows)]
+    numbers = [name for name in texts if pc.all(pc.match_substring_regex(rows.column(name), r"^-?[0-9]+$")).as_py()]
+    for atom, columns, _ in dispatched_steps(over_events(pattern).event, pattern.rows.alias):
+        for column in columns:
+            if column in numbers:
+                yield Notice(
+                    "text-key",
+                    f"{pattern.rows.alias}.{column} is a text, as every key is whose type is not declared, and "
+                    f"an attribute that is a number does not equal it; if {atom.type} has a number there, declare "
+                    f"the column of {pattern.rows.table} as integer",
+                    atom.position,
+                )

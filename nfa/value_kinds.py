@@ -7,6 +7,8 @@ from functools import reduce
 from typing import Literal as OneOf
 from typing import TypeAlias
 
+from nfa.conditions.lookups import lookup_of
+from nfa.functions.lookups import LOOKUP
 from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
     AGGREGATES,
@@ -17,8 +19,8 @@ from nfa.syntax import (
     Expression,
     Literal,
     Negative,
-    Path,
 )
+from streams.tables import Lookup
 
 ValueKind: TypeAlias = OneOf["boolean", "integer", "number", "text", "null", "any"]
 """The kind of a column of values; ``any``: values of several kinds, or of a kind that is not known."""
@@ -27,18 +29,18 @@ _OF_RESULT: dict[str, ValueKind] = {"text": "text", "number": "number", "boolean
 _OF_AGGREGATE: dict[str, ValueKind] = {"count": "integer", "sum": "number", "avg": "number"}
 
 
-def kind_of_value(expression: Expression, kind_of: Callable[[Path], ValueKind]) -> ValueKind:
+def kind_of_value(expression: Expression, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> ValueKind:
     """The kind of the values of an expression that is not null everywhere.
 
     Args:
         expression: The expression.
-        kind_of: The kind of the attribute at a path.
+        kind_of: The kind of an attribute, and of a lookup.
     """
     match expression:
         case Literal():
             return _of_literal(expression.value)
         case Attribute():
-            return kind_of(expression.path) if expression.path else "boolean"
+            return kind_of(expression) if expression.path else "boolean"
         case Arithmetic() | Negative():
             return "number"
         case Call():
@@ -55,7 +57,9 @@ def _of_literal(value: object) -> ValueKind:
     return "integer" if isinstance(value, int) else "number" if isinstance(value, float) else "text"
 
 
-def _of_call(call: Call, kind_of: Callable[[Path], ValueKind]) -> ValueKind:
+def _of_call(call: Call, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> ValueKind:
+    if call.name == LOOKUP.name:
+        return kind_of(lookup_of(call))
     if call.name in OF_EVENT:
         return "integer" if call.name == "time" else "text"
     if call.name in _OF_AGGREGATE:

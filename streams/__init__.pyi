@@ -104,6 +104,7 @@ from .key_ranges import (
     whole_numbers as whole_numbers,
 )
 from .keys import (
+    OTHER_TYPES as OTHER_TYPES,
     AttributePath as AttributePath,
     KeyForm as KeyForm,
     attribute_path as attribute_path,

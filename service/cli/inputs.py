@@ -7,7 +7,7 @@ file.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -171,12 +171,12 @@ def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
         return read_events(path, _telling(path, options), lambda share: progress.update(task, completed=share))
 
 
-def read_event_batch(path: Path, options: ReaderOptions) -> EventBatch:
-    """The events of a file as columns, with a bar."""
+def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] | None = None) -> EventBatch:
+    """The events of a file as columns, with a bar; ``read`` as for ``read_batch``."""
     from streams.readers import read_batch  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):
-        return read_batch(path, _telling(path, options), lambda share: progress.update(task, completed=share))
+        return read_batch(path, _telling(path, options), lambda share: progress.update(task, completed=share), read)
 
 
 def _telling(path: Path, options: ReaderOptions) -> ReaderOptions:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import orjson
 import typer
@@ -37,6 +38,7 @@ from service.runs.stream_run import StreamRun, exercises_of
 from streams import EventBatch, KeyForm, Late, StreamDeclaration, Ties
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
+from streams.tables import TableRefused, Tables, TableWish, ValueType, keep_named
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet
@@ -87,12 +89,21 @@ IdleTimeout = Annotated[
     typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
 ]
 
+GivenTables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        metavar="NAME[:COLUMN[:TYPE],…]=FILE",
+        help="Reference table, .csv, .jsonl or .parquet; the columns are its key (default: the first one). Repeatable.",
+    ),
+]
+
 
 @with_options(FILE_OPTIONS)
 @with_model
 def match(
     context: typer.Context,
-    events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz.")],
+    events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz; .parquet or .arrow.")],
     pattern: Annotated[list[Path] | None, typer.Option(help="Pattern file, text or .json. Repeatable.")] = None,
     sql: QueryFile = None,
     constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
@@ -114,6 +125,7 @@ def match(
     further_key: FurtherKeys = None,
     duplicates: DuplicateIds = "drop",
     suppress: Suppress = None,
+    table: GivenTables = None,
 ) -> None:
     """Match patterns in an event file, without Spark, Redis or HTTP."""
     if answers_query(sql, pattern or (), events, is_json=is_json or output == "json"):
@@ -126,13 +138,12 @@ def match(
     prune = Prune.OFF if no_prune else prune
     timing = replace(timing, key=grouped or "key", keys=further_keys(further_key))
     timing = replace(timing, end_events=tuple(end or ()), ties=ties)
-    rules = RunRules(
-        patterns=patterns, declaration=timing, own=own, prune=prune, is_open=is_open, suppress=suppress_of(suppress)
-    )
+    rules = RunRules(patterns=patterns, declaration=timing, own=own, prune=prune, is_open=is_open)
+    rules = replace(rules, suppress=suppress_of(suppress), tables=reduce(_named_table, table or (), Tables()))
     for notice in rules.notices():
         standard_error.notice(notice)
     chosen = as_asked(reading_of(grouped, times, timing, lifecycle=lifecycle), context.params)
-    read, dropped = _read(events, chosen, exercises_of(rules.plan))
+    read, dropped = _read(events, chosen, rules)
     tell_strangers(patterns, read)
     run = StreamRun(rules.plan, lists=lists)
     with progress_bar("matching") as (progress, task):
@@ -141,15 +152,32 @@ def match(
     _print_json(report) if is_json or output == "json" else _print(report, lists)
 
 
-def _read(events: Path, options: ReaderOptions, exercises: Sequence[str]) -> tuple[EventBatch, int]:
+def _named_table(tables: Tables, written: str) -> Tables:
+    """The tables with the one of ``NAME[:COLUMN[:TYPE],…]=FILE``; the columns are its key (default: the first one).
+
+    Raises:
+        TableRefused: The text is not of this form, or the rows are refused.
+    """
+    named, _, file = written.partition("=")
+    name, _, listed = named.partition(":")
+    if not name or not file or name in tables.versions:
+        why = "names a table twice" if name in tables.versions else "is not NAME=FILE"
+        raise TableRefused(f"{written!r} {why}; write for example customers:customer_id=customers.csv")
+    columns = [one.strip().partition(":") for one in listed.split(",")] if listed else []
+    types = cast("dict[str, ValueType]", {column: kind for column, _, kind in columns if kind})  # checked by the wish
+    wish = TableWish(key=tuple(column for column, _, _ in columns) or None, types=types)
+    return tables.with_version(keep_named(name, Path(file), wish))
+
+
+def _read(events: Path, options: ReaderOptions, rules: RunRules) -> tuple[EventBatch, int]:
     """The events of a file, and the number of those that were dropped as repetitions.
 
     Kernels that reading and matching need and that are not cached yet are compiled first.
     """
     with waiting_on() as waiting:
-        compile_kernels([*exercises, *([JSON_LINES] * reads_by_columns(events))], waiting.compiling)
+        compile_kernels([*exercises_of(rules.plan), *([JSON_LINES] * reads_by_columns(events))], waiting.compiling)
     dropped: list[int] = []
-    batch = read_event_batch(events, replace(options, on_dropped=dropped.append))
+    batch = read_event_batch(events, replace(options, on_dropped=dropped.append), rules.read)
     return batch, sum(dropped)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import KindsRead, incomparable, parse_pattern
+from nfa import KindsRead, incomparable, key_notices, parse_pattern
 from service.projects.calendars import Calendars
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
@@ -114,13 +114,14 @@ class LocalProject:
         return fed
 
     def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
-        """By pattern, its comparisons that are null for the events because a text meets a number or a boolean."""
+        """By pattern, its comparisons that are null for events or rows, because a text meets a number or a boolean."""
         found: dict[str, list[str]] = {}
         for name, batches in events.items():
             batch, known = EventBatch.joined(batches), KindsRead()
-            for one, _ in self.stream(name).patterns:
-                if notices := [notice.placed for notice in incomparable(one.pattern, batch, known)]:
-                    found[one.pattern.name] = notices
+            for pattern in (one.pattern for one, _ in self.stream(name).patterns):
+                notices = [*incomparable(pattern, batch, known), *key_notices(pattern, self.tables)]
+                if notices:
+                    found[pattern.name] = [notice.placed for notice in notices]
         return found
 
     def exercises(self) -> list[str]:

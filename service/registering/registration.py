@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import Pattern, describe_pattern, lookups_in, parse_pattern, pattern_from_json, require_rows
+from nfa import Pattern, describe_pattern, key_notices, lookups_in, parse_pattern, pattern_from_json, require_rows
 from service.errors import PatternTooLong, UnknownConstraints, UnknownPatternName
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
@@ -34,6 +34,7 @@ from service.stores import (
 )
 from shards import SUPPRESSION, alerts_stream, fed_stream, read_quiet
 from streams import Clock, Start, StreamDeclaration, WorkBudget
+from streams.tables import Tables
 
 _INSPECTIONS_KEPT = 16
 
@@ -179,14 +180,15 @@ class Registration:
         pattern, declaration = on_stream.pattern, on_stream.rules.declaration
         require_declared(pattern, declaration)
         require_lookups(self._stores, lookups_in(pattern))
-        if pattern.rows is not None:
-            require_rows(pattern, tables_for(self._stores, lookups_in(pattern)))
+        tables = Tables() if pattern.rows is None else tables_for(self._stores, lookups_in(pattern))
+        require_rows(pattern, tables)
         self._derivations.check(pattern, declaration.name)
         on_stream.ends.check(pattern)
         on_stream.check.require_satisfiable()
         with_schemas = self._stores.registry.event_types.all(declaration.name)
         return (
             *pattern_warnings(on_stream, on_stream.check),
+            *(notice.placed for notice in key_notices(pattern, tables)),
             *unfollowed_types(pattern, on_stream.constraint_set, with_schemas),
             *self._derivations.unfed_types(pattern, declaration),
         )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nfa import Pattern, PatternRefused, Prune, TraceEnds, build_query
+from nfa import Pattern, PatternRefused, Prune, TraceEnds, attributes_by_types, build_query, key_notices
 from service.runs.plan import RunPlan
 from service.runs.stream_run import stream_plan
 from shards import RoutedPattern, read_suppression, routed
-from streams import StreamDeclaration
+from streams import StreamDeclaration, places_of
+from streams.tables import Tables
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and most calls do not need it
@@ -28,6 +29,7 @@ class RunRules:
         prune: How partial matches are pruned; None: as the constraints say.
         is_open: Whether transactions continue after the events.
         suppress: The suppression of every pattern, as plain JSON; None: all matches are emitted.
+        tables: The reference tables that patterns read.
     """
 
     patterns: Sequence[Pattern]
@@ -36,6 +38,18 @@ class RunRules:
     prune: Prune | None = None
     is_open: bool = False
     suppress: Mapping[str, Any] | None = None
+    tables: Tables = field(default_factory=Tables)
+
+    @cached_property
+    def read(self) -> set[str] | None:
+        """The names of the attributes that patterns and keys read; None: all, as conditions of constraints may."""
+        if self.own is not None and self.own.conditions:
+            return None
+        found = {attribute.path[0] for pattern in self.patterns for attribute, _ in attributes_by_types(pattern)}
+        found |= {part for pattern in self.patterns for path in pattern.keys for part in path}
+        for key in self.declaration.keys.values():
+            found |= {part for path in places_of(key) for part in path.split(".")}
+        return found
 
     @cached_property
     def plan(self) -> RunPlan:
@@ -44,7 +58,9 @@ class RunRules:
         Raises:
             PatternRefused: A pattern has no meaning on the stream.
         """
-        return stream_plan(self.declaration, self.constraint_set, [(one, True) for one in self._routed])
+        return stream_plan(
+            self.declaration, self.constraint_set, [(one, True) for one in self._routed], tables=self.tables
+        )
 
     @cached_property
     def constraint_set(self) -> ConstraintSet | None:
@@ -68,6 +84,8 @@ class RunRules:
         whole = TraceEnds(has_trace_end=True, is_log_ordered=self.declaration.ties == "log")
         ends = {one.pattern: self._ends_of(one) if self.is_open or one.route else whole for one in self._routed}
         yield from pattern_notices(list(ends), ends.__getitem__)
+        for one in self.patterns:
+            yield from (f"{one.name}: {notice.placed}" for notice in key_notices(one, self.tables))
         if self.constraint_set is not None:
             yield from constraint_notices([one.pattern for one in self._routed if not one.route], self.constraint_set)
 

@@ -12,4 +12,4 @@ from .options import (
 )
 from .raw_rows import FILE_KINDS as FILE_KINDS, RowLayout as RowLayout, kind_of as kind_of, raw_rows as raw_rows
 from .spans import line_spans as line_spans
-from .table_columns import batch_of_table as batch_of_table
+from .table_columns import batch_of_table as batch_of_table, columns_read as columns_read

@@ -7,7 +7,7 @@ in JSON lines. Times without a zone are in the zone of the options, or UTC.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -50,6 +50,23 @@ def batch_of_table(table: pa.Table, options: ReaderOptions, read: Collection[str
     if not table.num_columns:  # a list without rows has no columns either
         return EventBatch.from_events([])
     return _TableReader(table, options, read).batch()
+
+
+def columns_read(known: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
+    """The columns of a table from which its events are read.
+
+    If one that is needed is missing, all are: it may be a member of another, or a message lists what there is.
+
+    Args:
+        known: The columns that the table has.
+        options: How it is read.
+        read: Names of the attributes that are needed; None: all.
+    """
+    if read is None:
+        return list(known)
+    own = {options.columns.type or "type", options.columns.time or "time", *places_of(options.key or "key")}
+    needed = own | set(options.columns.ids or ()) | set(read)
+    return [one for one in known if one in needed or one in ("id", _DATA)] if needed <= set(known) else list(known)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from .reading import (
     TableFormat as TableFormat,
     TableLimits as TableLimits,
     format_of as format_of,
+    keep_named as keep_named,
     keep_rows as keep_rows,
     keep_table as keep_table,
     media_type_of as media_type_of,

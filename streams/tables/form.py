@@ -49,13 +49,16 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWish:
-    """What the owner of a table declares: its key, and types of columns; other types are inferred from the rows."""
+    """What the owner of a table declares: its key, and types of columns; other types are inferred from the rows.
 
-    key: tuple[str, ...]
+    A key that is None is the first column.
+    """
+
+    key: tuple[str, ...] | None
     types: Mapping[str, ValueType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.key or len(set(self.key)) != len(self.key):
+        if self.key is not None and (not self.key or len(set(self.key)) != len(self.key)):
             raise TableRefused("a table has a key of one or several different columns; name them", field="key")
         for name, kind in self.types.items():
             if kind not in VALUE_TYPES:
@@ -72,16 +75,17 @@ class TableWish:
         """
         if fault := names_fault(names):
             raise TableRefused(fault)
-        for name in (*self.key, *self.types):
+        key = tuple(names[:1]) if self.key is None else self.key
+        for name in (*key, *self.types):
             if name not in names:
                 raise TableRefused(
                     f"the rows have no column {name!r}{did_you_mean(name, names)}; they have {', '.join(names)}",
                     column=name,
                 )
         columns: dict[str, ValueType] = {
-            name: self.types.get(name) or ("text" if name in self.key else infer(name)) for name in names
+            name: self.types.get(name) or ("text" if name in key else infer(name)) for name in names
         }
-        return TableForm(key=self.key, columns=columns)
+        return TableForm(key=key, columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -75,6 +76,21 @@ def keep_table(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimi
         if repeated >= 0:
             raise _repeats(draft, form, repeated, _FIRST[kind])
     return TableVersion(name="", version=0, form=form, digest=digest, rows=rows)
+
+
+def keep_named(name: str, path: Path, wish: TableWish) -> TableVersion:
+    """Read the rows of a table, as ``keep_table`` does; returns the first version of the table of this name.
+
+    Raises:
+        TableRefused: The rows are refused, or the file cannot be read; the message names the table.
+    """
+    try:
+        version = keep_table(path, format_of(path.name), wish)
+    except TableRefused as error:
+        raise TableRefused(f"the table {name!r}: {error.message}", **error.details) from error
+    except OSError as error:
+        raise TableRefused(f"the table {name!r}: {path} cannot be read: {error.strerror or error}") from error
+    return replace(version, name=name, version=1)
 
 
 def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:

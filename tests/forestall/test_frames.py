@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import orjson
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,3 +73,44 @@ def test_a_column_that_no_pattern_reads_is_not_converted():
     assert len(forestall.match(rows, "PATTERN p EVENT A a [v = 1]").matches) == 1
     with pytest.raises(forestall.ForestallError, match="mixed"):
         forestall.match(rows, "PATTERN p EVENT A a [mixed = 1]")
+
+
+LIMITS = [{"sensor": 1, "highest": 90, "since": moment(0)}, {"sensor": 2, "highest": 70, "since": moment(1)}]
+READINGS = [
+    {"id": f"e{n}", "type": "R", "time": moment(n), "key": "k", "sensor": sensor, "v": value}
+    for n, (sensor, value) in enumerate([(1, 91), (2, 71), (1, 95), (2, 69)])
+]
+PER_ROW = """PATTERN hot FOR EACH ROW OF limits t
+EVENT SEQ(R a [sensor = t.sensor AND v > t.highest], R b [sensor = t.sensor])
+RETURN t.highest AS highest, lookup(limits, b.sensor).since AS since PATTERN any EVENT R a [v > 94]"""
+
+
+def test_reference_tables_are_frames_or_files(tmp_path):
+    file = tmp_path / "limits.csv"
+    pd.DataFrame(LIMITS).to_csv(file, index=False)
+    for one in (LIMITS, (pd.DataFrame(LIMITS), "sensor"), (pa.Table.from_pylist(LIMITS[::-1]), ["sensor"])):
+        found = forestall.match(pd.DataFrame(READINGS), PER_ROW, tables={"limits": one})
+        assert found.table("matches").select(["pattern", "row", "highest"]).to_pylist() == [
+            {"pattern": "any", "row": None, "highest": None},
+            {"pattern": "hot", "row": '{"sensor":1}', "highest": 90},
+            {"pattern": "hot", "row": '{"sensor":2}', "highest": 70},
+        ]
+    by_text = forestall.match(READINGS, PER_ROW, tables={"limits": str(file)})
+    assert by_text.stats["matches"] == 1  # a key in a file is a text, and a text equals no number
+    assert [one for one in by_text.notices if "declare the column of limits as integer" in one]
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        (None, "no table is called 'limits'"),
+        ({"limits": [{"sensor": 1}]}, "the table 'limits' has no column"),
+        ({"limits": [LIMITS[0], LIMITS[0]]}, "the table 'limits': row 2.* is in row 1 already"),
+        ({"limits": (LIMITS, "sensors")}, "the rows have no column 'sensors'"),
+        ({"limits": "none.csv"}, r"the table 'limits': none\.csv cannot be read"),
+        ({"limits": "none.txt"}, r"ends in \.csv"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(tables, message):
+    with pytest.raises(forestall.ForestallError, match=message):
+        forestall.match(READINGS, PER_ROW, tables=tables)

@@ -85,9 +85,23 @@ def test_other_names_of_columns(events):
     )
 
 
-def test_rows_without_ids_are_refused(events):
-    with pytest.raises(forestall.FrameRefused, match="name the column of the id"):
-        forestall.match(events.drop("id"), PATTERN)
+def test_rows_without_ids_get_numbers_and_keys_may_depend_on_the_type(events):
+    renamed = events.drop("id").withColumn("it's", events["key"]).withColumnsRenamed({"key": "other"})
+    key = {"A": "it's", "*": "other"}
+    found = forestall.match(renamed, PATTERN, key=key, outputs=["matches", "terminations"], constraints=["prior(A, B)"])
+    expected = forestall.match(table(ROWS).to_pandas(), PATTERN).table("matches")
+    matches = found.matches.toArrow()
+    shown = ["key", "start", "end", "a.v", "x", "w", "n"]
+    assert sorted_rows(matches.select(shown).to_pylist()) == sorted_rows(expected.select(shown).to_pylist())
+    assert str(matches.schema.field("a").type.value_type) == "int64"
+    assert found.terminations.schema["event"].dataType.simpleString() == "bigint"
+
+
+def test_what_cannot_be_partitioned_or_sent_is_refused(events):
+    with pytest.raises(forestall.FrameRefused, match="leave out the further keys"):
+        forestall.match(events, PATTERN, stream={"keys": {"customer": "w"}})
+    with pytest.raises(forestall.FrameRefused, match="join their columns"):
+        forestall.match(events, PATTERN, tables={"t": [{"a": "b"}]})
 
 
 def test_lists_that_were_not_asked_for_are_refused(events):

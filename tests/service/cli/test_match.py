@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from house import ROOT
@@ -327,3 +329,27 @@ def test_traces_of_a_further_key_have_no_end(call, files: Path) -> None:
     status, _, err = call(*arguments)
     assert status == 2
     assert "this stream's traces never do" in err
+
+
+def test_patterns_read_tables_that_are_files(call, tmp_path: Path) -> None:
+    (tmp_path / "limits.csv").write_text("s,highest\nboiler,90\n")
+    (tmp_path / "p.pattern").write_text("PATTERN p FOR EACH ROW OF limits t EVENT R a [s = t.s AND v > t.highest]")
+    rows = [
+        {"id": str(v), "type": "R", "time": "2026-01-01T09:00:00Z", "key": "k", "s": "boiler", "v": v} for v in (90, 91)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "e.parquet")
+    for table in ("limits=limits.csv", "limits:s=limits.csv", "limits:s:text=limits.csv"):
+        status, out, _ = call("match", "--pattern", "p.pattern", "--events", "e.parquet", "--json", "--table", table)
+        found = orjson.loads(out)["matches"]
+        assert (status, [(one["row"], one["bindings"]) for one in found]) == (
+            0,
+            [({"s": "boiler"}, {"a": ["91"]})],
+        )
+    for table, message in [
+        ("limits", "is not NAME=FILE"),
+        ("limits:name=limits.csv", "no column 'name'"),
+        ("limits:s:int=limits.csv", "the type 'int' of 's' is unknown"),
+    ]:
+        status, _, err = call("match", "--pattern", "p.pattern", "--events", "e.parquet", "--table", table)
+        assert status == 2
+        assert message in err

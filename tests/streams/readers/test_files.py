@@ -3,10 +3,13 @@
 import gzip
 from pathlib import Path
 
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from streams.errors import EventFileError
-from streams.readers import ReaderOptions, read_events
+from streams.readers import Columns, ReaderOptions, read_batch, read_events
 
 LINE = b'{"id":"e%d","type":"A","time":%d,"key":"k"}\n'
 CSV = b"id,type,time,key\ne1,A,0,k\n"
@@ -100,3 +103,30 @@ def test_progress_of_an_empty_file_is_complete(tmp_path: Path) -> None:
     shares: list[float] = []
     assert read_events(path, progress=shares.append) == []
     assert set(shares) == {1.0}
+
+
+ROWS = [{"id": f"e{n}", "type": "AB"[n % 2], "time": 5 - n, "key": "k", "v": n, "w": f"t{n}"} for n in range(3)]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_files_of_columns_have_the_events_of_lines(tmp_path: Path, name: str) -> None:
+    table, path, lines = pa.Table.from_pylist(ROWS), tmp_path / name, tmp_path / "a.jsonl"
+    lines.write_bytes(b"".join(orjson.dumps({**row, "data": {"v": row["v"], "w": row["w"]}}) + b"\n" for row in ROWS))
+    if name.endswith("parquet"):
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    assert read_events(path) == read_events(lines)
+    assert [one.data for one in read_batch(path, read=["w"]).to_events()] == [{"w": f"t{n}"} for n in (2, 1, 0)]
+    with pytest.raises(EventFileError, match=rf"{name}: no column 'when'"):
+        read_batch(path, ReaderOptions(columns=Columns(time="when")))
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_damaged_files_of_columns_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EventFileError, match=rf"{name}: cannot be opened: No such file"):
+        read_batch(tmp_path / name)
+    (tmp_path / name).write_bytes(b"not a table, whatever its name")
+    with pytest.raises(EventFileError, match=rf"{name}: not readable"):
+        read_batch(tmp_path / name)
