@@ -164,21 +164,13 @@ def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kin
 
 
 def declared_place(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind]) -> Place:
-    """A new place, with the hosts that every stream has.
-
-    Raises:
-        ForestallError: The stream does not declare the further key.
-    """
+    """A new place, with the hosts that every stream has."""
     resident = (kind for kind in kinds.values() if kind.is_resident)
     return place_of(declaration, route, kinds, {kind.name: kind.host(declaration, route) for kind in resident})
 
 
 def loaded_place(head: Mapping[str, Any], sections: Mapping[str, bytes], kinds: Mapping[str, Kind]) -> Place:
-    """Load a saved place.
-
-    Raises:
-        ForestallError: A part cannot be read, or this release does not know the kind of a host.
-    """
+    """Load a saved place."""
     declaration, route = StreamDeclaration.from_json(head["declaration"]), head["route"]
     hosts: dict[str, Host] = {}
     for kind, host_head in head["hosts"].items():

@@ -12,12 +12,7 @@ TableRecord: TypeAlias = TableOn | TableOff | TableRow
 
 
 def tables_after(tables: Tables, record: TableRecord) -> Tables:
-    """The tables after a record.
-
-    Raises:
-        TableMissing: The content of a table cannot be found.
-        TableUnknown: A row changes in a table that does not exist.
-    """
+    """The tables after a record."""
     match record:
         case TableOn(version):
             return tables.with_version(version)

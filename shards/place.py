@@ -169,22 +169,14 @@ class Place:
         return kind in self._hosts and name in self._hosts[kind].names
 
     def host(self, kind: str) -> Host:
-        """The host of a kind, created on first use.
-
-        Raises:
-            ControlRecordError: This release does not know the kind.
-        """
+        """The host of a kind, created on first use."""
         if kind not in self._hosts:
             self._hosts[kind] = known_kind(kind, self._kinds).host(self._declaration, self._route)
             self._hosts[kind].read_tables(self._tables)
         return self._hosts[kind]
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator; its host learns the stream's open traces and constraints.
-
-        Raises:
-            ForestallError: The definition is refused.
-        """
+        """Start an operator; its host learns the stream's open traces and constraints."""
         host = self.host(definition.kind)
         host.start(definition, start)
         for other in self._hosts.values():
@@ -297,11 +289,7 @@ class Place:
         self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Let traces that begin later follow these constraints.
-
-        Raises:
-            ForestallError: They are refused.
-        """
+        """Let traces that begin later follow these constraints."""
         for host in self._hosts.values():
             host.follow(record)
 
@@ -452,11 +440,7 @@ class Place:
         return head, sections
 
     def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Restore what ``dump`` returned, except the hosts.
-
-        Raises:
-            ForestallError: A part cannot be read.
-        """
+        """Restore what ``dump`` returned, except the hosts."""
         self._counts.update(head["late"])
         if (lateness := head.get("lateness")) is not None:
             self._lateness_us, self._change = lateness["us"], lateness["change"]

@@ -65,20 +65,12 @@ _WORD = re.compile(r"==|&&|\w+|.", re.DOTALL)
 
 
 def parse_query(text: str) -> SqlQuery:
-    """Read one query.
-
-    Raises:
-        PatternRefused: The text cannot be read or is refused; position and advice are in the message.
-    """
+    """Read one query."""
     return build_sql(_tree(text, "start"))
 
 
 def parse_named(text: str) -> tuple[str, Clause]:
-    """Read a clause with a name, ``PATTERN name MATCH_RECOGNIZE (…)``.
-
-    Raises:
-        PatternRefused: As ``parse_query``.
-    """
+    """Read a clause with a name, ``PATTERN name MATCH_RECOGNIZE (…)``."""
     return build_named(_tree(text, "named"))
 
 

@@ -52,11 +52,7 @@ _CALLED: Mapping[type, str] = {Alternation: "| or PERMUTE", Repetition: "a quant
 
 
 def stream_pattern_text(text: str) -> str:
-    """The pattern language's text of ``PATTERN name MATCH_RECOGNIZE (…)``.
-
-    Raises:
-        PatternRefused: The text cannot be read, or its meaning is not that of a pattern.
-    """
+    """The pattern language's text of ``PATTERN name MATCH_RECOGNIZE (…)``."""
     name, written = parse_named(text)
     clause = resolve_clause(written, None)
     _check(clause)

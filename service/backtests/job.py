@@ -65,13 +65,7 @@ def run_job(
     options: BacktestOptions | None = None,
     report: Reports | None = None,
 ) -> BacktestResult:
-    """Match the histories of some streams: small ones in this process, others in Spark, which is started and stopped.
-
-    Raises:
-        JavaMissing: No Java is found for Spark.
-        EventFileError: A file of the history cannot be read.
-        BacktestFailed: Spark gave up, or a result cannot be written.
-    """
+    """Match the histories of some streams: small ones in this process, others in Spark, started for them."""
     chosen, reports = options or BacktestOptions(shards=use.shards), report or Reports()
     needed = _exercises(histories, plan)
     if is_small(histories):

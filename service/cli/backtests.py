@@ -90,12 +90,7 @@ def _reference(argument: str) -> dict[str, Any]:
 
 
 def _choice(argument: str) -> str | dict[str, Any]:
-    """A pattern as backtests take it: its text, or the name of a registered one.
-
-    Raises:
-        FileUnreadable: It is a file that cannot be read, or holds several patterns.
-        PatternRefused: With line and column.
-    """
+    """A pattern as backtests take it: its text, or the name of a registered one."""
     if not is_pattern(argument):
         return {"name": argument}
     from nfa import describe_pattern  # noqa: PLC0415 - as in service.cli.inputs

@@ -188,11 +188,7 @@ def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
 
 
 def event_time(lateness: Any, late: Late, idle_timeout: float | None) -> StreamDeclaration:
-    """The event time options as the declaration of a stream; ``lateness`` in its JSON form.
-
-    Raises:
-        DeclarationError: The options contradict each other.
-    """
+    """The event time options as the declaration of a stream; ``lateness`` in its JSON form."""
     members = {"lateness": lateness, "late": late, "idle_timeout": idle_timeout}
     return StreamDeclaration.from_json({"name": "file", "key": "key", **members})
 
@@ -204,11 +200,7 @@ def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, 
 
 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
-    """The constraints of a file joined with those of a model, each if given, and how the model is followed.
-
-    Raises:
-        ForestallError: The file or the model is refused.
-    """
+    """The constraints of a file joined with those of a model, each if given, and how the model is followed."""
     own = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own, None

@@ -69,11 +69,7 @@ class LocalProject:
 
     @classmethod
     def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
-        """The project of some documents; its workflows are compiled.
-
-        Raises:
-            ProjectRefused: A document is not valid, or names a stream or workflow that no document declares.
-        """
+        """The project of some documents; its workflows are compiled."""
         return cls.of_wanted(wanted_of(documents, folder))
 
     @classmethod
@@ -141,9 +137,6 @@ class LocalProject:
             events: The events of each stream, in the order of arrival.
             promises: Ranges of keys that are finished, each with its stream and a time.
             is_open: Whether the transactions continue after the events; otherwise all end with them.
-
-        Raises:
-            ProjectRefused: Operators feed each other in a circle, or a stream that is not derived.
         """
         return self.fed(events, promises=promises).results(is_open=is_open)
 

@@ -99,11 +99,7 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def remove(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream have no hand-written constraints any more; it continues to follow its workflow, if any.
-
-        Raises:
-            UnknownConstraints: The stream has no set.
-        """
+        """Let a stream have no hand-written constraints any more; it continues to follow its workflow, if any."""
 
         def parts(known: RegisteredConstraints | None) -> _Parts:
             if known is None:
@@ -127,11 +123,7 @@ class ConstraintSets:
         return self._report(record, is_new=False)
 
     def derived(self, following: Following) -> Derived:
-        """The version of a workflow that a stream follows, even if the workflow is deleted or has newer versions.
-
-        Raises:
-            UnknownWorkflow: It never existed.
-        """
+        """The version of a workflow that a stream follows, even if the workflow is deleted or has newer versions."""
         record = self._stores.workflows.get(following.workflow, following.version, is_deleted_too=True)
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 

@@ -191,12 +191,7 @@ class TableLibrary:
 
 
 def require_lookups(stores: Stores, lookups: Collection[Lookup]) -> None:
-    """Check that the tables and columns of some lookups exist.
-
-    Raises:
-        TableUnknown: There is no such table; the message lists those that exist.
-        TableColumnUnknown: It has no such column, or another number of key columns.
-    """
+    """Check that the tables and columns of some lookups exist."""
     if lookups:
         forms = {record.name: record.table.form for record in stores.tables.all()}
         for lookup in lookups:

@@ -39,9 +39,6 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
     Args:
         lanes: The results that contain the matches, in the order of the log.
         with_returns: Names of the patterns whose matches show the values of RETURN.
-
-    Raises:
-        EventRejected: A time is outside the years 1 to 9999.
     """
     filled = [lane for lane in lanes if len(lane.matches)]
     if not filled:

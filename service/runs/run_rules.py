@@ -129,11 +129,7 @@ def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], Tr
 
 
 def constraint_notices(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> Iterator[str]:
-    """The patterns that constraints make impossible, each with the reasons.
-
-    Raises:
-        ContradictoryConstraints: No trace can keep all of them.
-    """
+    """The patterns that constraints make impossible, each with the reasons."""
     from constraints import check_query, check_set  # noqa: PLC0415 - most calls need none
 
     check_set(constraint_set)

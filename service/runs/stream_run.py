@@ -208,11 +208,7 @@ def run_patterns(
     *,
     is_open: bool = False,
 ) -> StreamReport:
-    """The report on patterns over events; ``is_open`` as for ``StreamRun.report``.
-
-    Raises:
-        ForestallError: A pattern is refused.
-    """
+    """The report on patterns over events; ``is_open`` as for ``StreamRun.report``."""
     run = StreamRun(stream_plan(declaration, constraint_set, [(routed(one, declaration), True) for one in patterns]))
     run.feed(events)
     return run.report(is_open=is_open)

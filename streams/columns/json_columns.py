@@ -48,11 +48,7 @@ def json_values(values: pa.Array) -> pa.Array:
 
 
 def json_value(value: object) -> bytes:
-    """A value of Arrow as JSON; times are RFC 3339 in UTC, exact decimals and bytes are texts.
-
-    Raises:
-        TypeError: JSON has no form of the value.
-    """
+    """A value of Arrow as JSON; times are RFC 3339 in UTC, exact decimals and bytes are texts."""
     return orjson.dumps(value, default=_plain_value, option=_OPTIONS)
 
 

@@ -96,11 +96,7 @@ class Tables:
     versions: Mapping[str, tuple[OpenTable, ...]] = field(default_factory=dict)
 
     def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
-        """The tables after a new version, which replaces the others unless it holds from an event time on.
-
-        Raises:
-            TableMissing: Its content cannot be found.
-        """
+        """The tables after a new version, which replaces the others unless it holds from an event time on."""
         table = self.files.open(version.digest)
         opened = OpenTable(
             replace(version, form=table.form), table, changes or {}
@@ -109,11 +105,7 @@ class Tables:
         return self._with(version.name, (*earlier, opened))
 
     def with_row(self, name: str, key: str, row: Row) -> Self:
-        """The tables after a change of one row.
-
-        Raises:
-            TableUnknown: There is no such table.
-        """
+        """The tables after a change of one row."""
         require_table(self.versions, name)
         *earlier, last = self.versions[name]
         return self._with(name, (*earlier, OpenTable(last.version, last.table, {**last.changes, key: row})))
@@ -196,12 +188,7 @@ def require_table(known: Mapping[str, Any], name: str) -> None:
 
 
 def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int | None) -> None:
-    """Check a lookup with a number of keys; column None: whether the key has a row; keys None: of every row.
-
-    Raises:
-        TableUnknown: There is no table of this name.
-        TableColumnUnknown: The table has no such column, or another number of key columns.
-    """
+    """Check a lookup with a number of keys; column None: whether the key has a row; keys None: of every row."""
     require_table(forms, name)
     forms[name].require(name, column, keys)
 

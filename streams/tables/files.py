@@ -69,11 +69,7 @@ class TableFiles:
         self._open: WeakValueDictionary[str, MappedTable] = WeakValueDictionary()
 
     def open(self, digest: str) -> MappedTable:
-        """The table with a digest.
-
-        Raises:
-            TableMissing: Neither the folder nor the store has it.
-        """
+        """The table with a digest."""
         table = self._open.get(digest)
         if table is None:
             table = self._open[digest] = _mapped(self.path(digest))

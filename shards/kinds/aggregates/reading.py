@@ -65,11 +65,7 @@ class EventReader:
 
     @classmethod
     def of(cls, body: AggregateBody) -> EventReader:
-        """The reader of an aggregate.
-
-        Raises:
-            OperatorRefused: A condition or an argument cannot be read, or is refused.
-        """
+        """The reader of an aggregate."""
         return cls(
             body,
             None if body.where is None else _parsed(body.where, "where"),
@@ -191,11 +187,7 @@ def having_of(body: AggregateBody) -> EventExpression | None:
 def condition_and_bounds(
     body: AggregateBody, tables: Callable[[], Tables | None] = lambda: None
 ) -> tuple[Holds | None, Sequence[Bound]]:
-    """The condition over values, whose lookups read ``tables``, and the ranges of values outside which it is not true.
-
-    Raises:
-        OperatorRefused: As of ``having_of``.
-    """
+    """The condition over values, with lookups in ``tables``, and the ranges of values outside which it is not true."""
     parsed = having_of(body)
     if parsed is None:
         return None, ()

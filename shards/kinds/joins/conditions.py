@@ -54,12 +54,7 @@ class JoinExpression:
 
 
 def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> JoinBody:
-    """The join of a document.
-
-    Raises:
-        JoinRefused: A member is wrong, or nothing bounds the memory.
-        OperatorRefused: An expression in ``return`` cannot be read, or is refused.
-    """
+    """The join of a document."""
 
     def expression(text: str, aliases: Sequence[str], *, takes_totals: bool) -> JoinExpression:
         return _parsed(text, aliases, "return", tables, takes_totals=takes_totals)
@@ -68,11 +63,7 @@ def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> J
 
 
 def condition_of(body: JoinBody, tables: ReadTables = lambda: None) -> JoinExpression | None:
-    """The condition of a join; None: it has none.
-
-    Raises:
-        OperatorRefused: Its text cannot be read, or is refused.
-    """
+    """The condition of a join; None: it has none."""
     return None if body.where is None else _parsed(body.where, [one.alias for one in body.inputs], "where", tables)
 
 

@@ -210,11 +210,7 @@ class JoinInputHost(Host):
         return MergedOutput(self.declaration.name) if self.newest_us is None else self.advance_time(self.newest_us)
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Let traces that begin later follow these constraints.
-
-        Raises:
-            ConstraintError: The document is refused.
-        """
+        """Let traces that begin later follow these constraints."""
         if self.ruled_out is not None:
             self.ruled_out.follow(record)
 

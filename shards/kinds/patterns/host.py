@@ -370,12 +370,7 @@ def _parted(
 def pattern_host(
     declaration: StreamDeclaration, route: str, saved: SavedHost | None, *, follows_all: bool | None = None
 ) -> PatternHost:
-    """A host without patterns, or a saved host; traces of a further key have no end and no constraints.
-
-    Raises:
-        DeclarationError: The stream does not declare the further key.
-        ForestallError: The saved state cannot be read.
-    """
+    """A host without patterns, or a saved host; traces of a further key have no end and no constraints."""
     if saved is not None:
         return PatternHost.load(declaration, route, saved)
     if not route and follows_all is None:

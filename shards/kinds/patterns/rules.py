@@ -134,9 +134,6 @@ def rules_of(document: Any, ties: Ties = "log") -> Rules:
     """The rules of an uploaded document; equal documents share one object.
 
     ``ties``: how the stream orders events with equal timestamps.
-
-    Raises:
-        InvalidConstraints: The document is refused.
     """
     return _rules_of_text(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), ties)
 
