@@ -19,7 +19,6 @@ from forestall import ApiError
 LARGEST: Final = 200
 _FILTERS: Final = ("older_than", "state", "last_type", "waits_for", "pattern", "key")
 _SHOWN: Final = 50
-_LIVE: Final = ("alive", "waiting")
 
 
 async def show_list(page: Page) -> Response:

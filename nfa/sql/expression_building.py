@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 
 from lark import Token, Tree
@@ -227,8 +227,3 @@ _BUILDERS: Mapping[str, Callable[[Branch], Expression]] = {
     "extract": _extract,
     "column": _column,
 }
-
-
-def is_constant(expressions: Sequence[Expression]) -> bool:
-    """Whether all expressions are constants."""
-    return all(isinstance(one, Constant) for one in expressions)

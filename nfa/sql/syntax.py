@@ -7,7 +7,7 @@ each value says at which row of the match it is read (``At``). Labels are the pa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -266,8 +266,3 @@ def walk(expression: Expression) -> Iterator[Expression]:
     yield expression
     for part in parts_of(expression):
         yield from walk(part)
-
-
-def with_operands(expression: Operation, operands: tuple[Expression, ...]) -> Operation:
-    """An operation on other operands."""
-    return replace(expression, operands=operands)

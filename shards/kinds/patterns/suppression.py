@@ -21,7 +21,6 @@ INCIDENT = "incident"
 RESOLVES = "resolves"
 _SUPPRESS = "suppress"
 _INT64 = 2.0**63
-QUIET_MEMBERS = (_SUPPRESS, INCIDENT, RESOLVES)
 """The members of a pattern's document that say what happens to its alerts."""
 
 
