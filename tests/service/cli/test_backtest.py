@@ -90,7 +90,7 @@ def test_bad_calls_are_refused_before_the_run(call, files, monkeypatch, more, wo
 
 def test_the_options_are_those_of_match():
     forms = {"output", "outputs"}  # of the result
-    others = {"further_key", "duplicates", "sql"}  # a history is read in parts, and a query is over one table
+    others = {"further_key", "duplicates", "sql", "table"}  # a history is read in parts; a query is over one table
     assert set(signature(match).parameters) - forms - others <= set(signature(backtest).parameters)
 
 
