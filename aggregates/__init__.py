@@ -28,15 +28,16 @@ from aggregates.asking import (
     merged,
     read_question,
 )
-from aggregates.columns import EventColumns, ScalarColumn, group_hash
+from aggregates.columns import COUNTS, ENDS, EventColumns, ScalarColumn, group_hash
 from aggregates.document import AggregateBody, read_aggregate
 from aggregates.emitting import Emission, events_of
 from aggregates.errors import AggregateRefused, AggregateStateError
 from aggregates.exercises import AGGREGATE_EXERCISE
 from aggregates.explaining import explain
+from aggregates.kernels.tables import TEXT
+from aggregates.row_windows import RowWindows
 from aggregates.rows import EventRows, Row, Scalar, group_text
-from aggregates.running import ROWS_FORMAT, AggregateRun
-from aggregates.sliding import Bound, SlidingRun, begun_run, is_columnar
+from aggregates.running import AggregateRun, Bound
 from aggregates.steps import Holds
 from aggregates.table_groups import TableGroups
 from aggregates.values import AggregateValue
@@ -44,8 +45,10 @@ from aggregates.windows import Window
 
 __all__ = [
     "AGGREGATE_EXERCISE",
+    "COUNTS",
+    "ENDS",
     "KEY",
-    "ROWS_FORMAT",
+    "TEXT",
     "AggregateBody",
     "AggregateRefused",
     "AggregateRun",
@@ -62,19 +65,17 @@ __all__ = [
     "Question",
     "QuestionIndex",
     "Row",
+    "RowWindows",
     "Scalar",
     "ScalarColumn",
-    "SlidingRun",
     "TableGroups",
     "Window",
-    "begun_run",
     "columns_of",
     "events_of",
     "explain",
     "group_hash",
     "group_text",
     "held_window",
-    "is_columnar",
     "merged",
     "read_aggregate",
     "read_question",

@@ -1,47 +1,31 @@
-"""Values over events that come and go: each is exact, and depends only on the events that are in.
+"""Values that kernels do not compute, as objects: each is exact, and depends only on the events that are in.
 
-Nulls are as in SQL: they count in ``count()`` only. Values that a function cannot use (a text in a sum) are null. Sums
-are kept as whole numbers of 2**-1074, the distance between the smallest floats, so that no order of additions and
-removals changes them.
+Nulls are as in SQL. Values that a function cannot use (a text in a deviation) are null. Squares are kept as whole
+numbers of 2**-2148, the square of the distance between the smallest floats, so that no order of additions and removals
+changes them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from math import sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 from aggregates.rows import Scalar
-from aggregates.values import AggregateValue
+
+Order: TypeAlias = tuple[int, int]
+"""Time of an event, and its number in the order of taking in."""
 
 _BITS = 1074
-_MOST_INTEGER = 2**63
 _MOST_GONE = 64
 
 
 class Accumulator(ABC):
     """One value over some arguments."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def add(self, argument: Scalar) -> None:
-        """Take an argument in."""
-
-    @abstractmethod
-    def remove(self, argument: Scalar) -> None:
-        """Take an argument out that is in."""
-
-    @abstractmethod
-    def value(self) -> Scalar:
-        """The value over the arguments that are in."""
-
-
-class Foldable(ABC):
-    """A value over arguments that never leave, with a small state."""
 
     __slots__ = ()
 
@@ -51,162 +35,102 @@ class Foldable(ABC):
         return None
 
     @abstractmethod
-    def add(self, argument: Scalar) -> None:
+    def add(self, argument: Any, order: Order) -> None:
         """Take an argument in."""
 
-    @abstractmethod
-    def value(self) -> Scalar:
-        """The value over all arguments."""
+    def remove(self, argument: Any, order: Order) -> None:
+        """Take an argument out that is in; not of values whose events never leave."""
+        raise NotImplementedError
 
     @abstractmethod
+    def value(self) -> Any:
+        """The value over the arguments that are in."""
+
     def dump(self) -> list[Any]:
-        """The state, as plain JSON."""
+        """The state as plain JSON, of values whose events never leave."""
+        raise NotImplementedError
 
-    @abstractmethod
     def load(self, state: Sequence[Any]) -> None:
         """Restore what ``dump`` returned."""
+        raise NotImplementedError
 
 
-def accumulator_of(value: AggregateValue) -> Accumulator | None:
-    """A new accumulator; None: the value is read from the first or last event itself."""
-    match value.function:
-        case "first" | "last":
-            return None
-        case "quantile":
-            return Quantile(value.share.numerator, value.share.denominator)
-        case "min" | "max":
-            return Extreme(is_max=value.function == "max")
-        case "count":
-            return Count()
-        case "count_if":
-            return CountTrue()
-        case "sum":
-            return Sum()
-        case "avg":
-            return Average()
-        case "stddev":
-            return Deviation()
-        case "distinct":
-            return Distinct()
-
-
-class Count(Accumulator, Foldable):
-    """The number of arguments that are not null."""
-
-    __slots__ = ("_number",)
-
-    def __init__(self) -> None:
-        self._number = 0
-
-    def add(self, argument: Scalar) -> None:
-        self._number += argument is not None
-
-    def remove(self, argument: Scalar) -> None:
-        self._number -= argument is not None
-
-    def value(self) -> int:
-        return self._number
-
-    def dump(self) -> list[Any]:
-        return [self._number]
-
-    def load(self, state: Sequence[Any]) -> None:
-        (self._number,) = state
-
-
-class CountTrue(Count):
-    """The number of arguments that are true."""
-
-    __slots__ = ()
-
-    def add(self, argument: Scalar) -> None:
-        self._number += argument is True
-
-    def remove(self, argument: Scalar) -> None:
-        self._number -= argument is True
-
-
-class Sum(Accumulator, Foldable):
-    """The sum of the numbers; null without any."""
-
-    __slots__ = ("_number", "_parts", "_whole")
-
-    def __init__(self) -> None:
-        self._number = self._whole = 0
-        self._parts = 0  # in 2**-1074
-
-    def add(self, argument: Scalar) -> None:
-        if isinstance(argument, int | float) and not isinstance(argument, bool):
-            self._number += 1
-            self._change(argument, 1)
-
-    def remove(self, argument: Scalar) -> None:
-        if isinstance(argument, int | float) and not isinstance(argument, bool):
-            self._number -= 1
-            self._change(argument, -1)
-
-    def _change(self, number: float, sign: int) -> None:
-        if isinstance(number, int):
-            self._whole += sign * number
-        else:
-            self._parts += sign * in_parts(number)
-
-    @property
-    def total(self) -> int:
-        """The sum, in 2**-1074."""
-        return (self._whole << _BITS) + self._parts
-
-    def value(self) -> Scalar:
-        if not self._number:
-            return None
-        if not self._parts:
-            return self._whole if -_MOST_INTEGER <= self._whole < _MOST_INTEGER else float(self._whole)
-        return divided(self.total, 1 << _BITS)
-
-    def dump(self) -> list[Any]:
-        return [self._number, f"{self._whole:x}", f"{self._parts:x}"]
-
-    def load(self, state: Sequence[Any]) -> None:
-        self._number, self._whole, self._parts = state[0], int(state[1], 16), int(state[2], 16)
-
-
-class Average(Sum):
-    """The mean of the numbers, as float; null without any."""
-
-    __slots__ = ()
-
-    def value(self) -> Scalar:
-        return divided(self.total, self._number << _BITS) if self._number else None
-
-
-class Deviation(Average):
+class Deviation(Accumulator):
     """The standard deviation of a sample; null for fewer than two numbers."""
 
-    __slots__ = ("_squares",)
+    __slots__ = ("_number", "_squares", "_total")
 
     def __init__(self) -> None:
-        super().__init__()
-        self._squares = 0  # in 2**-2148
+        self._number = self._total = self._squares = 0  # in 2**-1074, and 2**-2148
 
-    def _change(self, number: float, sign: int) -> None:
-        super()._change(number, sign)
-        parts = number << _BITS if isinstance(number, int) else in_parts(number)
-        self._squares += sign * parts * parts
+    def add(self, argument: Any, order: Order) -> None:
+        self._change(argument, 1)
+
+    def remove(self, argument: Any, order: Order) -> None:
+        self._change(argument, -1)
+
+    def _change(self, argument: Any, sign: int) -> None:
+        if isinstance(argument, int | float) and not isinstance(argument, bool):
+            parts = argument << _BITS if isinstance(argument, int) else in_parts(argument)
+            self._number += sign
+            self._total += sign * parts
+            self._squares += sign * parts * parts
 
     def value(self) -> Scalar:
         number = self._number
         if number < 2:
             return None
-        squares = number * self._squares - self.total * self.total
+        squares = number * self._squares - self._total * self._total
         variance = divided(squares, number * (number - 1) << 2 * _BITS)
         return None if variance is None else sqrt(variance)
 
     def dump(self) -> list[Any]:
-        return [*super().dump(), f"{self._squares:x}"]
+        return [self._number, f"{self._total:x}", f"{self._squares:x}"]
 
     def load(self, state: Sequence[Any]) -> None:
-        super().load(state)
-        self._squares = int(state[3], 16)
+        self._number, self._total, self._squares = state[0], int(state[1], 16), int(state[2], 16)
+
+
+class Ordered(Accumulator):
+    """Arguments in the order of time: the first, the last, or those of the newest events.
+
+    Args:
+        function: ``first``, ``last`` or ``events``.
+        most: The number of the newest events.
+        leaves: Whether events leave, so that all are kept.
+    """
+
+    __slots__ = ("_function", "_held", "_leaves", "_most")
+
+    def __init__(self, function: str, most: int = 1, *, leaves: bool) -> None:
+        self._function, self._most, self._leaves = function, most, leaves
+        self._held: deque[tuple[Order, Any]] = deque()
+
+    def add(self, argument: Any, order: Order) -> None:
+        held, place = self._held, len(self._held)
+        while place and held[place - 1][0] > order:
+            place -= 1
+        held.insert(place, (order, argument))
+        if not self._leaves and len(held) > self._most:
+            held.pop() if self._function == "first" else held.popleft()
+
+    def remove(self, argument: Any, order: Order) -> None:
+        if self._held[0][0] == order:
+            self._held.popleft()
+        else:
+            del self._held[next(place for place, one in enumerate(self._held) if one[0] == order)]
+
+    def value(self) -> Any:
+        held = self._held
+        if self._function == "events":
+            return [held[place][1] for place in range(max(0, len(held) - self._most), len(held))]
+        return held[0 if self._function == "first" else -1][1] if held else None
+
+    def dump(self) -> list[Any]:
+        return [list(self._held)]
+
+    def load(self, state: Sequence[Any]) -> None:
+        self._held = deque((tuple(order), argument) for order, argument in state[0])
 
 
 class Extreme(Accumulator):
@@ -220,7 +144,7 @@ class Extreme(Accumulator):
         self._heap: list[Any] = []  # every counted value, and some that left
         self._gone = 0  # values in the heap that left
 
-    def add(self, argument: Scalar) -> None:
+    def add(self, argument: Any, order: Order) -> None:
         if argument is None or isinstance(argument, bool):
             return
         known = self._counts.get(argument)
@@ -230,7 +154,7 @@ class Extreme(Accumulator):
         elif known == 0:
             self._gone -= 1
 
-    def remove(self, argument: Scalar) -> None:
+    def remove(self, argument: Any, order: Order) -> None:
         if argument is None or isinstance(argument, bool):
             return
         self._counts[argument] -= 1
@@ -280,12 +204,12 @@ class Distinct(Accumulator):
     def __init__(self) -> None:
         self._counts: dict[Any, int] = {}
 
-    def add(self, argument: Scalar) -> None:
+    def add(self, argument: Any, order: Order) -> None:
         if argument is not None:
             value = apart(argument)
             self._counts[value] = self._counts.get(value, 0) + 1
 
-    def remove(self, argument: Scalar) -> None:
+    def remove(self, argument: Any, order: Order) -> None:
         if argument is not None:
             value = apart(argument)
             self._counts[value] -= 1
@@ -305,11 +229,11 @@ class Quantile(Accumulator):
         self._parts, self._of = parts, of
         self._sorted: list[float] = []
 
-    def add(self, argument: Scalar) -> None:
+    def add(self, argument: Any, order: Order) -> None:
         if isinstance(argument, int | float) and not isinstance(argument, bool):
             insort(self._sorted, argument)
 
-    def remove(self, argument: Scalar) -> None:
+    def remove(self, argument: Any, order: Order) -> None:
         if isinstance(argument, int | float) and not isinstance(argument, bool):
             del self._sorted[bisect_left(self._sorted, argument)]
 

@@ -1,9 +1,9 @@
-"""Events as columns: how a sliding window takes them in."""
+"""Events as columns: how an aggregate takes them in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,25 +11,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aggregates.document import AggregateBody
-from aggregates.kernels.sliding import BOOLEAN, FALSE, FLOAT, INTEGER, NULL, TEXT
-from aggregates.rows import EventRows, Row, Scalar, group_text, normal_group
+from aggregates.kernels.tables import BOOLEAN, FALSE, FLOAT, INTEGER, NULL, TEXT
+from aggregates.rows import EventRows, Scalar, group_text, normal_group
 from streams import key_hash
+
+COUNTS, ENDS, RETRACTS = 1, 2, 4
+"""What a row is: an event that counts; the end of a transaction, after the event if it counts; a retraction."""
 
 _OTHERS = 0x9E3779B97F4A7C15  # keeps the hash of a group of several values apart from that of a text
 
 
 class ScalarColumn(NamedTuple):
-    """Values by kind: integers (booleans as 0 and 1), numbers of both kinds as floats."""
+    """Values by kind: integers (booleans as 0 and 1), numbers of both kinds as floats; objects where texts matter."""
 
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
     floats: NDArray[np.float64]
+    objects: Sequence[Scalar] | None = None
 
     @classmethod
     def of(cls, values: Sequence[Scalar]) -> ScalarColumn:
-        """The column of some values; of texts only that they are texts."""
+        """The column of some values."""
         size = len(values)
-        found = cls(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
+        found = cls(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size), values)
         for row, value in enumerate(values):
             match value:
                 case bool():
@@ -44,7 +48,15 @@ class ScalarColumn(NamedTuple):
 
     def at(self, rows: NDArray[np.intp]) -> ScalarColumn:
         """Some of the values."""
-        return ScalarColumn(self.kinds[rows], self.integers[rows], self.floats[rows])
+        objects = None if self.objects is None else [self.objects[row] for row in rows.tolist()]
+        return ScalarColumn(self.kinds[rows], self.integers[rows], self.floats[rows], objects)
+
+    def scalars(self) -> Sequence[Scalar]:
+        """The values as objects; of a text, unless texts matter, only that it is one."""
+        if self.objects is not None:
+            return self.objects
+        kinds = np.where((self.kinds == BOOLEAN) & (self.integers == 0), FALSE, self.kinds)
+        return list(map(scalar_of, kinds.tolist(), self.integers.tolist(), self.floats.tolist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +72,9 @@ class EventColumns:
         ids: Their ids.
         arguments: The column of each of ``AggregateBody.arguments``.
         newest_us: The newest time of the batch, also of events that do not count.
+        ops: What the rows are; None: all count.
+        retracted: The ids that retractions name.
+        shown: What derived events show of each event, if the aggregate has ``events``.
     """
 
     times_us: NDArray[np.int64]
@@ -70,33 +85,56 @@ class EventColumns:
     ids: Sequence[Any]
     arguments: Sequence[ScalarColumn]
     newest_us: int
+    ops: NDArray[np.uint8] | None = None
+    retracted: Sequence[str] = ()
+    shown: Sequence[Mapping[str, Any] | None] = ()
 
     def __len__(self) -> int:
         return len(self.times_us)
 
     @classmethod
-    def of(cls, body: AggregateBody, events: EventRows) -> EventColumns | None:
-        """The events of some rows; None: one of them is a retraction, or may be retracted."""
-        rows: list[Row] = [row for row in events if row.id]
-        if any(row.is_revocable or row.retracts for row in rows):
-            return None
+    def of(cls, body: AggregateBody, events: EventRows) -> EventColumns:
+        """The events of some rows."""
+        rows = events.rows
+        ops = [(RETRACTS if row.retracts else COUNTS if row.id else 0) | (ENDS if row.ends else 0) for row in rows]
         places = {one.argument: place for place, one in enumerate(body.values)}
         return cls(
             times_us=np.array([row.time_us for row in rows], np.int64),
             hashes=np.array([group_hash(row.group) for row in rows], np.uint64),
-            by=[[row.group[place] for row in rows] for place in range(len(body.by))],
+            by=[[row.group[place] if row.group else None for row in rows] for place in range(len(body.by))],
             keys=[row.key for row in rows],
             key_hashes=np.array([row.key_hash for row in rows], np.uint64),
             ids=[row.id for row in rows],
-            arguments=[ScalarColumn.of([row.arguments[places[one]] for row in rows]) for one in body.arguments],
+            arguments=[
+                ScalarColumn.of([row.arguments[places[one]] if row.arguments else None for row in rows])
+                for one in body.arguments
+            ],
             newest_us=events.newest_us,
+            ops=np.array(ops, np.uint8) if any(op != COUNTS for op in ops) else None,
+            retracted=[row.retracts for row in rows],
+            shown=[row.event for row in rows] if body.events else (),
         )
 
-    def groups_at(self, rows: NDArray[np.int64]) -> tuple[list[tuple[Scalar, ...]], list[str]]:
-        """The groups of some events, and their keys."""
+    def at(self, rows: NDArray[np.int64]) -> EventColumns:
+        """Some of the events, up to the same newest time."""
+        return replace(
+            self,
+            times_us=self.times_us[rows],
+            hashes=self.hashes[rows],
+            by=[values_at(column, rows) for column in self.by],
+            keys=values_at(self.keys, rows),
+            key_hashes=self.key_hashes[rows],
+            ids=values_at(self.ids, rows),
+            arguments=[column.at(rows) for column in self.arguments],
+            ops=None if self.ops is None else self.ops[rows],
+            retracted=values_at(self.retracted, rows) if self.retracted else (),
+            shown=values_at(self.shown, rows) if self.shown else (),
+        )
+
+    def groups_at(self, rows: NDArray[np.int64]) -> list[tuple[Scalar, ...]]:
+        """The groups of some events."""
         columns = [values_at(column, rows) for column in self.by]
-        groups = map(normal_group, zip(*columns, strict=True)) if columns else [()] * len(rows)
-        return list(groups), values_at(self.keys, rows)
+        return list(map(normal_group, zip(*columns, strict=True))) if columns else [()] * len(rows)
 
 
 def group_hash(group: Sequence[Scalar]) -> int:

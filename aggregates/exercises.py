@@ -8,7 +8,7 @@ from aggregates.asking.exercises import asked
 from aggregates.columns import EventColumns
 from aggregates.document import read_aggregate
 from aggregates.rows import EventRows, Row
-from aggregates.sliding import SlidingRun
+from aggregates.running import AggregateRun
 
 AGGREGATE_EXERCISE = "aggregates.exercises:aggregated"
 
@@ -17,11 +17,10 @@ def aggregated() -> int:
     """Answer questions, and slide a window with a condition, and with steps that wait; returns a count."""
     values = {"n": "count()", "mean": "avg(x)", "least": "min(x)"}
     body = read_aggregate({"of": "x", "by": ["g"], "values": values, "window": "5 us"})
-    run = SlidingRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
+    run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
     count = asked()
     for first in (0, 10):
         rows = [Row(first + n // 4, (n % 3,), "k", 1, f"e{n}", (True, n / 8, n / 8)) for n in range(20)]
-        events = EventColumns.of(body, EventRows(rows, rows[-1].time_us))
-        count += 0 if events is None else len(run.process(events))
+        count += len(run.process(EventColumns.of(body, EventRows(rows, rows[-1].time_us))))
         run.load(*run.dump())
     return count + len(run.advance_time(40))

@@ -14,9 +14,8 @@ from typing import Any
 import orjson
 from datasketches import hll_sketch, tdigest_double, tgt_hll_type
 
-from aggregates.accumulators import Foldable, accumulator_of, apart, plain
+from aggregates.accumulators import Accumulator, Order, apart, plain
 from aggregates.rows import Scalar
-from aggregates.values import AggregateValue
 
 EXACT = 4_096
 """Up to this many different values, or numbers of a quantile, a result is exact."""
@@ -25,20 +24,7 @@ _HLL_BITS = 12
 _DIGEST_SIZE = 200
 
 
-def folded_of(value: AggregateValue) -> Foldable | None:
-    """A new value over arguments that never leave; None: it is that of the first or last event."""
-    match value.function:
-        case "quantile":
-            return FoldedQuantile(value.share.numerator, value.share.denominator)
-        case "min" | "max":
-            return FoldedExtreme(is_max=value.function == "max")
-        case "distinct":
-            return FoldedDistinct()
-    found = accumulator_of(value)
-    return found if isinstance(found, Foldable) else None
-
-
-class FoldedExtreme(Foldable):
+class FoldedExtreme(Accumulator):
     """The least or greatest number or text; numbers are less than texts."""
 
     __slots__ = ("_best", "_is_max")
@@ -47,7 +33,7 @@ class FoldedExtreme(Foldable):
         self._is_max = is_max
         self._best: int | float | str | None = None
 
-    def add(self, argument: Scalar) -> None:
+    def add(self, argument: Any, order: Order) -> None:
         if argument is None or isinstance(argument, bool):
             return
         if self._best is None or (_order(argument) > _order(self._best)) == self._is_max:
@@ -63,7 +49,7 @@ class FoldedExtreme(Foldable):
         (self._best,) = state
 
 
-class FoldedDistinct(Foldable):
+class FoldedDistinct(Accumulator):
     """The number of different values that are not null: counted up to ``EXACT``, estimated beyond."""
 
     __slots__ = ("_sketch", "_values")
@@ -77,7 +63,7 @@ class FoldedDistinct(Foldable):
         """The relative standard error of an estimate; None: the number is exact."""
         return None if self._sketch is None else hll_sketch.get_rel_err(True, False, _HLL_BITS, 1) * -1
 
-    def add(self, argument: Scalar) -> None:
+    def add(self, argument: Any, order: Order) -> None:
         if argument is None:
             return
         if self._sketch is not None:
@@ -103,7 +89,7 @@ class FoldedDistinct(Foldable):
         self._sketch = None if sketch is None else hll_sketch.deserialize(b64decode(sketch))
 
 
-class FoldedQuantile(Foldable):
+class FoldedQuantile(Accumulator):
     """The least number that a share of the numbers does not exceed: exact up to ``EXACT`` numbers, estimated beyond."""
 
     __slots__ = ("_digest", "_of", "_parts", "_sorted")
@@ -113,7 +99,7 @@ class FoldedQuantile(Foldable):
         self._sorted: list[float] = []  # those that the digest does not have yet
         self._digest: tdigest_double | None = None
 
-    def add(self, argument: Scalar) -> None:
+    def add(self, argument: Any, order: Order) -> None:
         if isinstance(argument, int | float) and not isinstance(argument, bool):
             insort(self._sorted, argument)
             if len(self._sorted) > EXACT:

@@ -1,4 +1,4 @@
-"""The groups of a sliding window by number: a code for each, found by its hash."""
+"""The groups of an aggregate, or their fixed windows, by number: a code for each, found by its hash."""
 
 from __future__ import annotations
 
@@ -8,56 +8,99 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.columns import EventColumns, group_hash
-from aggregates.kernels.sliding import find_codes
+from aggregates.columns import EventColumns, group_hash, values_at
+from aggregates.kernels.groups import find_codes
 from aggregates.rows import Scalar
 
+EVERY = ("all",) * 17
+"""The values of the group of all events, for values over all groups; ``by`` never has as many attributes."""
+
 _LEAST = 1_024
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # keeps windows of one group apart
 
 
 class KnownGroups:
-    """The values and keys of groups by code; codes are 0, 1, and so on."""
+    """The values and keys of groups by code; codes are 0, 1, and so on. Of a fixed window also where it begins."""
 
-    def __init__(self) -> None:
-        self.values: list[tuple[Scalar, ...]] = []
+    def __init__(self, *, are_keys: bool) -> None:
+        self._are_keys = are_keys  # whether a group is its key, so that its values are not kept besides
+        self._values: list[tuple[Scalar, ...]] = []
         self.keys: list[str] = []
         self.key_hashes = np.zeros(0, np.uint64)
+        self.starts = np.zeros(0, np.int64)
         self._hashes = np.zeros(_LEAST, np.uint64)
         self._table = np.full(2 * _LEAST, -1, np.int32)
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def codes_of(self, events: EventColumns) -> NDArray[np.int32]:
-        """The group of each event; new groups get the next codes."""
-        count, size = len(self), len(events)
+    def values(self, code: int) -> tuple[Scalar, ...]:
+        """The values of ``by`` of a group."""
+        return (self.keys[code],) if self._are_keys else self._values[code]
+
+    def code_of(self, hashed: int) -> int:
+        """The code of the group with a hash; -1: there is none."""
+        last = len(self._table) - 1
+        place = hashed & last
+        while (code := int(self._table[place])) >= 0 and int(self._hashes[code]) != hashed:
+            place = (place + 1) & last
+        return code
+
+    def codes_of_key(self, key_hash: int) -> NDArray[np.int64]:
+        """The codes of the groups of a key."""
+        return np.flatnonzero(self.key_hashes == np.uint64(key_hash))
+
+    def hashes_of(self, key_hash: int) -> list[int]:
+        """The hashes of the groups of a key."""
+        return [int(self._hashes[code]) for code in self.codes_of_key(key_hash).tolist()]
+
+    def codes_of(
+        self,
+        hashes: NDArray[np.uint64],
+        starts: NDArray[np.int64] | None,
+        rows: NDArray[np.int64],
+        events: EventColumns,
+    ) -> NDArray[np.int32]:
+        """The group of each of some rows of events, or its window; new ones get the next codes.
+
+        Of the group of all events, ``rows`` has the complement of the row.
+        """
+        count, size = len(self), len(hashes)
         self._reserve(count + size)
         codes, fresh = np.empty(size, np.int32), np.empty(size, np.int64)
-        known = find_codes(
-            np.require(events.hashes, np.uint64, ("C", "W")), self._table, self._hashes, codes, fresh, count
-        )
+        hashes = np.require(_with_starts(hashes, starts), np.uint64, ("C", "W"))
+        known = find_codes(hashes, self._table, self._hashes, codes, fresh, count)
         if known > count:
-            rows = fresh[: known - count]
-            values, keys = events.groups_at(rows)
-            self.values += values
-            self.keys += keys
-            self.key_hashes = np.concatenate([self.key_hashes, events.key_hashes[rows]])
+            some = fresh[: known - count]
+            chosen = np.where(rows[some] < 0, ~rows[some], rows[some])
+            self.keys += values_at(events.keys, chosen)
+            if not self._are_keys:
+                values = events.groups_at(chosen)
+                self._values += [
+                    EVERY if row < 0 else one for row, one in zip(rows[some].tolist(), values, strict=True)
+                ]
+            self.key_hashes = np.concatenate([self.key_hashes, events.key_hashes[chosen]])
+            if starts is not None:
+                self.starts = np.concatenate([self.starts, starts[some]])
         return codes
 
-    def restore(self, groups: Sequence[Sequence[Any]]) -> None:
+    def restore(self, groups: Sequence[Sequence[Any]], starts: NDArray[np.int64] | None) -> None:
         """Begin with some groups, each with its values, key and the hash of the key."""
-        self.__init__()  # type: ignore[misc]
-        self.values = [tuple(values) for values, *_ in groups]
+        self.__init__(are_keys=self._are_keys)  # type: ignore[misc]
         self.keys = [key for _, key, *_ in groups]
+        self._values = [] if self._are_keys else [tuple(values) for values, *_ in groups]
         self.key_hashes = np.array([hashed for _, _, hashed, *_ in groups], np.uint64)
-        self._place(np.array([group_hash(values) for values in self.values], np.uint64))
+        self.starts = np.zeros(0, np.int64) if starts is None else starts
+        self._place(_with_starts(np.array([group_hash(values) for values, *_ in groups], np.uint64), starts))
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
         """Forget the other groups; codes close up."""
         hashes = self._hashes[: len(self)][is_kept]
         places = np.flatnonzero(is_kept).tolist()
-        self.values, self.keys = [self.values[one] for one in places], [self.keys[one] for one in places]
+        self.keys = [self.keys[one] for one in places]
+        self._values = [] if self._are_keys else [self._values[one] for one in places]
         self.key_hashes = self.key_hashes[is_kept]
+        self.starts = self.starts[is_kept] if len(self.starts) else self.starts
         self._place(hashes)
 
     def _reserve(self, count: int) -> None:
@@ -72,3 +115,7 @@ class KnownGroups:
         self._table = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
         size = len(hashes)
         find_codes(hashes, self._table, self._hashes, np.empty(size, np.int32), np.empty(size, np.int64), 0)
+
+
+def _with_starts(hashes: NDArray[np.uint64], starts: NDArray[np.int64] | None) -> NDArray[np.uint64]:
+    return hashes if starts is None else hashes ^ (starts.view(np.uint64) * _SPREAD)

@@ -1,455 +1,481 @@
 """An aggregate that runs: events, time and the ends of transactions in, derived events out.
 
-The time of a group is the time of its newest event, or the time that has passed for all groups, whichever is later. An
-event that is older than the time of its group counts from then on, if it is still in the window. Time passes for all
-groups at the end of each batch and with each watermark; what is due in between happens at its own time.
+A kernel lets events enter and leave in the order of time, and writes the changes of groups as columns (*steps*). All
+groups have one time: at the end of a batch each has reached its newest time, and within a batch rows are put into the
+order in which each group takes them in. An event that is older than the time of its group counts from then on, if it is
+still in the window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from heapq import heapify, heappop, heappush
-from operator import itemgetter
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from aggregates.contents import Contents, Folded, Held, WindowContents
+from aggregates.accumulators import plain
+from aggregates.columns import EventColumns, ScalarColumn, values_at
 from aggregates.document import AggregateBody
 from aggregates.emitting import Emission, in_order
 from aggregates.errors import AggregateStateError
-from aggregates.groups import ONLY, Group
-from aggregates.having import Having
-from aggregates.rows import EventRows, Row, Scalar, group_text
-from aggregates.steps import Holds, Step, StepKind, emitted
-from aggregates.windows import Window
+from aggregates.kernels import tables as kernel
+from aggregates.kernels.tables import Events
+from aggregates.known_groups import EVERY, KnownGroups
+from aggregates.objects import GroupObjects
+from aggregates.placing import KeptEvent, Placed, Placing
+from aggregates.steps import Holds, StepReader
+from aggregates.window_tables import COLUMNS, BatchRows, WindowTables
 from streams import NEVER_US
 
-ROWS_FORMAT = 1
-_ONLY = (ONLY,)
-_MOST_TEXTS = 100_000
+Bound: TypeAlias = tuple[str, float, float]
+"""A value, and the range outside which the condition is not true."""
+
+_FORMAT = 3
+_FEW = 1_024
+_FOREVER = -NEVER_US
+_NONE = np.zeros(0, np.int64)
+_OBJECTS = ("distinct", "first", "last", "stddev", "quantile")
+_EXTREMES = ("min", "max")
+_KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESSION}
 
 
 class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
+    The condition is not examined where it was false and a value is not within its ``bounds``.
+
     Args:
         holds: Evaluates ``having``; None: it has none.
         is_simultaneous: Whether groups are evaluated after all events of one time, not after each.
+        is_revocable: Whether events may be retracted.
     """
 
-    def __init__(self, body: AggregateBody, holds: Holds | None, *, is_simultaneous: bool = False) -> None:
-        self.body = body
-        self.is_suspended = False
+    def __init__(
+        self,
+        body: AggregateBody,
+        holds: Holds | None,
+        bounds: Sequence[Bound] = (),
+        *,
+        is_simultaneous: bool = False,
+        is_revocable: bool = False,
+    ) -> None:
+        self.body, self.is_revocable, self.is_suspended = body, is_revocable, False
         self._holds, self._is_simultaneous = holds, is_simultaneous
-        self._longest_us = body.having.longest_us if body.having is not None else 0
+        places = {one.name: place for place, one in enumerate(body.values)}
+        is_plain = not is_simultaneous and not (body.having is not None and body.having.names)
+        some = [(places[name], *some) for name, *some in bounds if name in places and is_plain]
+        self._bounds = np.array(some, np.float64).reshape(len(some), 3)
+        functions = (*_OBJECTS, *_EXTREMES) if is_revocable else _OBJECTS
+        self._objects = {place for place, one in enumerate(body.values) if one.function in functions}
+        self._now_us, self._late = NEVER_US, 0
         self._clear()
+
+    def _clear(self, digits: int = 0) -> None:
+        body, window, objects = self.body, self.body.window, sorted(self._objects)
+        self._is_held = window.kind in ("sliding", "last") or self.is_revocable
+        self._is_logged = bool(objects) or self.is_revocable or body.events > 0
+        modes = self._step_modes() | _KINDS.get(window.kind, 0) | (kernel.LOGGED if self._is_logged else 0)
+        if self._is_held:
+            modes |= kernel.HOLDS | (0 if window.kind == "sliding" else kernel.LINKED)
+        arguments = [body.arguments.index(body.values[place].argument) for place in objects]
+        arguments += [len(body.arguments)] if body.events else []
         is_overall = body.having is not None and bool(body.having.overall)
-        self._is_held = not body.window.ends or bool(body.events) or is_overall
-        self._places = {one.name: place for place, one in enumerate(body.values)}
-        self._nothing = Contents(body.values).values()
-        self._late = 0
-        self._is_revocable = False  # whether events may have to be found by their ids
-        self._texts: dict[tuple[Scalar, ...], str] = {}
-        self._windows: dict[Scalar, Window] = {}  # of rows of a table
+        self._groups = KnownGroups(are_keys=body.by == ("key",) and not is_overall)
+        self._tables = WindowTables(body, self._bounds, modes, objects, digits)
+        self._values = GroupObjects(body.values, objects, arguments, body.events, leaves=self._is_held)
+        self._placing = Placing(body, self._groups, is_revocable=self.is_revocable)
+        self._steps = StepReader(
+            body, self._holds, self._groups, self._tables, objects, is_simultaneous=self._is_simultaneous
+        )
+        self._nothing = self._tables.ends(_NONE, _NONE)
+        self._modes, self._next_us = modes, -NEVER_US  # no window ends before the latter
+        self._causes: list[str] = []  # ids of the last events of steps that wait for further events of their time
 
-    def _clear(self) -> None:
-        self._groups: dict[str, Group] = {}
-        self._of_key: dict[int, dict[str, None]] = {}
-        self._due: list[tuple[int, str]] = []
-        self._overall: dict[int, Contents] = {}
-        self._now_us = NEVER_US
-        self._number = self._held = 0
-        self._steps: list[Step] = []
+    def _step_modes(self) -> int:
+        """Which changes of groups are steps."""
+        if self.body.window.is_fixed or (self._holds is None and not self.body.emits_each):
+            return 0
+        if self._is_simultaneous:
+            return kernel.EXPIRIES | kernel.SIMULTANEOUS
+        return kernel.EACH if self._holds is None else kernel.EXPIRIES
 
-    def process(self, events: EventRows) -> list[Emission]:
+    def process(self, events: EventColumns) -> list[Emission]:
         """Take events in, then pass time up to the newest of them."""
         if self.is_suspended:
             return []
-        for place, row in enumerate(events, 1):
-            self._take(row, place)
-            if self._held > self.body.most_rows:
-                self._pass(row.time_us)
-                if self._held > self.body.most_rows:
-                    return self._suspended()
-        self._pass(events.newest_us)
-        return self._emitted()
+        self._fit(events.arguments)
+        found, before_us, self._now_us = list[Emission](), self._now_us, max(self._now_us, events.newest_us)
+        for placed in self._placing.placed(events, before_us, is_kept=self._is_logged):
+            if not self.is_suspended and len(placed.hashes):
+                batch = self._batch(placed, events)
+                found += self._slid(batch, events, int(batch.at_us[-1]))
+        return in_order([*found, *self._passed(events)])
 
     def advance_time(self, now_us: int) -> list[Emission]:
         """Pass time: no event before it follows."""
-        self._pass(now_us)
-        return self._emitted()
+        if self.is_suspended:
+            return []
+        self._now_us = max(self._now_us, now_us)
+        return in_order(self._passed(None))
 
     def end_key(self, key_hash: int, time_us: int) -> list[Emission]:
         """End the transaction of a key."""
-        self._end_key(key_hash, time_us, 0)
-        return self._emitted()
+        if self.body.window.kind not in ("transaction", "last"):
+            return []
+        codes = self._groups.codes_of_key(key_hash)
+        at_us = np.maximum(self._tables.groups.words[codes, kernel.CLOCK], time_us)
+        found = self._ended(codes, at_us, None)
+        self._remember_causes(None)
+        return in_order(found)
 
     def finish(self) -> list[Emission]:
         """End a finite input: every transaction and every window that ends as a whole does so now.
 
         A condition that is true stays true, as no time passes in which events would leave a sliding window.
         """
-        for key in list(self._of_key):
-            self._end_key(key, self._now_us, 0)
-        groups = list(self._groups.values())
-        for group in groups:
-            self._flush(group)
-            if self.body.window.kind == "session":
-                self._end_window(group, self._now_us, 0)
-        if self.body.window.is_fixed:  # in the order of time, in which windows over all groups are forgotten
-            for start, group in sorted(((start, one) for one in groups for start in one.windows), key=itemgetter(0)):
-                self._close(group, start, min(self._now_us, start + self.body.window.size))
-        found = self._emitted()
+        found = self._emissions(np.ones(self._tables.waiting, np.bool_), None)
+        if self.body.window.kind != "sliding":
+            words = self._tables.groups.words[: len(self._groups)]
+            codes = np.flatnonzero(words[:, kernel.HELD_ROWS] > 0)
+            found += self._ended(codes, np.minimum(words[codes, kernel.DUE], self._now_us), None)
         self._clear()
-        return found
-
-    def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget groups by their keys, as from ``keys``."""
-        gone = set(keys[is_gone].tolist())
-        saved = [group for group in self._groups.values() if group.key_hash not in gone]
-        now_us, number = self._now_us, self._number
-        self._clear()
-        self._now_us, self._number = now_us, number
-        self._restore(saved)
+        return in_order(found)
 
     def keys(self) -> NDArray[np.uint64]:
         """The hashes of the keys of all groups."""
-        return np.fromiter((one.key_hash for one in self._groups.values()), np.uint64, len(self._groups))
+        return self._groups.key_hashes
 
     def measures(self) -> dict[str, int]:
-        """The number of groups and of events in windows, and of events that came too late for their window."""
-        return {"groups": len(self._groups), "held": self._held, "late": self._late}
+        """The number of groups and of events in windows, and of events that came too late for their window.
+
+        Of windows that end as a whole, the windows are counted, and neither groups nor events.
+        """
+        tables = self._tables
+        waiting = np.count_nonzero(tables.steps.sizes[: tables.waiting] == 0)
+        groups = int(tables.state[kernel.LIVE] + waiting)
+        return {"groups": groups, "held": tables.held, "late": self._late}
 
     def clear_counts(self) -> None:
         """Count from 0 again."""
         self._late = 0
 
+    def _fit(self, columns: Sequence[ScalarColumn]) -> None:
+        """Make what the kernel cannot compute of some arguments objects, and sums wide enough."""
+        unfit = {self.body.arguments[place] for place in self._tables.unfit(columns)}
+        if unfit:
+            head, sections = self.dump()
+            values = enumerate(self.body.values)
+            self._objects |= {n for n, one in values if one.function in _EXTREMES and one.argument in unfit}
+            self._begin(head, sections)
+        self._tables.widen(columns)
+
+    def _batch(self, placed: Placed, events: EventColumns) -> Events:
+        """Rows with the codes of their groups, of which new ones get words."""
+        rows, known, tables = placed.rows, len(self._groups), self._tables
+        is_of_group = rows.ops != kernel.RETRACT
+        sources = rows.sources if placed.is_of_all is None else np.where(placed.is_of_all, ~rows.sources, rows.sources)
+        codes = np.zeros(len(sources), np.int32)
+        starts = None if placed.starts is None else placed.starts[is_of_group]
+        codes[is_of_group] = self._groups.codes_of(placed.hashes[is_of_group], starts, sources[is_of_group], events)
+        tables.reserve(len(self._groups))
+        size = self.body.window.size
+        if self.body.window.is_fixed:
+            dues_us = self._groups.starts[known:] + size
+            tables.groups.words[known : len(self._groups), kernel.DUE] = dues_us
+            self._next_us = min(self._next_us, int(dues_us.min(initial=self._next_us)))
+        elif self.body.window.kind == "session":
+            self._next_us = min(self._next_us, int(rows.times_us.min(initial=self._next_us)) + size)
+        elif self.body.window.kind != "sliding":
+            tables.groups.words[known : len(self._groups), kernel.DUE] = kernel.FOREVER
+        columns = (
+            events.arguments if rows.is_whole(len(events)) else [column.at(rows.sources) for column in events.arguments]
+        )
+        return tables.batch(rows, codes, columns)
+
+    def _passed(self, events: EventColumns | None) -> list[Emission]:
+        """Pass time."""
+        if self.is_suspended:
+            return []
+        state, found = self._tables.state, list[Emission]()
+        if self.body.window.kind == "sliding":
+            found += self._slid(self._nothing, events, self._now_us)
+        found += self._due(self._now_us, events)
+        if not self._is_simultaneous or state[kernel.INSTANT] != self._now_us:
+            found += self._emissions(np.ones(self._tables.waiting, np.bool_), events)
+        self._late += int(state[kernel.LATE]) + self._placing.late
+        state[kernel.LATE] = self._placing.late = 0
+        self._remember_causes(events)
+        self._steps.past.forget_until(self._now_us)
+        self._steps.forget_overall_until(self._now_us)
+        if len(self._groups) > 2 * state[kernel.LIVE] + _FEW:
+            self._forget_empty()
+        self._tables.shrink()
+        return found
+
+    def _due(self, now_us: int, events: EventColumns | None) -> list[Emission]:
+        """End the windows that end up to a time."""
+        if now_us < self._next_us:
+            return []
+        words = self._tables.groups.words[: len(self._groups)]
+        is_full, dues_us = words[:, kernel.HELD_ROWS] > 0, words[:, kernel.DUE]
+        codes = np.flatnonzero(is_full & (dues_us <= now_us))
+        self._next_us = int(dues_us[is_full & (dues_us > now_us)].min(initial=-NEVER_US))
+        return self._ended(codes, dues_us[codes], events)
+
+    def _ended(self, codes: NDArray[np.int64], at_us: NDArray[np.int64], events: EventColumns | None) -> list[Emission]:
+        """End the windows of some groups; of fixed windows, first those over all groups that end at one time."""
+        if not len(codes):
+            return []
+        order = np.argsort(self._tables.groups.words[codes, kernel.DUE], kind="stable")
+        if self.body.having is not None and self.body.having.overall:
+            is_of_group = np.array([self._groups.values(code) != EVERY for code in codes.tolist()])
+            order = np.lexsort((is_of_group, self._tables.groups.words[codes, kernel.DUE]))
+        return self._slid(self._tables.ends(codes[order], at_us[order]), events, NEVER_US)
+
+    def _slid(self, batch: Events, events: EventColumns | None, until_us: int) -> list[Emission]:
+        """Take rows in at their times, and pass time; steps of the newest time may wait for further events of it."""
+        tables, found, most = self._tables, list[Emission](), self.body.most_rows
+        state, size = tables.state, self.body.window.size
+        limits = (most if until_us > NEVER_US else _FOREVER, size, until_us)
+        for status in tables.slide(batch, limits):
+            self._take_log()
+            if status == kernel.TOO_MANY and self.body.window.kind != "sliding":
+                found += self._due(int(batch.at_us[state[kernel.ROW] - 1]), events)
+            is_over = status == kernel.TOO_MANY and tables.held > most
+            is_open = self._is_simultaneous if is_over else status != kernel.DONE or self._waits(until_us)
+            found += self._emissions(self._finished(is_open=is_open), events)
+            if is_over:
+                self._clear()
+                self.is_suspended = True
+        return found
+
+    def _waits(self, until_us: int) -> bool:
+        """Whether steps wait for further events of a time."""
+        return self._is_simultaneous and bool(self._tables.state[kernel.INSTANT] >= until_us)
+
+    def _finished(self, *, is_open: bool) -> NDArray[np.bool_]:
+        """Which steps no event can change any more; those of one time may be ``open``."""
+        tables, count = self._tables, self._tables.waiting
+        is_sliding = self.body.window.kind == "sliding"
+        if not is_open or not (is_sliding or self._is_simultaneous):
+            return np.ones(count, np.bool_)
+        numbers, codes = np.arange(count), tables.steps.codes[:count]
+        found = numbers < tables.state[kernel.BEGUN]
+        if not is_sliding:
+            ends = np.flatnonzero(tables.steps.ended[:count])
+            newest = np.full(len(self._groups), -1)
+            newest[codes[ends]] = ends
+            found |= numbers <= newest[codes]
+        return np.asarray(found, np.bool_)
+
+    def _take_log(self) -> None:
+        """Bring the values that are objects up to date, and note those of steps."""
+        tables, values, held = self._tables, self._values, self._is_held
+        entries = tables.log[: tables.state[kernel.LOGS]].tolist()
+        tables.state[kernel.LOGS] = 0
+        for op, code, number in entries:
+            if op == kernel.STEPPED:
+                self._steps.objects[number] = values.values(code)
+            elif op == kernel.ENTERED:
+                event = self._placing.entered(number, is_kept=held)
+                values.add(code, event.arguments, (event.time_us, number))
+            elif op == kernel.LEFT:
+                event = self._placing.left(number)
+                values.remove(code, event.arguments, (event.time_us, number))
+            else:
+                values.forget(code)
+
+    def _emissions(self, is_taken: NDArray[np.bool_], events: EventColumns | None) -> list[Emission]:
+        return self._steps.emissions(is_taken, lambda places: self._causes_of(places, events))
+
+    def _waiting(self) -> list[tuple[int, str]]:
+        """The groups whose evaluation waits for further events of the newest time, and their last events of it."""
+        codes = self._tables.steps.codes[: self._tables.waiting].tolist()
+        return list(zip(codes, self._causes, strict=True))
+
+    def _remember_causes(self, events: EventColumns | None) -> None:
+        """Keep the ids of the last events of the steps that wait."""
+        self._causes = self._causes_of(self._tables.steps.places[: self._tables.waiting], events)
+        self._name_causes()
+
+    def _name_causes(self) -> None:
+        places = self._tables.steps.places[: self._tables.waiting]
+        places[:] = [-2 - number if cause else -1 for number, cause in enumerate(self._causes)]
+
+    def _causes_of(self, places: NDArray[np.int64], events: EventColumns | None) -> list[str]:
+        """The ids of the events that caused steps; empty: time did."""
+        named = iter(values_at(events.ids, places[places >= 0]) if events is not None else ())
+        return [
+            next(named) if place >= 0 else "" if place == -1 else self._causes[-2 - place] for place in places.tolist()
+        ]
+
+    def _forget_empty(self) -> None:
+        """Forget the groups that no event is of."""
+        tables, count = self._tables, len(self._groups)
+        is_kept = tables.groups.words[:count, kernel.HELD_ROWS] > 0
+        is_kept[tables.steps.codes[: tables.waiting]] = True
+        if not is_kept.all():
+            self._groups.keep(is_kept)
+            tables.keep(is_kept)
+            self._values.keep(is_kept)
+
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state: small values, and sections by name."""
+        """The state: small values, and columns by name."""
+        self._forget_empty()
+        tables, groups = self._tables, self._groups
+        words = tables.groups.words[: len(groups)]
         head = {
-            "format": ROWS_FORMAT,
+            "format": _FORMAT,
             "now_us": self._now_us,
-            "number": self._number,
             "late": self._late,
             "suspended": self.is_suspended,
-            "revocable": self._is_revocable,
+            "revocable": self.is_revocable,
+            "objects": sorted(self._objects),
+            "digits": tables.digits,
+            "number": self._placing.number,
+            "waiting": [int(tables.state[kernel.INSTANT]), self._waiting()],
+            "past": self._steps.past.dump(),
+            "overall": [*self._steps.overall.items()],
         }
-        return head, {"groups": orjson.dumps([one.dump() for one in self._groups.values()])}
+        truths = (words[:, kernel.TRUTH] & kernel.IS_TRUE != 0).tolist()
+        values = map(groups.values, range(len(groups)))
+        columns = zip(values, groups.keys, groups.key_hashes.tolist(), truths, strict=True)
+        sections = {"groups": orjson.dumps([*columns])}
+        if self.body.window.is_fixed:
+            sections["starts"] = groups.starts.tobytes()
+        if self.body.window.kind != "sliding":
+            sections["clocks"] = words[:, kernel.CLOCK].tobytes()
+        if not self._is_held:
+            return head, {**sections, "words": words.tobytes(), "objects": orjson.dumps(self._values.dump())}
+        held = tables.held_columns()
+        sections |= {name: getattr(held, name).tobytes() for name in COLUMNS}
+        if self._is_logged:
+            sections["serials"] = held.serials.tobytes()
+            sections["kept"] = orjson.dumps([(number, tuple(one)) for number, one in self._placing.kept.items()])
+        return head, sections
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         """Restore what ``dump`` returned.
 
         Raises:
-            AggregateStateError: It is of a format that this release does not know.
+            AggregateStateError: It is of a form that this release does not read, or is damaged.
         """
-        if head.get("format") != ROWS_FORMAT:
-            raise AggregateStateError(f"the state of an aggregate has the unknown format {head.get('format')!r}")
-        self._clear()
-        self._now_us, self._number, self._late = head["now_us"], head["number"], head["late"]
-        self.is_suspended, self._is_revocable = head["suspended"], head.get("revocable", True)
-        self._restore(Group.load(one, self.body.values) for one in orjson.loads(sections["groups"]))
+        if head.get("format") != _FORMAT:
+            raise AggregateStateError(
+                f"the saved state of an aggregate has the form {head.get('format')!r}, and this release reads "
+                f"{_FORMAT} only; register the aggregate again, which begins with empty windows"
+            )
+        self._now_us, self._late, self.is_suspended = head["now_us"], head["late"], head["suspended"]
+        self._objects |= set(head["objects"])
+        try:
+            self._begin(head, sections)
+        except (ValueError, KeyError) as error:
+            raise AggregateStateError(f"the columns of a saved aggregate are cut off: {error}") from error
 
-    def _restore(self, groups: Iterable[Group]) -> None:
-        for group in groups:
-            self._groups[group.text] = group
-            self._of_key.setdefault(group.key_hash, {})[group.text] = None
-            for start, contents in group.windows.items():
-                self._held += contents.rows
-                for event in contents.events if isinstance(contents, Contents) else ():
-                    self._add_overall(start, event)
-            group.noted_us = self._due_us(group)
-            if group.noted_us is not None:
-                self._due.append((group.noted_us, group.text))
-        heapify(self._due)
+    def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
+        """Forget groups by their keys, as from ``keys``."""
+        saved = self.dump()
+        self._begin(*saved, is_kept=~np.isin(self._groups.key_hashes, keys[is_gone]))
 
-    def _emitted(self) -> list[Emission]:
-        steps, self._steps = self._steps, []
-        return in_order(emitted(steps, self.body, self._holds)) if steps else []
-
-    def _suspended(self) -> list[Emission]:
-        """Stop for good, after what was emitted before."""
-        found = self._emitted()
-        self._clear()
-        self.is_suspended = True
-        return found
-
-    def _take(self, row: Row, place: int) -> None:
-        if self.body.having is not None and self.body.having.overall:
-            self._pass(row.time_us)  # all groups have one time
-        if row.retracts:
-            self._retract(row, place)
-        elif row.id:
-            self._count(row, place)
-        if row.ends:
-            self._end_key(row.key_hash, row.time_us, place)
-
-    def _count(self, row: Row, place: int) -> None:
-        """Take in an event that counts, unless its window has passed."""
-        text = self._text_of(row.group)
-        group = self._groups.get(text)
-        if group is None:
-            group = self._groups[text] = Group.of(row, text)
-            self._of_key.setdefault(row.key_hash, {})[text] = None
-        now_us = max(row.time_us, group.clock_us, self._now_us)
-        is_late, was_noted = row.time_us < now_us, group.noted_us is not None
-        if group.noted_us is None or group.noted_us <= now_us:
-            self._bring(group, now_us)
-        else:  # nothing is due
-            group.clock_us = now_us
-        starts = self._starts(group, row.time_us, now_us)
-        self._number += 1
-        self._is_revocable |= row.is_revocable
-        event = Held(row.time_us, self._number, row.id, row.arguments, row.event)
-        for start in starts:
-            self._add(group, start, event, is_revocable=row.is_revocable)
-            self._add_overall(start, event)
-        self._late += not starts
-        if starts and not self.body.window.is_fixed:
-            self._changed(group, now_us, place, row.id)
-        if is_late or not was_noted or group.noted_us is None or self._is_simultaneous or not starts:
-            self._settle(group)  # otherwise nothing of it is due earlier than before
-
-    def _add(self, group: Group, start: int, event: Held, *, is_revocable: bool) -> None:
-        """Take an event into a window; a window that no event leaves keeps what is needed of its events."""
-        contents = group.windows.get(start)
-        before = 0 if contents is None else contents.rows
-        if contents is None:
-            is_held = is_revocable or self._is_held
-            contents = Contents(self.body.values) if is_held else Folded(self.body.values)
-            group.windows[start] = contents
-        contents.add(event)
-        if isinstance(contents, Contents) and self.body.window.kind == "last" and before == self.body.window.size:
-            contents.remove_first()
-        self._held += contents.rows - before
-
-    def _text_of(self, group: tuple[Scalar, ...]) -> str:
-        """The text of a group; only texts of groups of texts are kept, as numbers may be equal and have other texts."""
-        known = self._texts.get(group)
-        if known is not None:
-            return known
-        text = group_text(group)
-        if all(one is None or isinstance(one, str) for one in group):
-            if len(self._texts) >= _MOST_TEXTS:
-                self._texts.clear()
-            self._texts[group] = text
-        return text
-
-    def _window_of(self, group: Group) -> Window:
-        """The window of a group, which is that of its row where rows have windows."""
-        if not self.body.window.column:
-            return self.body.window
-        duration = group.values[-1]
-        if duration not in self._windows:
-            self._windows[duration] = self.body.window.of_row(duration)
-        return self._windows[duration]
-
-    def _starts(self, group: Group, time_us: int, now_us: int) -> range | tuple[int, ...]:
-        """The windows in which an event of a time counts; empty: it is too late."""
-        window = self._window_of(group)
-        if window.kind == "sliding":
-            return _ONLY if now_us - time_us < window.size else ()
-        only = group.only
-        match window.kind:
-            case "tumbling" | "hopping":
-                last = time_us // window.every_us * window.every_us
-                first = max(last - window.size + window.every_us, _first_open(now_us, window.size, window.every_us))
-                return range(first, last + 1, window.every_us)
-            case "session":
-                oldest_us = time_us if only is None else only.oldest_us
-                is_in = now_us - time_us < window.size or (only is not None and oldest_us - time_us < window.size)
-            case "last":
-                is_in = only is None or only.rows < window.size or only.oldest_us <= time_us
-            case _:
-                is_in = True
-        return _ONLY if is_in else ()
-
-    def _retract(self, row: Row, place: int) -> None:
-        """Take an event out of the windows of the groups of its key."""
-        for text in list(self._of_key.get(row.key_hash, ())):
-            group = self._groups[text]
-            now_us = max(row.time_us, group.clock_us, self._now_us)
-            self._bring(group, now_us)
-            held = [(start, one) for start, one in group.windows.items() if isinstance(one, Contents)]
-            found = [start for start, contents in held if contents.retract(row.retracts)]
-            self._held -= len(found)
-            for start in found:
-                if start in self._overall:
-                    self._overall[start].retract(row.retracts)
-                if not group.windows[start].rows:
-                    del group.windows[start]
-            if found and not self.body.window.is_fixed:
-                self._changed(group, now_us, place, row.id)
-            self._settle(group)
-
-    def _end_key(self, key_hash: int, time_us: int, place: int) -> None:
-        """End the windows that end with the transactions of a key."""
-        if self.body.window.kind not in ("transaction", "last"):
-            return
-        for text in list(self._of_key.get(key_hash, ())):
-            group = self._groups[text]
-            now_us = max(time_us, group.clock_us)
-            self._bring(group, now_us)
-            self._flush(group)
-            self._end_window(group, now_us, place)
-            group.past.clear()
-            self._settle(group)
-
-    def _pass(self, now_us: int) -> None:
-        """Bring all groups in which something is due to a time."""
-        while self._due and self._due[0][0] <= now_us:
-            noted_us, text = heappop(self._due)
-            group = self._groups.get(text)
-            if group is None or group.noted_us != noted_us:
-                continue
-            group.noted_us = None
-            if self._due_us(group) == noted_us:
-                self._bring(group, noted_us)
-            self._settle(group)
-        self._now_us = max(self._now_us, now_us)
-
-    def _due_us(self, group: Group) -> int | None:
-        """When time alone changes something of a group."""
-        found = [group.due_us(self._window_of(group))]
-        if group.pending_us is not None:
-            found.append(group.pending_us + 1)
-        elif not group.windows and group.past:
-            found.append(group.past[-1][0] + self._longest_us)
-        return min((one for one in found if one is not None), default=None)
-
-    def _settle(self, group: Group) -> None:
-        """Forget a group of which nothing is left, or note when something of it is due."""
-        due_us = self._due_us(group)
-        if due_us is not None and not (not group.windows and group.pending_us is None and due_us <= group.clock_us):
-            if group.noted_us is None or due_us < group.noted_us:
-                group.noted_us = due_us
-                heappush(self._due, (due_us, group.text))
-        elif not group.windows:
-            del self._groups[group.text]
-            texts = self._of_key[group.key_hash]
-            del texts[group.text]
-            if not texts:
-                del self._of_key[group.key_hash]
-
-    def _bring(self, group: Group, now_us: int) -> None:
-        """Bring a group to a time: events leave, and windows end, each at its own time."""
-        while (due_us := group.due_us(self._window_of(group))) is not None and due_us <= now_us:
-            if group.pending_us is not None and group.pending_us < due_us:
-                self._flush(group)
-            self._expire(group, due_us)
-        if group.pending_us is not None and group.pending_us < now_us:
-            self._flush(group)
-        group.clock_us = max(group.clock_us, now_us)
-
-    def _expire(self, group: Group, due_us: int) -> None:
-        """What happens to a group when a time is due."""
-        group.clock_us = max(group.clock_us, due_us)
-        window = self._window_of(group)
-        if window.is_fixed:
-            self._close(group, due_us - window.size, due_us)
-        elif window.kind == "session":
-            self._flush(group)
-            self._end_window(group, due_us, 0)
-        elif isinstance(only := group.only, Contents):
-            before = only.rows
-            only.remove_until(due_us - window.size)
-            self._held -= before - only.rows
-            if not only.rows:
-                del group.windows[ONLY]
-            self._changed(group, due_us, 0, "")
-
-    def _changed(self, group: Group, time_us: int, place: int, cause: str) -> None:
-        """Evaluate a group whose window has changed, now or after all events of the time."""
-        if not self._is_simultaneous:
-            self._evaluate(group, time_us, place, cause)
-            return
-        group.pending_id = cause or (group.pending_id if group.pending_us == time_us else "")
-        group.pending_us = time_us
-
-    def _flush(self, group: Group) -> None:
-        """Evaluate a group after all events of its pending time."""
-        if group.pending_us is not None:
-            time_us, cause = group.pending_us, group.pending_id
-            group.pending_us, group.pending_id = None, ""
-            self._evaluate(group, time_us, 0, cause)
-
-    def _evaluate(self, group: Group, time_us: int, place: int, cause: str) -> None:
-        """Note the values of a group whose window has changed."""
-        only = group.only
-        if self._holds is None:
-            if cause and self.body.emits_each and only is not None:
-                self._step(group, time_us, place, ("each", cause), only)
-            return
-        self._step(group, time_us, place, ("changed", cause), only)
-
-    def _close(self, group: Group, start: int, time_us: int) -> None:
-        """Report a fixed window at its end, or at the end of the input."""
-        contents = group.windows.pop(start)
-        self._held -= contents.rows
-        end_us = start + self.body.window.size
-        self._step(group, time_us, 0, ("window", str(start)), contents, (start, end_us))
-
-    def _end_window(self, group: Group, time_us: int, place: int) -> None:
-        """Report a window that ends as a whole, at its end."""
-        only = group.windows.pop(ONLY, None)
-        if only is not None:
-            self._held -= only.rows
-            first_us = only.oldest_us
-            self._step(group, time_us, place, ("ended", str(first_us)), only, (first_us, time_us))
-
-    def _step(
-        self,
-        group: Group,
-        time_us: int,
-        place: int,
-        what: tuple[StepKind, str],
-        contents: WindowContents | None,
-        bounds: tuple[int, int] | None = None,
+    def _begin(
+        self, head: Mapping[str, Any], sections: Mapping[str, bytes], is_kept: NDArray[np.bool_] | None = None
     ) -> None:
-        """Note the values of a group at a time, and what the condition reads besides."""
-        values = self._nothing if contents is None else contents.values()
-        at_us = bounds[1] if what[0] == "window" and bounds is not None else time_us
-        more: tuple[Scalar, ...] = ()
-        having = self.body.having
-        if having is not None and (having.earlier or having.overall):
-            more = self._read_besides(having, group, at_us, 0 if bounds is None else bounds[0])
-        if self._longest_us:
-            is_over = contents is None or what[0] == "ended"
-            group.remember(at_us, None if is_over else values, self._longest_us)
-        shown = contents.newest(self.body.events) if self.body.events and contents is not None else []
-        errors = {} if contents is None else contents.errors()
-        self._steps.append(Step(group, time_us, place, *what, contents is None, values, more, shown, bounds, errors))
+        """Begin with a saved state, of which only some groups are kept."""
+        self._clear(head["digits"])
+        before = WindowTables(self.body, self._bounds, self._modes, head["objects"], head["digits"])
+        groups = orjson.loads(sections["groups"])
+        is_kept = np.ones(len(groups), np.bool_) if is_kept is None else is_kept
+        groups = [group for group, stays in zip(groups, is_kept.tolist(), strict=True) if stays]
+        starts = np.frombuffer(sections["starts"], np.int64)[is_kept] if "starts" in sections else None
+        self._groups.restore(groups, starts)
+        tables, count = self._tables, len(groups)
+        tables.reserve(count)
+        codes = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
+        if self._is_held:
+            self._enter(head, sections, before, is_kept, codes)
+        else:
+            words = np.frombuffer(sections["words"], np.int64).reshape(len(is_kept), before.groups.words.shape[1])
+            tables.read_words(words[is_kept], before)
+            self._placing.restore({}, head["number"])
+            self._read_objects(orjson.loads(sections["objects"]), head["objects"], before, words, (is_kept, codes))
+        words = tables.groups.words[:count]
+        words[:, kernel.TRUTH] = [is_true for *_, is_true in groups]
+        words[:, kernel.MARK] = 0
+        if self.body.window.kind != "sliding":
+            words[:, kernel.CLOCK] = np.frombuffer(sections["clocks"], np.int64)[is_kept]
+        if self.body.window.is_fixed or self.body.window.kind == "session":
+            self._next_us = NEVER_US
+        self._steps.past.load(head["past"])
+        self._steps.overall = {start: tuple(values) for start, values in head["overall"]}
+        instant_us, waiting = head["waiting"]
+        waiting = [(int(codes[code]), cause) for code, cause in waiting if is_kept[code]]
+        tables.wait([code for code, _ in waiting], instant_us)
+        if self._is_logged:
+            base = int(tables.state[kernel.BASE])
+            self._steps.objects = {base + n: self._values.values(code) for n, (code, _) in enumerate(waiting)}
+        self._causes = [cause for _, cause in waiting]
+        self._name_causes()
 
-    def _read_besides(self, having: Having, group: Group, time_us: int, start: int) -> tuple[Scalar, ...]:
-        """Earlier values of a group and values over all groups, in the order of ``Having.names``."""
-        found: list[Scalar] = []
-        for one in having.earlier:
-            past = group.at(time_us - one.ago_us, is_exact=self.body.window.is_fixed)
-            found.append(None if past is None else past[self._places[one.of]])
-        if having.overall:
-            of_all = self._overall_values(time_us, start)
-            found += [of_all[self._places[of]] for _, of in having.overall]
-        return tuple(found)
+    def _enter(
+        self,
+        head: Mapping[str, Any],
+        sections: Mapping[str, bytes],
+        before: WindowTables,
+        is_kept: NDArray[np.bool_],
+        codes: NDArray[np.int32],
+    ) -> None:
+        """Let saved events enter again."""
+        tables, window = self._tables, self.body.window
+        held = before.read_columns(sections)
+        if "serials" in sections:
+            held.serials[:] = np.frombuffer(sections["serials"], np.int64)
+        rows = np.flatnonzero(is_kept[held.codes])
+        columns = [ScalarColumn.of(column) for column in before.scalars(held)]
+        if "kept" in sections:
+            kept = {number: KeptEvent(*event) for number, event in orjson.loads(sections["kept"])}
+        else:
+            held.serials[:] = np.arange(len(held.codes))
+            arguments = zip(*(column.scalars() for column in columns), strict=True)
+            kept = {n: KeptEvent(int(held.times_us[n]), 0, "", 0, some) for n, some in enumerate(arguments)}
+            head = {**head, "number": len(held.codes)}
+        if set(head["objects"]) == self._objects:
+            batch = tables.chosen(held, rows, codes)
+        else:
+            times_us, numbers = held.times_us[rows], held.serials[rows]
+            placed = BatchRows(rows, times_us, times_us, rows, numbers, np.zeros(len(rows), np.uint8))
+            batch = tables.batch(placed, codes[held.codes[rows]], [column.at(rows) for column in columns])
+        entering = set(batch.serials.tolist())
+        if self._is_logged:
+            self._placing.restore({n: one for n, one in kept.items() if n in entering}, head["number"])
+        if self.body.window.is_fixed:
+            tables.groups.words[: len(self._groups), kernel.DUE] = self._groups.starts + window.size
+        elif window.kind in ("transaction", "last"):
+            tables.groups.words[:, kernel.DUE] = kernel.FOREVER
+        for _ in tables.slide(batch, (_FOREVER, window.size, NEVER_US), kernel.LOADING):
+            self._take_log()
 
-    def _add_overall(self, start: int, event: Held) -> None:
-        if self.body.having is not None and self.body.having.overall:
-            if start not in self._overall:
-                self._overall[start] = Contents(self.body.values)
-            self._overall[start].add(event)
-
-    def _overall_values(self, time_us: int, start: int) -> tuple[Scalar, ...]:
-        """The values over all groups at a time."""
-        window = self.body.window
-        if window.is_fixed:
-            for old in [one for one in self._overall if one + window.size < time_us]:
-                del self._overall[old]
-        elif start in self._overall:
-            self._overall[start].remove_until(time_us - window.size)
-        return self._overall[start].values() if start in self._overall else self._nothing
-
-
-def _first_open(now_us: int, size: int, every_us: int) -> int:
-    """The beginning of the first fixed window that ends after a time."""
-    return ((now_us - size) // every_us + 1) * every_us if now_us > NEVER_US else NEVER_US
+    def _read_objects(
+        self,
+        saved: Sequence[Any],
+        places: Sequence[int],
+        before: WindowTables,
+        words: NDArray[np.int64],
+        kept: tuple[NDArray[np.bool_], NDArray[np.int32]],
+    ) -> None:
+        """Read the objects of windows whose events are not held; new ones begin with what the kernel has seen."""
+        is_kept, codes = kept
+        for code, states in saved:
+            if is_kept[code]:
+                of_place = dict(zip([*places, -1], states, strict=False))
+                if self.body.events:
+                    of_place[-1] = states[-1]
+                for place, one in zip([*self._values.places, -1], self._values.of(int(codes[code])), strict=False):
+                    if place in of_place:
+                        one.load(of_place[place])
+        for new in self._objects - set(places):
+            offset = before.plan[new, kernel.OFFSET]
+            for code in np.flatnonzero(is_kept & (words[:, offset] != 0)).tolist():
+                best = float(words[code, offset + 1 : offset + 2].view(np.float64)[0])
+                self._values.of(int(codes[code]))[self._values.places.index(new)].load([plain(best)])

@@ -1,103 +1,218 @@
 """Changes of groups, and the derived events that they lead to once the condition is known.
 
-The condition is examined for all changes of a step of the shard together, by columns.
+The condition is examined for many changes (*steps*) together, by columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aggregates.columns import scalar_of
 from aggregates.document import AggregateBody
 from aggregates.emitting import Change, Emission
-from aggregates.groups import Group
-from aggregates.rows import Scalar
+from aggregates.kernels import tables as kernel
+from aggregates.kernels.groups import note_truths
+from aggregates.kernels.tables import Steps
+from aggregates.known_groups import EVERY, KnownGroups
+from aggregates.objects import Found
+from aggregates.past import Past, Values
+from aggregates.rows import Scalar, group_text
+from aggregates.window_tables import WindowTables
 from streams import format_time
 
 Holds: TypeAlias = Callable[[Mapping[str, Any], int], NDArray[np.bool_]]
 """Whether the condition is true, for each of some rows of named columns: plain values, or a ``ScalarColumn``."""
 
-StepKind: TypeAlias = Literal["changed", "each", "window", "ended"]
-"""A window changed; the values are emitted in any case; a fixed window, or another one, ended."""
+Causes: TypeAlias = Callable[[NDArray[np.int64]], Sequence[str]]
+"""The ids of the events at some places; empty: time is the cause."""
 
 
-class Step(NamedTuple):
-    """A change of a group.
+class StepReader:
+    """Reads the steps of an aggregate.
+
+    Args:
+        holds: Evaluates ``having``; None: there is none.
+        places: Values that are objects.
 
     Attributes:
-        place: The number of the event that decided it, in the order of taking in; 0 if time did.
-        cause: What distinguishes it from other changes of the same group and time.
-        is_empty: Whether no event is in the window.
-        values: The values after the change; of a window that ended, those before.
-        more: What the condition reads besides, in the order of ``Having.names``.
-        shown: The newest events, as derived events show them.
-        bounds: Beginning and end of a window that ended.
-        errors: The errors of values that are estimated, by name.
+        objects: Their values, by the number of the step.
     """
 
-    group: Group
-    time_us: int
-    place: int
-    kind: StepKind
-    cause: str
-    is_empty: bool
-    values: tuple[Scalar, ...]
-    more: tuple[Scalar, ...]
-    shown: Sequence[Mapping[str, Any]]
-    bounds: tuple[int, int] | None
-    errors: Mapping[str, float]
+    def __init__(
+        self,
+        body: AggregateBody,
+        holds: Holds | None,
+        groups: KnownGroups,
+        tables: WindowTables,
+        places: Sequence[int],
+        *,
+        is_simultaneous: bool,
+    ) -> None:
+        self._body, self._holds, self._groups, self._tables = body, holds, groups, tables
+        self._places, self._is_simultaneous = places, is_simultaneous
+        self._names = () if body.having is None else body.having.names
+        self.objects: dict[int, Found] = {}
+        self.past = Past(0 if body.having is None else body.having.longest_us, is_exact=body.window.is_fixed)
+        self.overall: dict[int, Values] = {}  # values over all groups by the beginning of fixed windows, or at 0
+
+    def emissions(self, is_taken: NDArray[np.bool_], causes: Causes) -> list[Emission]:
+        """The derived events of some steps, which are finished and then forgotten."""
+        chosen = np.flatnonzero(is_taken)
+        if not len(chosen):
+            if len(is_taken) == len(self._tables.steps.codes):
+                self._tables.take_steps(is_taken)  # makes room
+            return []
+        base, size = int(self._tables.state[kernel.BASE]), len(chosen)
+        part = slice(0, size) if chosen[-1] + 1 == size else chosen
+        columns: Sequence[NDArray[Any]] = self._tables.steps
+        steps = Steps(*(column[..., part] for column in columns))
+        found = [self.objects.pop(base + one) for one in chosen.tolist()] if self.objects else []
+        rows, is_true = self._changes(steps, found)
+        emitted = list(self._emitted(steps, rows, is_true, found, causes)) if len(rows) else []
+        rest = np.flatnonzero(~is_taken)
+        self._tables.take_steps(is_taken)
+        if self.objects:
+            begin = int(self._tables.state[kernel.BASE])
+            self.objects = {begin + new: self.objects[base + old] for new, old in enumerate(rest.tolist())}
+        return emitted
+
+    def forget_overall_until(self, now_us: int) -> None:
+        """Forget the values over all groups of fixed windows that have ended."""
+        window = self._body.window
+        if window.is_fixed and self.overall:
+            self.overall = {start: one for start, one in self.overall.items() if start + window.size > now_us}
+
+    def _changes(self, steps: Steps, found: Sequence[Found]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The steps that are emitted, and whether the condition is true then."""
+        body, size, is_full = self._body, len(steps.codes), steps.sizes > 0
+        if self._holds is None:
+            is_ended = steps.ended & body.window.ends
+            rows = np.flatnonzero(is_full & (is_ended | (~steps.ended & (steps.places != -1))))
+            return rows, np.ones(len(rows), np.bool_)
+        columns = _Columns(body, self._groups, steps, self._values(steps, found, None) if found else None)
+        is_of_all = np.zeros(size, np.bool_)
+        if self._names:
+            columns.update(zip(self._names, self._more(steps, found, is_of_all), strict=True))
+        holds = self._holds(columns, size) & ~is_of_all
+        if body.window.is_fixed:
+            rows = np.flatnonzero(holds & is_full)
+            return rows, np.ones(len(rows), np.bool_)
+        changes, words = np.empty(size, np.int64), self._tables.groups.words
+        holds = np.require(holds, np.bool_, ("C", "W"))
+        rows = changes[: note_truths(steps.codes, steps.sizes, steps.ended, holds, words, changes)]
+        is_true = holds[rows] & is_full[rows] & ~steps.ended[rows]
+        return (rows, is_true) if body.clear else (rows[is_true], is_true[is_true])
+
+    def _values(
+        self, steps: Steps, found: Sequence[Found], rows: NDArray[np.int64] | None
+    ) -> Sequence[Sequence[Scalar]]:
+        """The columns of values of some steps; None: of all."""
+        columns: list[Sequence[Scalar]] = []
+        part: Any = slice(None) if rows is None else rows
+        numbers = range(len(steps.codes)) if rows is None else rows.tolist()
+        for place in range(len(self._body.values)):
+            if place in self._places:
+                own = self._places.index(place)
+                columns.append([found[number][0][own] for number in numbers])
+            else:
+                parts = (one[place, part].tolist() for one in (steps.kinds, steps.integers, steps.floats))
+                columns.append(list(map(scalar_of, *parts)))
+        return columns
+
+    def _more(self, steps: Steps, found: Sequence[Found], is_of_all: NDArray[np.bool_]) -> Sequence[Sequence[Scalar]]:
+        """Earlier values of groups and values over all groups, in the order of ``Having.names``."""
+        body, groups, more = self._body, self._groups, list[list[Scalar]]()
+        having, window = body.having, body.window
+        if having is None:
+            return ()
+        places = {one.name: place for place, one in enumerate(body.values)}
+        values = zip(*self._values(steps, found, None), strict=True)
+        columns = zip(
+            steps.codes.tolist(), steps.at_us.tolist(), steps.sizes.tolist(), steps.ended.tolist(), strict=True
+        )
+        for number, ((code, time_us, size, is_ended), some) in enumerate(zip(columns, values, strict=True)):
+            start = int(groups.starts[code]) if window.is_fixed else 0
+            at_us = start + window.size if window.is_fixed else time_us
+            if groups.values(code) == EVERY:
+                is_of_all[number], self.overall[start] = True, some
+                more.append([None] * len(self._names))
+                continue
+            text = group_text(groups.values(code))
+            earlier = [(self.past.at(text, at_us - one.ago_us), places[one.of]) for one in having.earlier]
+            over = self.overall.get(start)
+            more.append([None if past is None else past[place] for past, place in earlier])
+            more[-1] += [None if over is None else over[places[of]] for _, of in having.overall]
+            if having.earlier and is_ended and window.kind in ("transaction", "last"):
+                self.past.forget(text)
+            elif having.earlier:
+                is_over = not size or (is_ended and not window.is_fixed)
+                self.past.remember(text, at_us, None if is_over else some)
+        return list(map(list, zip(*more, strict=True)))
+
+    def _emitted(
+        self,
+        steps: Steps,
+        rows: NDArray[np.int64],
+        is_true: NDArray[np.bool_],
+        found: Sequence[Found],
+        causes: Causes,
+    ) -> Iterator[Emission]:
+        body, groups, is_fixed = self._body, self._groups, self._body.window.is_fixed
+        names, window_us = [one.name for one in body.values], body.window.size
+        columns = zip(
+            *(one[rows].tolist() for one in (steps.codes, steps.at_us, steps.places, steps.ended, steps.firsts)),
+            *(rows.tolist(), causes(steps.places[rows]), is_true.tolist()),
+            zip(*self._values(steps, found, rows), strict=True),
+            strict=True,
+        )
+        for code, at_us, place, is_ended, first_us, row, cause, holds, some in columns:
+            group = groups.values(code)
+            data: dict[str, Any] = {**dict(zip(body.by, group, strict=True)), **dict(zip(names, some, strict=True))}
+            change: Change = "met" if holds else "cleared"
+            begin_us, end_us = first_us, at_us
+            if is_fixed:
+                begin_us = int(groups.starts[code])
+                end_us = begin_us + window_us
+            if is_fixed or self._holds is None:
+                change = "window" if is_ended else "each"
+            if change == "window":
+                data |= {"from": format_time(begin_us), "to": format_time(end_us)}
+            if found:
+                data |= {f"{name}_error": error for name, error in found[row][2].items()}
+            if body.events:
+                data["events"] = found[row][1]
+            is_by_time = place < 0 or (self._is_simultaneous and not is_ended)
+            number = 0 if is_by_time else place + 1
+            yield Emission(
+                at_us,
+                int(number > 0),
+                number,
+                group_text(group),
+                change,
+                str(begin_us) if is_ended else cause,
+                groups.keys[code],
+                int(groups.key_hashes[code]),
+                data,
+            )
 
 
-def emitted(steps: Sequence[Step], body: AggregateBody, holds: Holds | None) -> Iterator[Emission]:
-    """The derived events of some changes, which are in the order of their making."""
-    truths = [True] * len(steps) if holds is None else holds(_columns(steps, body), len(steps)).tolist()
-    for step, is_true in zip(steps, truths, strict=True):
-        change = _change_of(step, body, is_true=is_true and not step.is_empty)
-        if change is not None:
-            yield emission(step, change, body)
+class _Columns(dict[str, Any]):
+    """The columns of the values of steps, and those of attributes of groups once they are read."""
 
+    def __init__(
+        self, body: AggregateBody, groups: KnownGroups, steps: Steps, objects: Sequence[Sequence[Scalar]] | None
+    ) -> None:
+        if objects is None:
+            values = zip(body.values, steps.kinds, steps.integers, steps.floats, strict=True)
+            super().__init__((one.name, tuple(parts)) for one, *parts in values)
+        else:
+            super().__init__((one.name, column) for one, column in zip(body.values, objects, strict=True))
+        self._by, self._groups, self._codes = body.by, groups, steps.codes
 
-def _change_of(step: Step, body: AggregateBody, *, is_true: bool) -> Change | None:
-    """Why a change is emitted, if it is; the group remembers whether its condition is true."""
-    if step.kind == "each":
-        return "each"
-    if step.kind == "window" or body.having is None:
-        return "window" if is_true and body.window.ends else None
-    group, was_true = step.group, step.group.is_true
-    group.is_true = is_true and step.kind == "changed"
-    if group.is_true == was_true or not (group.is_true or body.clear):
-        return None
-    return "met" if group.is_true else "cleared"
-
-
-def emission(step: Step, change: Change, body: AggregateBody) -> Emission:
-    """The derived event of a change."""
-    group, names = step.group, [one.name for one in body.values]
-    data: dict[str, Any] = dict(zip(body.by, group.values, strict=True))
-    data.update(zip(names, step.values, strict=True))
-    if change == "window" and step.bounds is not None:
-        data |= {"from": format_time(step.bounds[0]), "to": format_time(step.bounds[1])}
-    data |= {f"{name}_error": error for name, error in step.errors.items()}
-    if body.events:
-        data["events"] = step.shown
-    return Emission(
-        step.time_us,
-        int(step.place > 0),
-        step.place,
-        group.text,
-        change,
-        step.cause,
-        group.key,
-        group.key_hash,
-        data,
-    )
-
-
-def _columns(steps: Sequence[Step], body: AggregateBody) -> dict[str, Sequence[Scalar]]:
-    """What a condition may read of some changes, by name."""
-    names = [*body.by, *(one.name for one in body.values), *(() if body.having is None else body.having.names)]
-    rows = ((*step.group.values, *step.values, *step.more) for step in steps)
-    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    def __missing__(self, name: str) -> list[Scalar]:
+        place, groups = self._by.index(name), self._groups.values
+        return [groups(code)[place] for code in self._codes.tolist()]

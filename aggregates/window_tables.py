@@ -1,17 +1,20 @@
-"""The tables of a sliding window, which grow as its kernel needs."""
+"""The tables of windows, which grow as their kernel needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggregates.columns import ScalarColumn, scalar_of
 from aggregates.document import AggregateBody
-from aggregates.kernels import sliding as kernel
-from aggregates.kernels.sliding import Events, Groups, Steps, note_waiting, slide
+from aggregates.kernels import sums
+from aggregates.kernels import tables as kernel
+from aggregates.kernels.groups import note_waiting
+from aggregates.kernels.tables import Events, Groups, Steps
+from aggregates.kernels.windows import slide
 from aggregates.rows import Scalar
 from aggregates.values import Function
 
@@ -29,45 +32,93 @@ COLUMNS = ("times_us", "codes", "kinds", "numbers")
 """The columns of events that are saved."""
 
 _LEAST = 1_024
-_SPARE = 16  # tables grow by one place for this number
+_SPARE = 8  # tables grow by one place for this number
 _STEPS = 32_768
 _MOST_EXACT = 2**53
 _MOST_FLOAT = 2.0**52
-_FINEST = 2.0**kernel.UNIT
+_FINEST = 2.0**sums.UNIT
 _SUM_WORDS = 3
+_WIDTHS = {
+    **dict.fromkeys((kernel.ROWS, kernel.OBJECT), 0),
+    **dict.fromkeys((kernel.KNOWN, kernel.TRUE), 1),
+    **dict.fromkeys((kernel.LEAST, kernel.GREATEST, kernel.LOWEST_SEEN, kernel.GREATEST_SEEN), 2),
+}
+_LEAVING = kernel.SLIDING | kernel.LAST
+_STEPPED = kernel.EACH | kernel.EXPIRIES
 _OWN: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
 
-class WindowTables:
-    """The events of a sliding window, the totals of its groups, and steps that are not emitted yet."""
+class BatchRows(NamedTuple):
+    """Rows of events as the kernel takes them in, in the order of the times at which they count.
 
-    def __init__(self, body: AggregateBody, bounds: NDArray[np.float64]) -> None:
-        self._bounds = bounds
+    Attributes:
+        sources: The row of each in the columns of events.
+        places: By which steps name them.
+        serials: By which the log names them.
+        ops: What they are.
+    """
+
+    sources: NDArray[np.int64]
+    times_us: NDArray[np.int64]
+    at_us: NDArray[np.int64]
+    places: NDArray[np.int64]
+    serials: NDArray[np.int64]
+    ops: NDArray[np.uint8] | NDArray[np.int64]
+
+    def at(self, some: slice | NDArray[np.intp]) -> BatchRows:
+        """Some of the rows."""
+        sources, times_us, at_us, places, serials = (column[some] for column in self[:5])
+        return BatchRows(sources, times_us, at_us, places, serials, self.ops[some])
+
+    def is_whole(self, size: int) -> bool:
+        """Whether the rows are all of a number of events, in their order."""
+        return len(self.sources) == size and bool((self.sources == np.arange(size)).all())
+
+
+class WindowTables:
+    """The events of windows, the totals of groups, and steps that are not emitted yet.
+
+    Args:
+        body: The aggregate.
+        bounds: The ranges of values outside which the condition is not true.
+        modes: As ``slide`` takes them.
+        objects: The places of values that the kernel does not compute.
+        digits: The digits of sums of floats.
+    """
+
+    def __init__(
+        self, body: AggregateBody, bounds: NDArray[np.float64], modes: int, objects: Collection[int], digits: int = 0
+    ) -> None:
+        self._bounds, self._modes, self.digits = bounds, modes, digits
         self.arguments = body.arguments
-        self._functions = [kernel.ROWS if not one.argument else FUNCTIONS[one.function] for one in body.values]
+        self._functions = [
+            kernel.OBJECT
+            if place in objects
+            else kernel.ROWS
+            if not one.argument
+            else FUNCTIONS[one.function] + (2 if one.function in ("min", "max") and not modes & _LEAVING else 0)
+            for place, one in enumerate(body.values)
+        ]
         self._columns = [self.arguments.index(one.argument) if one.argument else 0 for one in body.values]
         pairs = list(zip(self._functions, self._columns, strict=True))
         self._numeric = sorted({column for function, column in pairs if function >= kernel.SUM})
         self._summed = sorted({column for function, column in pairs if function in (kernel.SUM, kernel.AVERAGE)})
         self._extremes = {column for function, column in pairs if function >= kernel.LEAST}
-        self.plan, words = self._planned(0)
+        self.plan, words = self._planned(digits)
         self.state = np.zeros(kernel.PLACES, np.int64)
         self.state[[kernel.BASE, kernel.FREE]] = 1, -1
-        self.ring = self._events(_LEAST)
+        self.ring = self._events(_LEAST if modes & kernel.HOLDS else 0)
         empty = np.zeros(0, np.int32)
-        self.groups = Groups(
-            np.zeros((_LEAST, words), np.int64),
-            np.zeros(0, np.int64),
-            np.zeros(0),
-            empty,
-            empty,
-            np.zeros(kernel.SCRATCH, np.int64),
-        )
+        none = np.zeros((0, words), np.int64)
+        scratch = np.zeros(sums.SCRATCH, np.int64)
+        self.groups = Groups(none, none.view(np.float64), np.zeros(0, np.int64), np.zeros(0), empty, empty, scratch)
+        self.reserve(_LEAST)
         self.steps = self._new_steps(_STEPS)
+        self.log = np.zeros((_STEPS if modes & kernel.LOGGED else 0, 3), np.int64)
 
     @property
     def held(self) -> int:
-        """The number of events in the window."""
+        """The number of events in windows, or of windows if events are not held."""
         return int(self.state[kernel.HELD])
 
     @property
@@ -75,31 +126,37 @@ class WindowTables:
         """The number of steps that are not taken."""
         return int(self.state[kernel.STEPS])
 
-    def fits(self, columns: Sequence[ScalarColumn]) -> bool:
-        """Whether the kernel computes with some arguments exactly; not with texts in extremes, and extreme numbers."""
-        for place, (kinds, integers, floats) in enumerate(columns):
-            if place in self._summed and (some := floats[kinds == kernel.FLOAT]).size:
-                if not (np.abs(some) < _MOST_FLOAT).all():
-                    return False
-                units = some * _FINEST
-                if not (units == np.floor(units)).all():
-                    return False
-            if place in self._extremes:
-                some_integers = integers[kinds == kernel.INTEGER]
-                is_exact = (some_integers > -_MOST_EXACT) & (some_integers < _MOST_EXACT)
-                if not is_exact.all() or (kinds == kernel.TEXT).any():
-                    return False
-        return True
+    def unfit(self, columns: Sequence[ScalarColumn]) -> set[int]:
+        """The columns of arguments whose extremes the kernel cannot compute: texts and great whole numbers."""
+        found = set()
+        for place in self._extremes:
+            kinds, integers, *_ = columns[place]
+            some = integers[kinds == kernel.INTEGER]
+            is_exact = (some > -_MOST_EXACT) & (some < _MOST_EXACT)
+            if not is_exact.all() or (kinds == kernel.TEXT).any():
+                found.add(place)
+        return found
 
-    def batch(
-        self,
-        times_us: NDArray[np.int64],
-        at_us: NDArray[np.int64],
-        codes: NDArray[np.int32],
-        columns: Sequence[ScalarColumn],
-    ) -> Events:
-        """Events that fit, as the kernel takes them in."""
-        size = len(times_us)
+    def widen(self, columns: Sequence[ScalarColumn]) -> None:
+        """Give sums the digits that the floats among some arguments need."""
+        digits = self.digits
+        for place in self._summed if digits < sums.ALL_DIGITS else ():
+            some = columns[place].floats[columns[place].kinds == kernel.FLOAT]
+            if not some.size:
+                continue
+            is_fine = (np.abs(some) < _MOST_FLOAT).all()
+            if is_fine:
+                units = some * _FINEST
+                is_fine = (units == np.floor(units)).all()
+            digits = max(digits, sums.FLOAT_DIGITS if is_fine else sums.ALL_DIGITS)
+        if digits > self.digits:
+            before, self.digits = self.plan, digits
+            self.plan, words = self._planned(digits)
+            self._set_words(_replanned(self.groups.words, before, self.plan, words))
+
+    def batch(self, rows: BatchRows, codes: NDArray[np.int32], columns: Sequence[ScalarColumn]) -> Events:
+        """Events as the kernel takes them in; of ends of windows, the columns do not matter."""
+        size = len(codes)
         kinds = np.zeros((len(columns), size), np.uint8)
         numbers = np.zeros((len(self._numeric), size), np.int64)
         for place, column in enumerate(columns):
@@ -109,159 +166,186 @@ class WindowTables:
             column = columns[source]
             bits = np.ascontiguousarray(column.floats, np.float64).view(np.int64)
             numbers[place] = np.where(column.kinds == kernel.INTEGER, column.integers, bits)
-        places = np.arange(size)
-        times_us, at_us = np.require(times_us, np.int64, _OWN), np.require(at_us, np.int64, _OWN)
-        return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), at_us, places)
+        times_us, at_us, places, serials = (np.require(one, np.int64, _OWN) for one in rows[1:5])
+        ops, links = np.require(rows.ops, np.uint8, _OWN), np.zeros((0, 2), np.int32)
+        return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), at_us, places, ops, serials, links)
 
-    def slide(self, batch: Events, groups: int, limits: tuple[int, int, int, int]) -> Iterator[int]:
-        """Pass time with a batch; yields when steps up to ``BEGUN`` are to be taken, and after the last row.
+    def ends(self, codes: NDArray[np.int64], at_us: NDArray[np.int64]) -> Events:
+        """A batch at which the windows of some groups end; none is a batch without events."""
+        size, none = len(codes), np.zeros(0, np.int64)
+        rows = BatchRows(none, at_us, at_us, np.full(size, -1), np.zeros(size, np.int64), np.full(size, kernel.END))
+        column = ScalarColumn(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
+        return self.batch(rows, codes.astype(np.int32), [column] * len(self.arguments))
 
-        ``limits``: modes, the most events, the size of the window, and the time until which it passes. Yields ``FULL``,
-        ``TOO_MANY`` or at last ``DONE``.
+    def reserve(self, groups: int) -> None:
+        """Make room for a number of groups."""
+        known = len(self.groups.words)
+        if groups > known:
+            self._set_words(_grown(self.groups.words, groups + groups // _SPARE))
+
+    def slide(self, batch: Events, limits: tuple[int, int, int], loading: int = 0) -> Iterator[int]:
+        """Pass time with a batch; yields when steps and the log are to be taken, and after the last row.
+
+        ``limits``: the most events, the size of the window, and the time until which it passes. Yields ``FULL``,
+        ``TOO_MANY``, which is the end if events remain too many, or at last ``DONE``.
         """
         state = self.state
-        state[kernel.ROW] = state[kernel.AHEAD] = 0
-        if self._summed and (batch.kinds[self._summed] == kernel.FLOAT).any():
-            self._widen()
-        if groups > len(self.groups.words):
-            self._set_words(_grown(self.groups.words, groups + groups // _SPARE))
+        before = state[[kernel.ROW, kernel.AHEAD]]
+        state[[kernel.ROW, kernel.AHEAD]] = 0
+        modes = self._modes if not loading else (self._modes & ~_STEPPED) | loading
         while True:
-            match status := slide(self.ring, batch, self.groups, self.steps, self.plan, self._bounds, state, *limits):
+            tables = (self.ring, batch, self.groups, self.steps, self.log, self.plan, self._bounds, state)
+            match status := slide(*tables, modes, *limits):
                 case kernel.NO_ROOM:
                     self._resize(self.held + max(_LEAST, self.held // _SPARE))
                 case kernel.NO_NODES:
                     self._add_nodes()
                 case _:
                     yield status
-            if status in (kernel.DONE, kernel.TOO_MANY):
+            if status == kernel.DONE or (status == kernel.TOO_MANY and self.held > limits[0]):
+                state[[kernel.ROW, kernel.AHEAD]] = before
                 return
 
-    def take_steps(self, count: int) -> None:
-        """Forget the first steps, which are emitted."""
-        state = self.state
-        columns: Sequence[NDArray[Any]] = self.steps
-        for column in columns:
-            rest = column[..., count : state[kernel.STEPS]].copy()
-            column[..., : rest.shape[-1]] = rest
-        state[kernel.STEPS] -= count
-        state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - count)
-        state[kernel.BASE] += count
-        if state[kernel.STEPS] == len(self.steps.codes):
-            self.steps = self._new_steps(2 * len(self.steps.codes))
-            _copy(columns, self.steps)
+    def take_steps(self, is_taken: NDArray[np.bool_]) -> None:
+        """Forget steps, which are emitted; the others get new numbers."""
+        state, rest = self.state, np.flatnonzero(~is_taken)
+        state[kernel.BASE] += len(is_taken)
+        if len(rest) == len(self.steps.codes):
+            before, self.steps = self.steps, self._new_steps(2 * len(rest))
+            _copy(before, self.steps)
+        elif len(rest):
+            columns: Sequence[NDArray[Any]] = self.steps
+            for column in columns:
+                column[..., : len(rest)] = column[..., rest]
+        self.groups.words[self.steps.codes[: len(rest)], kernel.MARK] = state[kernel.BASE] + np.arange(len(rest))
+        state[kernel.STEPS] = len(rest)
+        state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
     def wait(self, codes: Sequence[int], instant_us: int) -> None:
         """Note steps of groups, which wait for further events of a time."""
         while len(self.steps.codes) < len(codes):
             self.steps = self._new_steps(2 * len(self.steps.codes))
         some = np.array(codes, np.int32)
-        note_waiting(self.groups, self.steps, self.plan, self._bounds, self.state, some, instant_us)
-
-    def values_at(self, rows: NDArray[np.int64]) -> list[tuple[Scalar, ...]]:
-        """The values of some steps."""
-        columns = zip(self.steps.kinds, self.steps.integers, self.steps.floats, strict=True)
-        found = (map(scalar_of, *(part[rows].tolist() for part in parts)) for parts in columns)
-        return list(zip(*found, strict=True))
+        tables = (self.groups, self.steps, self.log, self.plan, self._bounds, self.state)
+        note_waiting(*tables, some, instant_us, self._modes & ~kernel.LOGGED | kernel.SIMULTANEOUS)
 
     def scalars(self, held: Events) -> list[list[Scalar]]:
         """The arguments of events; of one that is not computed with only its kind matters."""
         found = []
         for place, kinds in enumerate(held.kinds):
-            numbers = (
-                held.numbers[self._numeric.index(place)] if place in self._numeric else np.zeros(len(kinds), np.int64)
-            )
+            numbers = np.zeros(len(kinds), np.int64)
+            if place in self._numeric:
+                numbers = held.numbers[self._numeric.index(place)]
             rows = zip(kinds.tolist(), numbers.tolist(), numbers.view(np.float64).tolist(), strict=True)
             found.append([scalar_of(*row) for row in rows])
         return found
 
-    def read_columns(self, count: int, sections: Mapping[str, bytes]) -> Events:
+    def read_columns(self, sections: Mapping[str, bytes]) -> Events:
         """The saved columns of ``held_columns``.
 
         Raises:
-            ValueError: They do not have the length of that number of events.
+            ValueError: They do not have the same length.
         """
-        columns: Sequence[NDArray[Any]] = self._events(count)[:4]
-        times_us, codes, kinds, numbers = (
-            np.frombuffer(sections[name], column.dtype).reshape(column.shape).copy()
-            for name, column in zip(COLUMNS, columns, strict=True)
-        )
-        return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), times_us, np.arange(count))
+        found = self._events(len(sections["codes"]) // 4)
+        for name in COLUMNS:
+            column: NDArray[Any] = getattr(found, name)
+            column[:] = np.frombuffer(sections[name], column.dtype).reshape(column.shape)
+        return _entering(found)
 
-    def chosen(self, held: Events, rows: NDArray[np.intp], codes: NDArray[np.int32]) -> Events:
-        """Some events, with other codes of groups by the present ones."""
-        times_us, numbers = held.times_us[rows], np.ascontiguousarray(held.numbers[:, rows])
-        kinds = np.ascontiguousarray(held.kinds[:, rows])
-        some = codes[held.codes[rows]]
-        return Events(times_us, some, kinds, numbers, numbers.view(np.float64), times_us, np.arange(len(rows)))
-
-    @property
-    def no_events(self) -> Events:
-        """A batch without events."""
-        none = np.zeros(0, np.int64)
-        return self.batch(none, none, none.astype(np.int32), [ScalarColumn.of([])] * len(self.arguments))
+    def read_words(self, words: NDArray[np.int64], before: WindowTables) -> None:
+        """Take over the words of groups from tables with other objects and fewer digits."""
+        self.reserve(len(words))
+        self.groups.words[: len(words)] = _replanned(words, before.plan, self.plan, self.groups.words.shape[1])
+        self.state[[kernel.LIVE, kernel.HELD]] = np.count_nonzero(words[:, kernel.HELD_ROWS])
 
     def held_columns(self) -> Events:
-        """A copy of the events in the window, oldest first."""
-        begin, count = int(self.state[kernel.FIRST]), self.held
-        ring = self.ring
-        times_us, codes, kinds, numbers = (_from(column, begin, count) for column in ring[:4])
-        return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), times_us, np.arange(count))
+        """A copy of the events in windows, oldest first."""
+        slots = self._slots()
+        found = self._events(len(slots))
+        self._copy_events(found, slots)
+        return _entering(found)
+
+    def _slots(self) -> NDArray[np.intp]:
+        """The slots of the events in windows, oldest first."""
+        first, room = int(self.state[kernel.FIRST]), len(self.ring.codes)
+        end = first + int(self.state[kernel.SPAN])
+        slots = np.arange(first, min(end, room))
+        if end > room:
+            slots = np.concatenate([slots, np.arange(end - room)])
+        return slots[self.ring.codes[slots] >= 0] if len(slots) > self.held else slots
+
+    def _copy_events(self, into: Events, slots: NDArray[np.intp]) -> None:
+        """Write the events in some slots to the beginning of a ring."""
+        columns: Sequence[NDArray[Any]] = self.ring[:4]
+        _copy([column[..., slots] for column in columns], into[:4])
+        if len(self.ring.serials):
+            into.serials[: len(slots)] = self.ring.serials[slots]
+
+    @staticmethod
+    def chosen(held: Events, rows: NDArray[np.intp], codes: NDArray[np.int32]) -> Events:
+        """Some events, with other codes of groups by the present ones."""
+        numbers = np.ascontiguousarray(held.numbers[:, rows])
+        return held._replace(
+            times_us=held.times_us[rows],
+            codes=codes[held.codes[rows]],
+            kinds=np.ascontiguousarray(held.kinds[:, rows]),
+            numbers=numbers,
+            floats=numbers.view(np.float64),
+            at_us=held.at_us[rows],
+            places=held.places[rows],
+            ops=held.ops[rows],
+            serials=held.serials[rows] if len(held.serials) else held.serials,
+        )
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget groups, none of which has an event in the window; codes close up."""
+        """Forget groups, none of which has an event in a window; codes close up."""
         renumbered = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
-        begin, end = int(self.state[kernel.FIRST]), int(self.state[kernel.FIRST]) + self.held
-        for part in (slice(begin, end), slice(0, max(0, end - len(self.ring.codes)))):
-            self.ring.codes[part] = renumbered[self.ring.codes[part]]
+        is_live = self.ring.codes >= 0
+        self.ring.codes[is_live] = renumbered[self.ring.codes[is_live]]
         steps = self.steps.codes[: self.state[kernel.STEPS]]
         steps[:] = renumbered[steps]
         self._set_words(_grown(self.groups.words[: len(is_kept)][is_kept], _LEAST))
 
     def shrink(self) -> None:
         """Give room back of which little is used."""
-        if len(self.ring.codes) > 4 * self.held + 4 * _LEAST:
+        if len(self.ring.codes) > 4 * self.held + 4 * _LEAST and self._modes & kernel.HOLDS:
             self._resize(self.held + max(_LEAST, self.held // _SPARE))
 
     def _planned(self, digits: int) -> tuple[NDArray[np.int64], int]:
         """The plan of the values, and the words of a group."""
-        plan, offset = np.zeros((len(self._functions), kernel.DIGITS + 1), np.int64), kernel.HEADER
+        offset = kernel.HEADER if self._modes & kernel.SLIDING else kernel.LONG_HEADER
+        plan = np.zeros((len(self._functions), kernel.DIGITS + 1), np.int64)
         for row, function, column in zip(plan, self._functions, self._columns, strict=True):
             numbers = self._numeric.index(column) if function >= kernel.SUM else 0
             row[:] = function, column, numbers, offset, digits
-            width = {kernel.ROWS: 0, kernel.KNOWN: 1, kernel.TRUE: 1, kernel.LEAST: 2, kernel.GREATEST: 2}
-            offset += width.get(function, _SUM_WORDS + digits)
+            offset += _WIDTHS.get(function, _SUM_WORDS + digits)
         return plan, offset
 
-    def _widen(self) -> None:
-        """Give sums the digits of floats."""
-        if self.plan[:, kernel.DIGITS].any():
-            return
-        before, (self.plan, words) = self.plan, self._planned(kernel.FLOAT_DIGITS)
-        wide = np.zeros((len(self.groups.words), words), np.int64)
-        wide[:, : kernel.HEADER] = self.groups.words[:, : kernel.HEADER]
-        ends = [*before[1:, kernel.OFFSET].tolist(), self.groups.words.shape[1]]
-        for old, end, new in zip(
-            before[:, kernel.OFFSET].tolist(), ends, self.plan[:, kernel.OFFSET].tolist(), strict=True
-        ):
-            wide[:, new : new + end - old] = self.groups.words[:, old:end]
-        self._set_words(wide)
-
     def _set_words(self, words: NDArray[np.int64]) -> None:
-        self.groups = self.groups._replace(words=np.ascontiguousarray(words))
+        words = np.ascontiguousarray(words)
+        self.groups = self.groups._replace(words=words, floats=words.view(np.float64))
 
     def _events(self, room: int) -> Events:
         numbers = np.zeros((len(self._numeric), room), np.int64)
         kinds = np.zeros((len(self.arguments), room), np.uint8)
-        none = np.zeros(0, np.int64)
-        times_us, codes = np.zeros(room, np.int64), np.zeros(room, np.int32)
-        return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), none, none)
+        none, codes = np.zeros(0, np.int64), np.full(room, -1, np.int32)
+        serials = np.zeros(room if self._modes & kernel.LOGGED else 0, np.int64)
+        links = np.full((room if self._modes & kernel.LINKED else 0, 2), -1, np.int32)
+        times_us, ops = np.zeros(room, np.int64), np.zeros(0, np.uint8)
+        return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), none, none, ops, serials, links)
 
     def _resize(self, room: int) -> None:
         """Give the ring another number of slots."""
-        held = self.held_columns()
-        self.ring = self._events(room)
-        _copy(held[:4], self.ring[:4])
-        self.state[kernel.FIRST] = 0
+        slots, before, ring = self._slots(), self.ring, self._events(room)
+        self._copy_events(ring, slots)
+        self.ring = ring
+        self.state[[kernel.FIRST, kernel.SPAN]] = 0, len(slots)
+        if self._modes & kernel.LINKED:
+            where = np.full(len(before.codes) + 1, -1)  # the last is that of no slot
+            where[slots] = np.arange(len(slots))
+            ring.links[: len(slots)] = where[before.links[slots]]
+            ends = self.groups.words[:, kernel.HEAD : kernel.TAIL + 1]
+            ends[:] = where[ends - 1] + 1
 
     def _add_nodes(self) -> None:
         """Add free nodes, of which the first is the next free one."""
@@ -286,6 +370,8 @@ class WindowTables:
             np.zeros(room, np.int64),
             np.zeros(room, np.int64),
             np.zeros(room, np.int64),
+            np.zeros(room, np.bool_),
+            np.zeros(room, np.int64),
             np.zeros((values, room), np.uint8),
             np.zeros((values, room), np.int64),
             np.zeros((values, room)),
@@ -304,7 +390,27 @@ def _grown(rows: NDArray[Any], room: int) -> NDArray[Any]:
     return grown
 
 
-def _from(column: NDArray[Any], begin: int, count: int) -> NDArray[Any]:
-    """A copy of the part of a ring's column."""
-    rest = max(0, begin + count - column.shape[-1])
-    return np.concatenate([column[..., begin : begin + count], column[..., :rest]], axis=-1)
+def _entering(events: Events) -> Events:
+    """Events of a ring as a batch that enters again."""
+    size = len(events.codes)
+    serials = events.serials if len(events.serials) else np.zeros(size, np.int64)
+    return events._replace(at_us=events.times_us, places=np.arange(size), ops=np.zeros(size, np.uint8), serials=serials)
+
+
+def _replanned(
+    words: NDArray[np.int64], before: NDArray[np.int64], plan: NDArray[np.int64], width: int
+) -> NDArray[np.int64]:
+    """The words of groups by another plan."""
+    wide = np.zeros((len(words), width), np.int64)
+    header = before[0, kernel.OFFSET]
+    wide[:, :header] = words[:, :header]
+    ends = [*before[1:, kernel.OFFSET].tolist(), words.shape[1]]
+    for old, end, new in zip(before, ends, plan, strict=True):
+        if old[kernel.FUNCTION] == new[kernel.FUNCTION]:
+            first, size = old[kernel.OFFSET], end - old[kernel.OFFSET]
+            wide[:, new[kernel.OFFSET] : new[kernel.OFFSET] + size] = words[:, first:end]
+            if old[kernel.DIGITS] not in (0, new[kernel.DIGITS]) and size > _SUM_WORDS:
+                digits, at = new[kernel.OFFSET] + _SUM_WORDS, sums.ALL_UNIT_DIGITS - sums.UNIT_DIGITS
+                wide[:, digits : digits + size - _SUM_WORDS] = 0
+                wide[:, digits + at : digits + at + size - _SUM_WORDS] = words[:, first + _SUM_WORDS : end]
+    return wide

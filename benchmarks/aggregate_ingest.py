@@ -1,9 +1,8 @@
-"""Speed and memory of a sliding count and sum over many groups: events per second of one core, bytes per held event.
+"""Speed and memory of a count and a sum over many groups: events per second of one core, bytes per held event.
 
-*rows*: an object for each event, as windows that cannot be columns take them in. *columns*: what the kernel takes in.
-*with reading*: from batches, as a shard takes them in. A condition is examined after each change. Best times of rounds
-that take turns, thread time; each engine counts its derived events, which are as many. Memory is that of the window and
-its groups.
+*columns*: what an aggregate takes in. *with reading*: from batches, as a shard takes them in. A condition is examined
+after each change, or at the end of each fixed window. Best times of rounds that take turns, thread time. Memory is that
+of the window and its groups.
 
     scripts/bench aggregate_ingest --events=1000000 --groups=100000
 """
@@ -12,21 +11,27 @@ from __future__ import annotations
 
 import tracemalloc
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from aggregates import AggregateRun, EventRows, SlidingRun, read_aggregate
+from aggregates import AggregateRun, EventColumns, read_aggregate
 from benchmarks.rounds import best_of
 from shards.kinds.aggregates.reading import EventReader, condition_and_bounds
 from streams import EventBatch, StreamDeclaration
 
 _BATCH = 10_000
-_ROWS = 10  # one part of the events in this number is enough for rows
 _DOCUMENT = {"of": "sales", "by": ["key"], "values": {"n": "count()", "total": "sum(v)"}, "having": "n >= 8"}
+_WINDOWS: dict[str, Any] = {
+    "sliding": "10 s",
+    "last": {"last": 10},
+    "tumbling": {"tumbling": "10 s"},
+    "hopping": {"hopping": "10 s", "every": "5 s"},
+    "session": {"session": "10 s"},
+    "transaction": "transaction",
+}
 _COLUMNS = 8 + 4 + 8  # bytes of an event's time, group and value
 
 
@@ -55,39 +60,31 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     asked = parser.parse_args()
     events = 20_000 if asked.quick else asked.events
-    body, declaration = read_aggregate({**_DOCUMENT, "window": "10 s"}), StreamDeclaration(name="sales")
-    (holds, bounds), reader = condition_and_bounds(body), EventReader.of(body)
+    declaration = StreamDeclaration(name="sales")
+    reader = EventReader.of(read_aggregate({**_DOCUMENT, "window": "10 s"}))
     batches = batches_of(events, asked.groups)
-    few = batches[: max(1, len(batches) // _ROWS)]
-    rows, columns = [reader.rows(one, declaration) for one in few], [reader.columns(one) for one in batches]
+    columns = [reader.columns(one, declaration) for one in batches]
 
-    def of_rows(given: list[EventRows]) -> int:
-        run = AggregateRun(body, holds)
+    def run_of(window: Any) -> AggregateRun:
+        body = read_aggregate({**_DOCUMENT, "window": window})
+        return AggregateRun(body, *condition_and_bounds(body))
+
+    def of_columns(window: Any, given: Sequence[EventColumns]) -> int:
+        run = run_of(window)
         return sum(len(run.process(one)) for one in given)
 
-    def of_columns() -> int:
-        run = SlidingRun(body, holds, bounds)
-        return sum(len(run.process(one)) for one in columns)
+    def timed(window: Any) -> Callable[[], int]:
+        return lambda: of_columns(window, columns)
 
-    def of_batches() -> int:
-        run = SlidingRun(body, holds, bounds)
-        return sum(len(run.process(reader.columns(one))) for one in batches)
-
-    timed = {
-        "rows": lambda: of_rows(rows),
-        "rows with reading": lambda: of_rows([reader.rows(one, declaration) for one in few]),
-        "columns": of_columns,
-        "columns with reading": of_batches,
-    }
-    counts = dict(zip(timed, (sum(map(len, few)), sum(map(len, few)), events, events), strict=True))
-    for name, best in best_of(timed, asked.rounds).items():
-        print(f"{name:20} {counts[name] / best.seconds:12,.0f} events/s, {best.result:,} derived")
-    long = read_aggregate({**_DOCUMENT, "window": "1 h"})
+    functions = {name: timed(window) for name, window in _WINDOWS.items()}
+    functions["sliding with reading"] = lambda: of_columns(
+        "10 s", [reader.columns(one, declaration) for one in batches]
+    )
+    for name, best in best_of(functions, asked.rounds).items():
+        print(f"{name:20} {events / best.seconds:12,.0f} events/s, {best.result:,} derived")
     for groups in (1_000, asked.groups):
         batches = batches_of(events, groups)
-        print(f"columns              {memory_of(SlidingRun(long, holds, bounds), reader.columns, batches)}")
-    read = partial(reader.rows, declaration=declaration)
-    print(f"rows                 {memory_of(AggregateRun(long, holds), read, few)}")
+        print(memory_of(run_of("1 h"), lambda one: reader.columns(one, declaration), batches))
 
 
 def memory_of(run: Any, read: Callable[[EventBatch], Any], batches: Iterable[EventBatch]) -> str:

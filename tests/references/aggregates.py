@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -13,135 +13,170 @@ from aggregates import AggregateBody, AggregateValue, Holds, Row, Scalar, group_
 Emitted = tuple[int, str, str, Mapping[str, Any]]
 """Time, change, group and values."""
 
-Moment = tuple[int, Sequence[Row], Sequence[Row]]
-"""Time, the events of the window of a group, and those of the window over all groups."""
-
 
 @dataclass(frozen=True)
-class Naive:
-    """The reference of an aggregate, for events in the order of time and, where times are equal, of the log."""
+class Moment:
+    """A time at which a window of a group has changed, or ends; ``of_all``: the events of the window of all groups."""
 
-    body: AggregateBody
-    holds: Holds | None
-    rows: Sequence[Row]
-    is_simultaneous: bool = False
+    at_us: int
+    inside: Sequence[Row]
+    of_all: Sequence[Row] = ()
+    is_by_event: bool = False
+    ends: bool = False
+
+
+class Naive:
+    """The reference of an aggregate, for events, retractions and ends in the order of the log, one at a time.
+
+    An event that is older than the newest one counts from the time of that one on.
+    """
+
+    def __init__(
+        self, body: AggregateBody, holds: Holds | None, rows: Sequence[Row], is_simultaneous: bool = False
+    ) -> None:
+        self.body, self.holds, self.rows, self.is_simultaneous = body, holds, rows, is_simultaneous
+        self.at_us = [max(one.time_us for one in rows[: place + 1]) for place in range(len(rows))]
+        self.newest_us = self.at_us[-1]
 
     def emitted(self) -> list[Emitted]:
         """What is emitted; at the end of the input, windows that end as a whole end at the newest time."""
-        newest_us = max(row.time_us for row in self.rows)
-        every = [one for group in {row.group for row in self.rows} for one in self._of_group(group)]
-        is_kept = self.body.window.ends
-        found = [(min(one[0], newest_us), *one[1:]) for one in every if is_kept or one[0] <= newest_us]
+        groups = {group_text(row.group): row.group for row in self.rows if row.id and not row.retracts}
+        found = [one for text, group in groups.items() for one in self._of_group(text, group)]
         return sorted(found, key=lambda one: (one[0], one[2], one[1], repr(one[3])))
 
-    def _of_group(self, group: tuple[Scalar, ...]) -> list[Emitted]:
-        rows = [row for row in self.rows if row.group == group]
-        match self.body.window.kind:
-            case "tumbling" | "hopping":
-                return self._fixed(rows)
-            case "session":
-                return [
-                    one
-                    for part in self._sessions(rows)
-                    for one in self._part(part, part[-1].time_us + self.body.window.size)
-                ]
-            case _:
-                return self._continuous(rows)
+    def _of_group(self, text: str, group: tuple[Scalar, ...]) -> list[Emitted]:
+        key = next(row.key for row in self.rows if group_text(row.group) == text and row.id and not row.retracts)
+        places = [
+            place
+            for place, row in enumerate(self.rows)
+            if (row.key == key and (row.retracts or not row.id)) or group_text(row.group) == text
+        ]
+        if self.body.window.is_fixed:
+            return self._fixed(text, group, places)
+        moments = list(self._moments(places))
+        if not self.body.window.ends or self.holds is not None:
+            return self._changes(text, group, moments)
+        return [(one.at_us, "window", text, self._values(one.inside)) for one in moments if one.ends]
 
-    def _fixed(self, rows: Sequence[Row]) -> list[Emitted]:
+    def _live(self, places: Sequence[int]) -> list[Row]:
+        """The events of some rows that the rows behind them do not retract, in the order of time."""
+        found: list[Row] = []
+        for row in (self.rows[place] for place in places):
+            if row.retracts:
+                gone = [one for one in found if one.id == row.retracts and one.key == row.key]
+                found = [one for one in found if one not in gone[-1:]]
+            elif row.id:
+                found.append(row)
+        return sorted(found, key=lambda one: one.time_us)
+
+    def _fixed(self, text: str, group: tuple[Scalar, ...], places: Sequence[int]) -> list[Emitted]:
         size, every = self.body.window.size, self.body.window.every_us
-        ends = {
-            t for row in rows for t in range(row.time_us // every * every + every, row.time_us + size + every, every)
-        }
+        times_us = [row.time_us for row in self.rows]
         found: list[Emitted] = []
-        for end in sorted(ends):
-            inside = [row for row in rows if end - size <= row.time_us < end]
-            of_all = [row for row in self.rows if end - size <= row.time_us < end]
-            if inside and self._is_true(rows, inside, end, of_all):
-                found.append((end, "window", group_text(rows[0].group), self._values(inside)))
+        first, last = min(times_us) // every * every + every, max(times_us) + size + every
+        for end in range(first, last, every):
+            inside, of_all = self._window(places, end), self._window(range(len(self.rows)), end)
+            if inside and self._is_true(places, group, Moment(end, inside, of_all)):
+                found.append((min(end, self.newest_us), "window", text, self._values(inside)))
         return found
 
-    def _sessions(self, rows: Sequence[Row]) -> list[list[Row]]:
-        parts: list[list[Row]] = []
-        for row in rows:
-            if not parts or row.time_us - parts[-1][-1].time_us >= self.body.window.size:
-                parts.append([])
-            parts[-1].append(row)
-        return parts
+    def _window(self, places: Sequence[int], end_us: int) -> list[Row]:
+        """The events of a fixed window."""
+        live = self._live([place for place in places if self.at_us[place] < end_us])
+        return [row for row in live if end_us - self.body.window.size <= row.time_us < end_us]
 
-    def _part(self, rows: Sequence[Row], end_us: int) -> list[Emitted]:
-        """The events of a window that ends as a whole."""
-        text = group_text(rows[0].group)
-        if self.holds is None:
-            return [(end_us, "window", text, self._values(rows))]
-        found = self._changes(rows, [(row.time_us, rows[: number + 1], ()) for number, row in enumerate(rows)])
-        if found and found[-1][1] == "met" and self.body.clear:
-            found.append((end_us, "cleared", text, self._values(rows)))
-        return found
-
-    def _continuous(self, rows: Sequence[Row]) -> list[Emitted]:
-        window, steps = self.body.window, list[Moment]()
-        if window.kind == "last":
-            steps = [(row.time_us, rows[max(0, n + 1 - window.size) : n + 1], ()) for n, row in enumerate(rows)]
+    def _moments(self, places: Sequence[int]) -> Iterator[Moment]:
+        """The changes of a window that is not fixed, event by event."""
+        window, held = self.body.window, list[Row]()
+        for place in places:
+            row, at_us = self.rows[place], self.at_us[place]
+            yield from self._passed(held, at_us)
+            before = list(held)
+            if row.retracts:
+                held[:] = [one for one in held if one.id != row.retracts or one.key != row.key]
+            elif row.id and self._counts(row, held, at_us):
+                held.append(row)
+                held.sort(key=lambda one: one.time_us)
+                del held[: len(held) - window.size if window.kind == "last" and len(held) > window.size else 0]
+            if held != before:
+                of_all = self._young(self._live(range(place + 1)), at_us)
+                yield Moment(at_us, list(held), of_all, is_by_event=True)
+            if row.ends and window.kind in ("transaction", "last") and held:
+                yield Moment(at_us, list(held), ends=True)
+                held.clear()
+        if window.kind == "sliding":
+            yield from self._passed(held, self.newest_us)
         else:
-            outs = sorted({row.time_us + window.size for row in rows})
-            for number, row in enumerate(rows):
-                while outs and outs[0] <= row.time_us:
-                    steps.append(self._moment(rows[:number], outs.pop(0)))
-                steps.append(self._moment(rows[: number + 1], row.time_us, row))
-            steps += [self._moment(rows, out) for out in outs]
-        if self.holds is None:
-            events = {row.time_us for row in rows}
-            chosen = self._settled(steps) if self.is_simultaneous else steps
-            kept = [one for one in chosen if one[0] in events and one[1] and one[1][-1].time_us == one[0]]
-            return [(at, "each", group_text(rows[0].group), self._values(inside)) for at, inside, _ in kept]
-        found = self._changes(rows, steps)
-        if window.kind == "last" and self.body.clear and found and found[-1][1] == "met":  # the end of the input
-            end_us = max(row.time_us for row in self.rows)
-            found.append((end_us, "cleared", group_text(rows[0].group), self._values(steps[-1][1])))
-        return found
+            yield from self._passed(held, self.newest_us)
+            if held:
+                yield Moment(self.newest_us, list(held), ends=True)
 
-    def _moment(self, rows: Sequence[Row], at_us: int, event: Row | None = None) -> Moment:
-        """The window of a group, and that over all groups, when an event comes or events leave."""
-        if self.is_simultaneous:
-            of_all = [row for row in self.rows if row.time_us <= at_us]
-        elif event is None:
-            of_all = [row for row in self.rows if row.time_us < at_us]
-        else:
-            of_all = list(self.rows[: self.rows.index(event) + 1])
-        return at_us, self._young(rows, at_us), self._young(of_all, at_us)
+    def _passed(self, held: list[Row], now_us: int) -> Iterator[Moment]:
+        """Events that leave, and sessions that end, up to a time."""
+        window = self.body.window
+        while held and window.kind == "sliding" and held[0].time_us + window.size <= now_us:
+            due_us = held[0].time_us + window.size
+            held[:] = [row for row in held if row.time_us + window.size > due_us]
+            before = [place for place in range(len(self.rows)) if self.at_us[place] < due_us]
+            yield Moment(due_us, list(held), self._young(self._live(before), due_us))
+        if held and window.kind == "session" and held[-1].time_us + window.size <= now_us:
+            yield Moment(held[-1].time_us + window.size, list(held), ends=True)
+            held.clear()
+
+    def _counts(self, row: Row, held: Sequence[Row], at_us: int) -> bool:
+        size = self.body.window.size
+        match self.body.window.kind:
+            case "sliding":
+                return at_us - row.time_us < size
+            case "last":
+                return len(held) < size or held[0].time_us <= row.time_us
+            case "session":
+                return at_us - row.time_us < size or (bool(held) and held[0].time_us - row.time_us < size)
+        return True
 
     def _young(self, rows: Sequence[Row], at_us: int) -> Sequence[Row]:
         return [row for row in rows if at_us - row.time_us < self.body.window.size]
 
-    def _settled(self, steps: Sequence[Moment]) -> list[Moment]:
-        return list({one[0]: one for one in steps}.values())  # the last of each time
+    def _settled(self, moments: Sequence[Moment]) -> list[Moment]:
+        """With simultaneous ties the last change of each time, unless the window ends."""
+        found: list[Moment] = []
+        for one in moments:
+            if found and found[-1].at_us == one.at_us and not found[-1].ends and not one.ends:
+                before = found.pop()
+                one = replace(one, is_by_event=one.is_by_event or before.is_by_event)  # noqa: PLW2901 - merged
+            if self.is_simultaneous and self.body.having is not None and self.body.having.overall:
+                until = [place for place in range(len(self.rows)) if self.at_us[place] <= one.at_us]
+                one = replace(one, of_all=self._young(self._live(until), one.at_us))  # noqa: PLW2901 - as above
+            found.append(one)
+        return found
 
-    def _changes(self, rows: Sequence[Row], steps: Sequence[Moment]) -> list[Emitted]:
+    def _changes(self, text: str, group: tuple[Scalar, ...], moments: Sequence[Moment]) -> list[Emitted]:
         found: list[Emitted] = []
-        was_true = False
-        for at, inside, of_all in self._settled(steps) if self.is_simultaneous else steps:
-            is_true = bool(inside) and self._is_true(rows, inside, at, of_all)
+        was_true, places = False, [n for n, row in enumerate(self.rows) if group_text(row.group) == text]
+        for one in self._settled(moments) if self.is_simultaneous else moments:
+            if self.holds is None:
+                if one.is_by_event and one.inside:
+                    found.append((one.at_us, "each", text, self._values(one.inside)))
+                continue
+            is_true = bool(one.inside) and not one.ends and self._is_true(places, group, one)
             if is_true != was_true and (is_true or self.body.clear):
-                text = group_text(rows[0].group)
-                found.append((at, "met" if is_true else "cleared", text, self._values(inside)))
+                found.append((one.at_us, "met" if is_true else "cleared", text, self._values(one.inside)))
             was_true = is_true
         return found
 
-    def _is_true(self, rows: Sequence[Row], inside: Sequence[Row], at_us: int, of_all: Sequence[Row]) -> bool:
+    def _is_true(self, places: Sequence[int], group: tuple[Scalar, ...], moment: Moment) -> bool:
         having = self.body.having
         if having is None or self.holds is None:
             return True
-        known = {**dict(zip(self.body.by, rows[0].group, strict=True)), **self._values(inside)}
-        size = self.body.window.size
+        known = {**dict(zip(self.body.by, group, strict=True)), **self._values(moment.inside)}
         for one in having.earlier:
-            then = at_us - one.ago_us
+            then = moment.at_us - one.ago_us
             if self.body.window.is_fixed:
-                before = [row for row in rows if then - size <= row.time_us < then]
+                before = self._window(places, then)
             else:
-                before = [row for row in rows if row.time_us <= then and then - row.time_us < size]
+                before = list(self._young([self.rows[n] for n in places if self.at_us[n] <= then], then))
             known[one.name] = self._values(before)[one.of] if before else None
-        known.update((name, self._values(of_all)[of]) for name, of in having.overall)
+        known.update((name, self._values(moment.of_all)[of]) for name, of in having.overall)
         return bool(self.holds({name: [value] for name, value in known.items()}, 1)[0])
 
     def _values(self, rows: Sequence[Row]) -> dict[str, Scalar]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from aggregates import (
     KEY,
-    ROWS_FORMAT,
     AggregateBody,
     AggregateRefused,
     AggregateRun,
@@ -19,8 +18,7 @@ from aggregates import (
     EventColumns,
     EventRows,
     QuestionIndex,
-    SlidingRun,
-    begun_run,
+    RowWindows,
     columns_of,
     events_of,
     held_window,
@@ -101,11 +99,15 @@ class RunningAggregate(Operator):
         holds, bounds = condition_and_bounds(self._body, lambda: self._tables)
         self._rows_of = RowGroups(self._body)
         holds = self._rows_of.of_rows(holds)
-        self._begin = partial(begun_run, self._body, holds, bounds=bounds, is_simultaneous=is_simultaneous)
-        self._may_retract = declaration.derived and not self._is_moved
-        self._run = self._begin(are_rows=self._may_retract)
+        self._new_run = partial(AggregateRun, holds=holds, bounds=bounds, is_simultaneous=is_simultaneous)
+        self._run = self._begin(is_revocable=declaration.derived and not self._is_moved)
         self._index = self._new_index()
         self._now_us: int | None = None
+
+    def _begin(self, *, is_revocable: bool) -> AggregateRun | RowWindows:
+        if self._body.window.column:
+            return RowWindows(self._body, self._new_run)
+        return self._new_run(self._body, is_revocable=is_revocable)
 
     def read_tables(self, tables: Tables) -> None:
         """Let ``having`` read these tables."""
@@ -115,22 +117,16 @@ class RunningAggregate(Operator):
     def process(self, batch: EventBatch) -> AggregateResults:
         """Take events in."""
         was_suspended = self._run.is_suspended
-        needs_rows = self._is_moved or self._index is not None or isinstance(self._run, AggregateRun)
+        needs_rows = self._is_moved or self._index is not None or self._run.is_revocable
         rows = self._rows(batch) if needs_rows else None
+        if rows is not None and not self._run.is_revocable and any(row.is_revocable for row in rows):
+            self._run = self._begin(is_revocable=True)  # the first event that was moved: all are revocable, or none
         self._see(int(batch.time_us.max()))
-        found = self._taken(batch, rows)
+        events = self._reader.columns(batch, self.declaration) if rows is None else EventColumns.of(self._body, rows)
+        found = self._run.process(events)
         if rows is not None:
             self._hold(rows)
         return self._results(found, is_suspended=self._run.is_suspended and not was_suspended)
-
-    def _taken(self, batch: EventBatch, rows: EventRows | None) -> list[Emission]:
-        """What a batch leads to; from the first event on that does not fit into columns, events are rows."""
-        if isinstance(self._run, SlidingRun):
-            events = self._reader.columns(batch) if rows is None else EventColumns.of(self._body, rows)
-            if events is not None and self._run.fits(events):
-                return self._run.process(events)
-            self._run = self._run.as_rows()
-        return self._run.process(rows or self._rows(batch))
 
     def _rows(self, batch: EventBatch) -> EventRows:
         return moved_rows(batch) if self._is_moved else self._reader.rows(batch, self.declaration)
@@ -176,8 +172,8 @@ class RunningAggregate(Operator):
     def load(self, saved: SavedHost) -> None:
         """Restore the windows."""
         head = saved.head["run"]
-        was_revocable = head.get("revocable", self._is_moved and head["format"] == ROWS_FORMAT)
-        self._run = self._begin((head, saved.sections), are_rows=self._may_retract or was_revocable)
+        self._run = self._begin(is_revocable=head.get("revocable", False))
+        self._run.load(head, saved.sections)
         self._now_us = saved.head["seen_us"]
         if self._index is not None:
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))

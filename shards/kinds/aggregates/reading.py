@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from aggregates import (
+    COUNTS,
+    ENDS,
+    TEXT,
     AggregateBody,
     Bound,
     EventColumns,
@@ -43,6 +47,7 @@ from streams.tables import Lookup, Tables
 
 RETRACTED = ".retracted"
 _ALL = "all"
+_OF_TEXTS = ("distinct", "first", "last", "min", "max")
 _MOVED, _REVOCABLE = "event", "revocable"  # types of re-keyed events
 _MOST_HASHES = 1_000_000
 _PLACED = 16  # characters in front of the id of a re-keyed event
@@ -87,25 +92,34 @@ class EventReader:
         """The events of a batch, and the ends of transactions."""
         return EventRows([row for _, row in self.numbered_rows(batch, declaration)], int(batch.time_us.max()))
 
-    def columns(self, batch: EventBatch) -> EventColumns:
-        """The events of a batch that count, none of which is or may be retracted."""
+    def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
+        """The events of a batch that count, none of which may be retracted, and the ends of transactions."""
         size, columns = len(batch), columns_of_events(batch)
         counts = ~batch.is_ended
         if self._where is not None:
             counts &= self._where.holds(columns, size)
-        rows = np.flatnonzero(counts)
-        arguments = {
-            value.argument: ScalarColumn(*one.numbers(columns, size)).at(rows)
-            for value, one in zip(self.body.values, self._arguments, strict=True)
-            if one is not None
-        }
+        ops = counts * COUNTS
+        if declaration.end_events:
+            is_end = np.array([name in declaration.end_events for name in batch.type_names])[batch.type_codes]
+            ops += (is_end & ~batch.is_ended) * ENDS
+        rows = np.flatnonzero(ops)
+        arguments: dict[str, ScalarColumn] = {}
+        for value, one in zip(self.body.values, self._arguments, strict=True):
+            if one is not None:
+                kinds, integers, floats = one.numbers(columns, size)
+                found = arguments.get(value.argument) or ScalarColumn(kinds, integers, floats).at(rows)
+                if value.function in _OF_TEXTS and found.objects is None and (found.kinds == TEXT).any():
+                    texts = one.column(columns, size)
+                    found = found._replace(objects=[texts[row] for row in rows.tolist()])
+                arguments[value.argument] = found
         ids, keys = (batch.columns.column(name).take(pa.array(rows)) for name in ("id", "key"))
         hashes, by = batch.key_hashes[rows], [keys]
         if self.body.by != ("key",):
             by = [[found[row] for row in rows.tolist()] for found in (one.column(columns, size) for one in self._by)]
             hashes = np.array([self._hash(group) for group in _transposed(by, len(rows))], np.uint64)
+        times_us = batch.time_us[rows]
         return EventColumns(
-            times_us=batch.time_us[rows],
+            times_us=times_us,
             hashes=hashes,
             by=by,
             keys=keys,
@@ -113,6 +127,8 @@ class EventReader:
             ids=ids,
             arguments=[arguments[one] for one in self.body.arguments],
             newest_us=int(batch.time_us.max()),
+            ops=ops[rows].astype(np.uint8) if declaration.end_events else None,
+            shown=_all_shown(batch, rows) if self.body.events else (),
         )
 
     def _hash(self, group: Sequence[Scalar]) -> int:
@@ -276,6 +292,18 @@ def _quoted(name: str) -> str:
 
 def _transposed(columns: Sequence[Sequence[Scalar]], size: int) -> Sequence[tuple[Scalar, ...]]:
     return list(zip(*columns, strict=True)) if columns else [()] * size
+
+
+def _all_shown(batch: EventBatch, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
+    own, codes = batch.columns.take(pa.array(rows)), batch.type_codes[rows].tolist()
+    columns = zip(
+        own.column("id").to_pylist(),
+        [batch.type_names[code] for code in codes],
+        batch.time_us[rows].tolist(),
+        own.column("data").to_pylist(),
+        strict=True,
+    )
+    return [_shown(*one) for one in columns]
 
 
 def _retracted(data: bytes) -> str:

@@ -1,0 +1,77 @@
+"""The values of groups at earlier times, as conditions read them with ``before``."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from aggregates.rows import Scalar
+from streams import NEVER_US
+
+Values: TypeAlias = Sequence[Scalar] | None
+"""The values of a window; None: no event was in it."""
+
+
+class Past:
+    """Times at which the values of each group changed, and the values, as far back as the condition reads.
+
+    Args:
+        longest_us: How far back that is.
+        is_exact: Whether values are read at the ends of windows only.
+    """
+
+    def __init__(self, longest_us: int, *, is_exact: bool) -> None:
+        self._longest_us, self._is_exact = longest_us, is_exact
+        self._of: dict[str, list[tuple[int, Values]]] = {}
+        self._next_us = -NEVER_US  # nothing can be forgotten before
+
+    def remember(self, group: str, time_us: int, values: Values) -> None:
+        """Note the values of a group from a time on."""
+        self._next_us = min(self._next_us, time_us + self._longest_us)
+        past = self._of.setdefault(group, [])
+        if past and past[-1][0] == time_us:
+            past[-1] = time_us, values
+        elif not past or values is not None or past[-1][1] is not None:
+            past.append((time_us, values))
+        current = bisect_right(past, time_us - self._longest_us, key=_time) - 1
+        if current > 0:
+            del past[:current]
+
+    def at(self, group: str, time_us: int) -> Values:
+        """The values of a group at an earlier time, or those of the window that ended exactly then."""
+        past = self._of.get(group, ())
+        place = bisect_right(past, time_us, key=_time) - 1
+        if place < 0 or (self._is_exact and past[place][0] != time_us):
+            return None
+        return past[place][1]
+
+    def forget(self, group: str) -> None:
+        """Forget a group."""
+        self._of.pop(group, None)
+
+    def forget_until(self, now_us: int) -> None:
+        """Forget the groups whose windows are empty, or were fixed, and whose values can no longer be read."""
+        if now_us <= self._next_us:
+            return
+        ends_us = {
+            group: past[-1][0] + self._longest_us
+            for group, past in self._of.items()
+            if past[-1][1] is None or self._is_exact
+        }
+        for group, end_us in ends_us.items():
+            if end_us < now_us:
+                del self._of[group]
+        self._next_us = min((one for one in ends_us.values() if one >= now_us), default=-NEVER_US)
+
+    def dump(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return dict(self._of)
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Restore what ``dump`` returned."""
+        self._of = {group: [(time_us, values) for time_us, values in past] for group, past in saved.items()}
+
+
+def _time(change: tuple[int, Any]) -> int:
+    return change[0]

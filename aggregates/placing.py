@@ -1,0 +1,191 @@
+"""Rows of events in the order in which their groups take them in, and the events that may be retracted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates.columns import COUNTS, ENDS, RETRACTS, EventColumns, group_hash
+from aggregates.document import AggregateBody
+from aggregates.kernels.tables import COUNT, END, RETRACT
+from aggregates.known_groups import EVERY, KnownGroups
+from aggregates.window_tables import BatchRows
+
+_MOST_PLACED = 1_000_000
+_HASH_OF_ALL = group_hash(EVERY)
+
+
+class KeptEvent(NamedTuple):
+    """What is kept of an event in a window for values that are objects, and for retractions.
+
+    Attributes:
+        key_hash: Hash of its key, with its id by which a retraction names it; without retractions 0 and empty.
+        group: The hash of its group.
+        arguments: Those of the values, then what derived events show of it.
+    """
+
+    time_us: int
+    key_hash: int
+    id: str
+    group: int
+    arguments: Sequence[Any]
+
+
+class Placed(NamedTuple):
+    """Rows for the kernel, and the hash of the group of each; of a fixed window also where it begins."""
+
+    rows: BatchRows
+    hashes: NDArray[np.uint64]
+    starts: NDArray[np.int64] | None
+    is_of_all: NDArray[np.bool_] | None
+
+
+class Placing:
+    """Places rows of events, which get numbers in the order of taking in.
+
+    Attributes:
+        kept: Events in windows by their numbers.
+        number: That of the next event.
+        late: The number of events that came too late for every fixed window.
+    """
+
+    def __init__(self, body: AggregateBody, groups: KnownGroups, *, is_revocable: bool) -> None:
+        self._body, self._groups, self._is_revocable = body, groups, is_revocable
+        self._is_overall = body.having is not None and bool(body.having.overall)
+        self._has_ends = body.window.kind in ("transaction", "last")
+        self.kept: dict[int, KeptEvent] = {}
+        self._entered: dict[int, int] = {}  # in how many windows an event is
+        self._of_id: dict[tuple[int, str], list[int]] = {}
+        self._new: Sequence[KeptEvent] = ()
+        self.number = self.late = self._first = 0
+
+    def placed(self, events: EventColumns, now_us: int, *, is_kept: bool) -> Iterator[Placed]:
+        """The rows of events in parts; ``is_kept``: values are objects, or events may be retracted."""
+        self._first, size = self.number, len(events)
+        self.number += size
+        self._new = self._kept_of(events) if is_kept else ()
+        at_us = np.maximum(events.times_us, now_us)
+        if events.ops is None and not self._is_revocable and (at_us[1:] >= at_us[:-1]).all():
+            numbers = np.arange(size)
+            rows = BatchRows(numbers, events.times_us, at_us, numbers, numbers + self._first, np.zeros(size, np.uint8))
+            hashes = events.hashes
+        else:
+            rows, hashes = self._ordered(events, now_us)
+        windows = self._body.window.size // self._body.window.every_us if self._body.window.is_fixed else 1
+        most = _MOST_PLACED // windows + 1
+        for begin in range(0, len(hashes), most):
+            some = slice(begin, begin + most)
+            yield self._widened(rows.at(some), hashes[some])
+        if self._is_revocable:
+            self._forget_those_that_did_not_enter()
+
+    def _ordered(self, events: EventColumns, now_us: int) -> tuple[BatchRows, NDArray[np.uint64]]:
+        """Rows in the order of the times at which they count: that of the newest event of their group."""
+        newest: dict[int, int] = {}
+        of_key: dict[int, dict[int, None]] = {}
+        found: list[tuple[int, int, int, int, int, int]] = []
+        ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
+        columns = (events.times_us.tolist(), events.hashes.tolist(), events.key_hashes.tolist())
+
+        def place(row: int, group: int, time_us: int, what: tuple[int, int, int]) -> None:
+            at_us = newest[group] = max(time_us, now_us, newest.get(group, time_us))
+            found.append((row, what[0], at_us, what[1], what[2], group))
+
+        for row, (op, time_us, group, key_hash) in enumerate(zip(ops, *columns, strict=True)):
+            if op & RETRACTS:
+                known = self._of_id.get((key_hash, events.retracted[row]), ())
+                if known:
+                    number = known[-1]
+                    kept = self.kept[number] if number < self._first else self._new[number - self._first]
+                    self._forget_id(kept, number)
+                    place(row, kept.group, time_us, (kept.time_us, number, RETRACT))
+            elif op & COUNTS:
+                place(row, group, time_us, (time_us, self._first + row, COUNT))
+                if self._has_ends:
+                    of_key.setdefault(key_hash, {})[group] = None
+                if self._is_revocable:
+                    self._of_id.setdefault((key_hash, events.ids[row]), []).append(self._first + row)
+            if op & ENDS and self._has_ends:
+                for one in {**of_key.get(key_hash, {}), **dict.fromkeys(self._groups_of(key_hash))}:
+                    place(row, one, time_us, (time_us, 0, END))
+        columns_of = np.array([one[:5] for one in found], np.int64).reshape(len(found), 5)
+        columns_of = columns_of[order := np.argsort(columns_of[:, 2], kind="stable")]
+        sources, times_us, at_us, numbers, kinds = columns_of.T
+        hashes = np.array([one[5] for one in found], np.uint64)[order]
+        return BatchRows(sources, times_us, at_us, sources, numbers, kinds.astype(np.uint8)), hashes
+
+    def _groups_of(self, key_hash: int) -> list[int]:
+        """The hashes of the known groups of a key."""
+        if self._body.by == ("key",):
+            return [key_hash] if self._groups.code_of(key_hash) >= 0 else []
+        return self._groups.hashes_of(key_hash)
+
+    def _widened(self, rows: BatchRows, hashes: NDArray[np.uint64]) -> Placed:
+        """Rows of each event for all its fixed windows, and for the group of all events if values need it."""
+        window, starts, is_of_all = self._body.window, None, None
+        if window.is_fixed:
+            last = rows.times_us // window.every_us * window.every_us
+            every = last[:, None] - np.arange(window.size - window.every_us, -1, -window.every_us)
+            is_open = (every + window.size > rows.at_us[:, None]) | (rows.ops[:, None] == RETRACT)
+            self.late += int(np.count_nonzero(~is_open.any(axis=1)))
+            numbers = np.nonzero(is_open)[0]
+            rows, hashes, starts = rows.at(numbers), hashes[numbers], every[is_open]
+        if self._is_overall:
+            rows, hashes = rows.at(np.repeat(np.arange(len(hashes)), 2)), np.repeat(hashes, 2)
+            starts = None if starts is None else np.repeat(starts, 2)
+            is_of_all = np.arange(len(hashes)) % 2 == 0
+            hashes[is_of_all] = _HASH_OF_ALL
+        return Placed(rows, hashes, starts, is_of_all)
+
+    def _kept_of(self, events: EventColumns) -> list[KeptEvent]:
+        """What may be kept of each event."""
+        size = len(events)
+        columns = [one.scalars() for one in events.arguments]
+        if self._body.events:
+            columns.append(events.shown)  # type: ignore[arg-type] # what is shown is an argument, too
+        arguments = zip(*columns, strict=True) if columns else [()] * size
+        if not self._is_revocable:
+            return [
+                KeptEvent(time_us, 0, "", 0, some)
+                for time_us, some in zip(events.times_us.tolist(), arguments, strict=True)
+            ]
+        own = (events.times_us.tolist(), events.key_hashes.tolist(), events.ids, events.hashes.tolist(), arguments)
+        return [KeptEvent(*one) for one in zip(*own, strict=True)]
+
+    def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
+        """An event that enters a window; ``is_kept``: it may leave."""
+        found = self.kept[number] if number < self._first else self._new[number - self._first]
+        if is_kept:
+            self.kept[number] = found
+            self._entered[number] = self._entered.get(number, 0) + 1
+        return found
+
+    def left(self, number: int) -> KeptEvent:
+        """An event that leaves a window."""
+        found = self.kept[number]
+        self._entered[number] -= 1
+        if not self._entered[number]:
+            del self.kept[number], self._entered[number]
+            self._forget_id(found, number)
+        return found
+
+    def restore(self, kept: Mapping[int, KeptEvent], number: int) -> None:
+        """Begin with events, which enter next."""
+        self.kept, self.number, self._first = dict(kept), number, number
+        for one, event in kept.items() if self._is_revocable else ():
+            self._of_id.setdefault((event.key_hash, event.id), []).append(one)
+
+    def _forget_id(self, kept: KeptEvent, number: int) -> None:
+        numbers = self._of_id.get((kept.key_hash, kept.id), [])
+        if number in numbers:
+            numbers.remove(number)
+            if not numbers:
+                del self._of_id[kept.key_hash, kept.id]
+
+    def _forget_those_that_did_not_enter(self) -> None:
+        for number, one in enumerate(self._new, self._first):
+            if number not in self.kept:
+                self._forget_id(one, number)

@@ -1,0 +1,106 @@
+"""An aggregate whose groups, the rows of a table, have sliding windows of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates.columns import EventColumns
+from aggregates.document import AggregateBody
+from aggregates.emitting import Emission, in_order
+from aggregates.rows import Scalar
+from aggregates.running import AggregateRun
+
+
+class RowWindows:
+    """One run of the aggregate for each length of a window, as events of a run leave in the order of time.
+
+    Args:
+        begin: Makes the run of an aggregate.
+    """
+
+    is_revocable = False  # no event of a derived stream is in groups that are rows
+
+    def __init__(self, body: AggregateBody, begin: Callable[[AggregateBody], AggregateRun]) -> None:
+        self.body, self.is_suspended = body, False
+        self._new = begin
+        self._runs: dict[int, AggregateRun] = {}
+        self._sizes: dict[Scalar, int] = {}
+
+    def process(self, events: EventColumns) -> list[Emission]:
+        """Take events in, then pass time up to the newest of them."""
+        if self.is_suspended:
+            return []
+        sizes = np.array([self._size_of(one) for one in events.by[-1]], np.int64)
+        for size in np.unique(sizes).tolist():
+            self._run_of(size)
+        found = [
+            emission
+            for size, run in self._runs.items()
+            for emission in run.process(events.at(np.flatnonzero(sizes == size)))
+        ]
+        if any(run.is_suspended for run in self._runs.values()) or self.measures()["held"] > self.body.most_rows:
+            self._runs, self.is_suspended = {}, True
+        return in_order(found)
+
+    def advance_time(self, now_us: int) -> list[Emission]:
+        """Pass time: no event before it follows."""
+        return in_order(chain.from_iterable(run.advance_time(now_us) for run in self._runs.values()))
+
+    def end_key(self, key_hash: int, time_us: int) -> list[Emission]:
+        """The end of a transaction: it has no effect on a sliding window."""
+        return []
+
+    def finish(self) -> list[Emission]:
+        """End a finite input."""
+        return in_order(chain.from_iterable([run.finish() for run in self._runs.values()]))
+
+    def keys(self) -> NDArray[np.uint64]:
+        """The hashes of the keys of all groups."""
+        return np.concatenate([np.zeros(0, np.uint64), *(run.keys() for run in self._runs.values())])
+
+    def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
+        """Forget groups by their keys, as from ``keys``."""
+        for run in self._runs.values():
+            run.drop(is_gone, keys)
+
+    def measures(self) -> dict[str, int]:
+        """The sums of those of all runs."""
+        found = {"groups": 0, "held": 0, "late": 0}
+        for run in self._runs.values():
+            found = {name: number + run.measures()[name] for name, number in found.items()}
+        return found
+
+    def clear_counts(self) -> None:
+        """Count from 0 again."""
+        for run in self._runs.values():
+            run.clear_counts()
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The states of all runs."""
+        saved = {size: run.dump() for size, run in self._runs.items() if run.measures()["groups"]}
+        sections = {f"{size}/{name}": part for size, (_, some) in saved.items() for name, part in some.items()}
+        return {"suspended": self.is_suspended, "runs": [[size, head] for size, (head, _) in saved.items()]}, sections
+
+    def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
+        """Restore what ``dump`` returned."""
+        self.is_suspended = head["suspended"]
+        for size, one in head["runs"]:
+            prefix = f"{size}/"
+            some = {name.removeprefix(prefix): part for name, part in sections.items() if name.startswith(prefix)}
+            self._run_of(size).load(one, some)
+
+    def _run_of(self, size: int) -> AggregateRun:
+        if size not in self._runs:
+            self._runs[size] = self._new(replace(self.body, window=replace(self.body.window, size=size, column="")))
+        return self._runs[size]
+
+    def _size_of(self, duration: Scalar) -> int:
+        if duration not in self._sizes:
+            self._sizes[duration] = self.body.window.of_row(duration).size
+        return self._sizes[duration]
