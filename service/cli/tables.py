@@ -8,7 +8,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import Caller, Commands
+from service.cli.calling import Caller, Commands, show_sentence
 from service.cli.inputs import progress_bar
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
@@ -56,6 +56,27 @@ def add_table(
         typer.echo(orjson.dumps(found).decode())
         return
     typer.echo(printable(f"{found['name']}: version {found['version']}, {found['rows']} rows"))
+
+
+@tables.command("change")
+def change_row(
+    client: Caller,
+    name: Annotated[str, typer.Argument(help="Name of the table.")],
+    key: Annotated[list[str], typer.Option(metavar="VALUE", help="Key of the row. Repeatable, as it has columns.")],
+    file: Annotated[
+        Path | None,
+        typer.Option("--row", metavar="FILE", help="JSON object with the columns (default: remove the row)."),
+    ] = None,
+) -> None:
+    """Change, add or remove one row, such as a saved question, from here in the log on."""
+    path, query = f"/tables/{part(name)}/rows", {"key": key}
+    if file is None:
+        found = client.request("DELETE", path, query=query)
+    else:
+        row, headers = read_content(file, _MOST_BYTES, "row"), {"Content-Type": "application/json"}
+        found = client.request("PUT", path, query=query, body=row, headers=headers)
+    sentence = f"{name}: the row {', '.join(key)} is {'removed' if file is None else 'changed'}"
+    show_sentence(found or {"removed": key}, sentence, is_json=client.is_json)
 
 
 add_delete(tables, _TABLES, "Delete a table that no operator looks up.")

@@ -505,3 +505,17 @@ def test_calendars_are_put_listed_shown_and_deleted(ask, told, tmp_path):
     assert ask("calendars", "delete", "de")[0] == 0
     status, _, err = ask("calendars", "show", "de")
     assert (status, "there is no calendar 'de'" in err) == (2, True)
+
+
+def test_one_row_of_a_table_is_changed_added_and_removed(ask, told, tmp_path):
+    rows, row = tmp_path / "watched.csv", tmp_path / "row.json"
+    rows.write_text("id,most\nann,3\n")
+    told("tables", "add", "watched", str(rows), "--key", "id")
+    row.write_text('{"id": "bob", "most": 2}')
+    (changed,) = told("tables", "change", "watched", "--key", "bob", "--row", str(row))
+    assert (changed["name"], changed["changed_rows"]) == ("watched", 1)
+    assert ask("tables", "change", "watched", "--key", "bob")[1] == "watched: the row bob is removed\n"
+    row.write_text('{"id": "bob", "least": 2}')
+    status, _, err = ask("tables", "change", "watched", "--key", "bob", "--row", str(row))
+    assert status == 2
+    assert "least" in err
