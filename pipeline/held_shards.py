@@ -54,7 +54,7 @@ from streams.tables import TableFiles, Tables, fetching
 
 _ENDINGS_TOLD = 1_000  # per micro-batch: after a backlog there are as many as events, and the newest are listed
 _ENTRY_BYTES = 200
-_SHARED_S = 0.2  # of matching
+_SHARED_S = 0.5  # of matching
 _SHARED_TIMES = 16  # of the time to hand over
 _UNSAVED = struct.Struct("<q")  # header of a handed over state: bytes matched since the last snapshot
 

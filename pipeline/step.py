@@ -19,6 +19,7 @@ The frame must be computed exactly once per micro-batch: the sink collects it on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -78,7 +79,11 @@ def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[S
 
 def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
     """The rows in columns of ``OUTPUT_DDL``."""
-    filled = [block for block in blocks if len(block)]
+    filled = [
+        block if block.found.events is None else replace(block, found=block.found.with_bodies())
+        for block in blocks
+        if len(block)
+    ]
     if not filled:
         return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in _OUTPUT], schema=_OUTPUT)
     places = np.repeat(np.arange(len(filled), dtype=np.int32), [len(block) for block in filled])

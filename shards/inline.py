@@ -13,7 +13,6 @@ from shards.deciding import Deciders
 from shards.entries import Entry, EventsEntry, StoredEntry
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
-from shards.results import REKEYED
 from shards.rows import OutputRow, RowBlock, results_of
 from shards.state import ShardState
 from streams import (
@@ -216,9 +215,11 @@ class InlineShards:
     def _forward(self, rows: Sequence[RowBlock]) -> None:
         """Append derived events with keys of their own to the logs, then the time that all shards have reached."""
         events: dict[str, list[EventBatch]] = defaultdict(list)
-        for row in (row for block in rows if block.found.kind is REKEYED for row in block):
-            if not self._is_over(row.subject, row.shard, row.position):
-                events[row.subject].append(EventBatch.from_bytes(row.body))
+        for block in rows:
+            if block.found.events is not None:
+                into = block.found.subjects[0].as_py()
+                if not self._is_over(into, block.shard, block.position):
+                    events[into].append(block.found.events)
         for stream, some in events.items():
             batch = EventBatch.joined(some)
             self.feed(stream, batch.take(batch.order_by_time()))

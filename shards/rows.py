@@ -63,6 +63,7 @@ class FoundRows:
         subjects: Strings, as in ``OutputRow``; may be a dictionary array.
         counters: Strings, as in ``OutputRow``; may be a dictionary array.
         stream: The stream that they belong to; empty: that of the place where they were made.
+        events: Of the kind ``REKEYED`` the events; the columns have one row, without a body, until ``with_bodies``.
     """
 
     kind: ResultKind
@@ -71,6 +72,7 @@ class FoundRows:
     subjects: pa.Array
     counters: pa.Array
     stream: str = ""
+    events: EventBatch | None = None
 
     @classmethod
     def of(cls, kind: ResultKind, found: Sequence[tuple[str, Mapping[str, Any]]]) -> FoundRows:
@@ -109,13 +111,22 @@ class FoundRows:
 
     @classmethod
     def rekeyed(cls, into: str, events: EventBatch) -> FoundRows:
-        """Events of a derived stream for the log, some to a row; the rows have no ids."""
-        parts = [
-            events.slice(first, min(_ROW_EVENTS, len(events) - first)) for first in range(0, len(events), _ROW_EVENTS)
-        ]
-        ids, subjects, counters = (pa.array([text] * len(parts), pa.string()) for text in ("", into, "[]"))
-        bodies = pa.array([part.to_bytes() for part in parts], pa.binary())
-        return cls(kind=REKEYED, ids=ids, bodies=bodies, subjects=subjects, counters=counters)
+        """Events of a derived stream for the log, without decoded attributes."""
+        return cls._rekeyed(into, [b""], EventBatch(events.columns, {}, events.arrivals))
+
+    @classmethod
+    def _rekeyed(cls, into: str, bodies: Sequence[bytes], events: EventBatch | None = None) -> FoundRows:
+        ids, subjects, counters = (pa.array([text] * len(bodies), pa.string()) for text in ("", into, "[]"))
+        found = pa.array(bodies, pa.binary())
+        return cls(kind=REKEYED, ids=ids, bodies=found, subjects=subjects, counters=counters, events=events)
+
+    def with_bodies(self) -> FoundRows:
+        """The rows with their bodies; those of re-keyed events have some events each, and no ids."""
+        if self.events is None:
+            return self
+        firsts = range(0, len(self.events), _ROW_EVENTS)
+        parts = [self.events.slice(first, min(_ROW_EVENTS, len(self.events) - first)) for first in firsts]
+        return FoundRows._rekeyed(self.subjects[0].as_py(), [part.to_bytes() for part in parts])
 
     def counts_by(self, member: str) -> Counter[str]:
         """The number of results for each value of a member of ``ResultKind.counted_by``."""
@@ -149,7 +160,8 @@ class RowBlock:
         return self.found.kind.name
 
     def __iter__(self) -> Iterator[OutputRow]:
-        columns = self.found.ids, self.found.bodies, self.found.subjects, self.found.counters
+        found = self.found.with_bodies()
+        columns = found.ids, found.bodies, found.subjects, found.counters
         for identity, body, subject, counter in zip(*(column.to_pylist() for column in columns), strict=True):
             yield OutputRow(
                 kind=self.found.kind.name,
@@ -165,7 +177,7 @@ class RowBlock:
 
 def results_of(blocks: Iterable[RowBlock]) -> list[RowBlock]:
     """The blocks that are results, without events on their way to the log."""
-    return [block for block in blocks if block.found.kind is not REKEYED]
+    return [block for block in blocks if block.found.events is None]
 
 
 def rows_of(blocks: Iterable[RowBlock]) -> list[OutputRow]:

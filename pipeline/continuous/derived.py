@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from shards import REKEYED, STATS, RowBlock
+from shards import STATS, RowBlock
 from streams import EventBatch, ScriptInput, Tick, encode_control, is_older, log_key
 
 _MOST_EVENTS = 5_000  # of an entry
@@ -34,9 +34,8 @@ class Derived:
         events: defaultdict[str, list[tuple[str, EventBatch]]] = defaultdict(list)
         promises: dict[str, int | None] = {}
         for block in rows:
-            if block.found.kind is REKEYED:
-                for row in block:
-                    events[row.subject].append((row.position, EventBatch.from_bytes(row.body)))
+            if block.found.events is not None:
+                events[block.found.subjects[0].as_py()].append((block.position, block.found.events))
             elif block.found.kind is STATS:
                 promises |= orjson.loads(block.found.bodies[0].as_py())["promises"]
         return cls(events=events, promises=promises)

@@ -257,10 +257,10 @@ class _VariantShard:
 
     def _hand_on(self, block: RowBlock) -> None:
         """Keep derived events for the rounds that read their streams."""
-        if self._later and block.found.kind is REKEYED:
-            for row in block:
-                if row.subject in self._later:
-                    self.handed_on.setdefault(row.subject, []).append(EventBatch.from_bytes(row.body))
+        if block.found.events is not None:
+            into = block.found.subjects[0].as_py()
+            if into in self._later:
+                self.handed_on.setdefault(into, []).append(block.found.events)
         elif self._later and block.found.kind is DERIVED:
             for stream, events in self._listed(block).items():
                 self.handed_on.setdefault(stream, []).append(EventBatch.from_events(events))

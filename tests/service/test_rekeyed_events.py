@@ -120,7 +120,7 @@ def test_events_on_their_way_to_the_log_are_those_that_are_listed(project: Proje
 
 def test_a_row_holds_a_bounded_number_of_events() -> None:
     events = [Event(id=f"e{number}", type="T", time_us=number, key="k") for number in range(2_500)]
-    found = FoundRows.rekeyed("into", EventBatch.from_events(events))
+    found = FoundRows.rekeyed("into", EventBatch.from_events(events)).with_bodies()
     batches = [EventBatch.from_bytes(body) for body in found.bodies.to_pylist()]
     assert [len(batch) for batch in batches] == [1_000, 1_000, 500]
     assert [event for batch in batches for event in batch.to_events()] == events
