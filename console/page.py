@@ -33,6 +33,7 @@ MENU: Final = (
     ("/ask", "Ask"),
     ("/dead-letters", "Dead letters"),
 )
+_PARTS: Final = {"/backtests/": "/patterns", "/sinks/": "/webhooks"}  # pages that belong to another view
 _THEMES: Final = ("light", "dark")
 _LARGEST_FORM_BYTES: Final = 1_000_000
 _PAGE_SIZE: Final = 50
@@ -85,6 +86,7 @@ class Page:
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         """Answer with a page."""
         path = self.request.url.path
+        path = next((at for other, at in _PARTS.items() if path.startswith(other)), path)
         common = {
             "session": self.session,
             "menu": MENU,

@@ -102,6 +102,7 @@ async def edit(page: Page) -> Response:
     draft = {"stream": stream, "text": _example(stream), "severity": "medium", "constraints": "on", "state": "active"}
     if name is not None:
         draft |= await page.api.get(at("patterns", name))
+    draft["text"] = page.query("text") or draft["text"]
     return await _editor(page, name, draft, names)
 
 

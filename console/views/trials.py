@@ -53,7 +53,10 @@ async def dry_run(page: Page) -> Response:
     try:
         found = await _dry_run(page, form, events)
     except ApiError as refusal:
-        return rendered(page.request, "dry_run.html", error=refusal.detail, found=None)
+        hint = (
+            "" if refusal.code != "too-much-work" else ". Choose fewer events, or a backtest, which has no such limit."
+        )
+        return rendered(page.request, "dry_run.html", error=refusal.detail + hint, found=None)
     chart = histogram((match["end"] for match in found["matches"]), "matches")
     return rendered(page.request, "dry_run.html", found=found, found_chart=chart, error="")
 

@@ -162,6 +162,12 @@ def test_a_pattern_is_written_paused_resumed_and_changed(reader, orders):
     assert orders.get("/patterns/q").json()["state"] == "retired"
 
 
+def test_the_editor_begins_with_the_text_of_the_address(reader, orders):
+    text = reader.text("/patterns/new?stream=orders&text=PATTERN+x+%3C%2Ftextarea%3E%3Cscript%3E")
+    assert "PATTERN x &lt;/textarea&gt;&lt;script&gt;</textarea>" in text
+    assert "PATTERN y</textarea>" in reader.text("/patterns/p/edit?text=PATTERN+y")
+
+
 def test_a_name_that_exists_is_not_replaced(reader, orders):
     text = "PATTERN p EVENT SEQ(X x)"
     answer = reader.submit(

@@ -241,9 +241,9 @@ def test_the_api_and_the_console_go_and_come_back(filled, address, browser):
         expect(page.get_by_role("link", name="third", exact=True)).to_be_visible()
         reader.go("/")
         page.context.set_offline(True)
-        expect(page.get_by_text("The connection is lost")).to_be_visible()
+        expect(page.get_by_text("The connection is lost")).to_be_visible(timeout=60_000)
         page.context.set_offline(False)
-        expect(page.get_by_text("The connection is lost")).to_be_hidden()
+        expect(page.get_by_text("The connection is lost")).to_be_hidden(timeout=60_000)
 
 
 def test_the_pictures_of_the_manual_are_of_its_pages(filled, address, browser, pages, request):
