@@ -8,8 +8,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.accumulators import Accumulator, Deviation, Distinct, Extreme, Order, Ordered, Quantile
-from aggregates.folding import FoldedDistinct, FoldedExtreme, FoldedQuantile
+from aggregates.accumulators import (
+    Accumulator,
+    Deviation,
+    Distinct,
+    Extreme,
+    FoldedDistinct,
+    FoldedExtreme,
+    FoldedQuantile,
+    Order,
+    Ordered,
+    Quantile,
+)
 from aggregates.values import AggregateValue
 
 Found: TypeAlias = tuple[Sequence[Any], Sequence[Mapping[str, Any]], Mapping[str, float]]

@@ -8,8 +8,7 @@ import orjson
 import pytest
 
 from aggregates import AggregateRun, EventColumns, EventRows, Row, read_aggregate
-from aggregates.accumulators import Accumulator
-from aggregates.folding import EXACT
+from aggregates.accumulators import EXACT, Accumulator
 from aggregates.objects import accumulator_of
 from aggregates.values import read_values
 from streams import key_hash
