@@ -42,7 +42,7 @@ def test_distinct_values_are_exact_up_to_a_bound_and_estimated_with_an_error_bey
     for number in range(10 * EXACT):
         one.add(float(number), (0, number))
     assert one.error is not None
-    assert abs(one.value() - 10 * EXACT) < 4 * one.error * 10 * EXACT  # type: ignore[operator]
+    assert abs(one.value() - 10 * EXACT) < 4 * one.error * 10 * EXACT
 
 
 def test_quantiles_are_exact_up_to_a_bound_and_near_beyond() -> None:
