@@ -16,6 +16,7 @@ from streams import EventRejected, parse_time
 KEPT_HOURS: Final = 31 * 24
 HOUR_US: Final = 3_600_000_000
 
+_HOUR = len("2026-01-01T00")
 _USUAL_HOURS = 48
 _MOST_COUNTS = 20_000  # of one answer
 
@@ -39,18 +40,19 @@ def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str,
     """Hour, counter and number of rows, as scripts take them; none for kinds that are not counted by hour."""
     if not kind.timed_by:
         return []
-    counts = Counter((_hour(orjson.loads(row.body).get(kind.timed_by)), row.stream, row.subject) for row in rows)
+    name = kind.timed_by
+    counts = Counter((str(orjson.loads(row.body).get(name))[:_HOUR], row.stream, row.subject) for row in rows)
     return [
         (hour, orjson.dumps([stream, subject]).decode(), count)
-        for (hour, stream, subject), count in counts.items()
-        if hour is not None
+        for (text, stream, subject), count in counts.items()
+        if (hour := _hour(text)) is not None
     ]
 
 
-def _hour(time: object) -> int | None:
-    """The hour of a time; None for what is no time: a result counts elsewhere whatever its members are."""
+def _hour(text: str) -> int | None:
+    """The hour that a time in UTC begins with; None for what is no time: a result counts elsewhere in any case."""
     try:
-        return parse_time(time) // HOUR_US if isinstance(time, str) else None
+        return parse_time(f"{text}:00:00Z") // HOUR_US
     except EventRejected:
         return None
 
