@@ -6,14 +6,13 @@ events of the window only; neither batch boundaries nor saving and loading chang
 when its window is empty.
 
 The modules, in the order of their use: ``document`` reads the document (``windows``, ``values`` and ``having`` read
-parts of it). ``rows`` has the events as an aggregate takes them in. ``accumulators`` has one value over events that
-come and go, ``contents`` a window with its values, ``groups`` a group with its windows, its time and its past values.
-``running`` is an aggregate that runs; ``steps`` decides which changes are emitted, and ``emitting`` makes their events.
-``sliding`` runs one whose events are ``columns``: a sliding window with counts, sums, means and extremes, whose
-condition reads the present values of its group. Its tables (``window_tables``) and ``known_groups`` belong to a kernel;
-anything else, events that may be retracted, and values that the kernel cannot compute exactly are rows.
-``table_groups`` finds the groups of an event that are rows of a table. ``explaining`` describes an aggregate in words.
-``asking`` answers questions over the same rows.
+parts of it). ``running`` is an aggregate that runs. Its events are ``columns`` (``rows`` has the form of one event);
+``placing`` puts them into the order in which their groups take them in. A kernel lets them enter and leave, over the
+tables of ``window_tables`` and the groups of ``known_groups``. Values that the kernel does not compute are ``objects``,
+each an accumulator of ``accumulators``. ``steps`` decides which changes are emitted, with earlier values from ``past``,
+and ``emitting`` makes their events. ``table_groups`` finds the groups of an event that are rows of a table;
+``row_windows`` runs an aggregate whose rows have windows of their own. ``explaining`` describes an aggregate in words.
+``asking`` answers questions over the events in the window.
 """
 
 from aggregates.asking import (

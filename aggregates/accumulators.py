@@ -1,4 +1,4 @@
-"""Values that kernels do not compute, as objects: each is exact, and depends only on the events that are in.
+"""Values that kernels do not compute, as objects: each depends only on the events in the window.
 
 Nulls are as in SQL. Values that a function cannot use (a text in a deviation) are null. Squares are kept as whole
 numbers of 2**-2148, the square of the distance between the smallest floats, so that no order of additions and removals
@@ -52,12 +52,12 @@ class Accumulator(ABC):
         """Take an argument in."""
 
     def remove(self, argument: Any, order: Order) -> None:
-        """Take an argument out that is in; not of values whose events never leave."""
+        """Remove an argument; values whose events never leave do not support it."""
         raise NotImplementedError
 
     @abstractmethod
     def value(self) -> Any:
-        """The value over the arguments that are in."""
+        """The value over the current arguments."""
 
     def dump(self) -> list[Any]:
         """The state as plain JSON, of values whose events never leave."""
@@ -110,7 +110,7 @@ class Ordered(Accumulator):
     Args:
         function: ``first``, ``last`` or ``events``.
         most: The number of the newest events.
-        leaves: Whether events leave, so that all are kept.
+        leaves: Whether events may leave; if so, all arguments are kept.
     """
 
     __slots__ = ("_function", "_held", "_leaves", "_most")

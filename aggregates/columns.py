@@ -52,7 +52,7 @@ class ScalarColumn(NamedTuple):
         return ScalarColumn(self.kinds[rows], self.integers[rows], self.floats[rows], objects)
 
     def scalars(self) -> Sequence[Scalar]:
-        """The values as objects; of a text, unless texts matter, only that it is one."""
+        """The values as objects; without ``objects``, every text is the same placeholder."""
         if self.objects is not None:
             return self.objects
         kinds = np.where((self.kinds == BOOLEAN) & (self.integers == 0), FALSE, self.kinds)
@@ -71,7 +71,7 @@ class EventColumns:
         key_hashes: Their hashes.
         ids: Their ids.
         arguments: The column of each of ``AggregateBody.arguments``.
-        newest_us: The newest time of the batch, also of events that do not count.
+        newest_us: The newest time of the batch, including events that do not count.
         ops: What the rows are; None: all count.
         retracted: The ids that retractions name.
         shown: What derived events show of each event, if the aggregate has ``events``.
@@ -145,7 +145,7 @@ def group_hash(group: Sequence[Scalar]) -> int:
 
 
 def scalar_of(kind: int, integer: int, number: float) -> Scalar:
-    """A value that a kernel has, as plain JSON; of a text only that it is one."""
+    """A value of a kernel as plain JSON; every text is the same placeholder."""
     if kind == NULL:
         return None
     found: dict[int, Scalar] = {BOOLEAN: True, FALSE: False, INTEGER: integer, FLOAT: number, TEXT: ""}

@@ -148,7 +148,7 @@ def _check(body: AggregateBody) -> None:
 
 
 def _check_rows(body: AggregateBody) -> None:
-    """Refuse what has no meaning where the rows of a table are the groups."""
+    """Refuse members that have no meaning where the rows of a table are the groups."""
     if body.rows_of is None:
         if body.window.column:
             raise AggregateRefused("window: {row: ..., most: ...} needs 'for_each_row_of'", field="window")

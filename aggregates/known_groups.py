@@ -20,7 +20,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # keeps windows of one group apart
 
 
 class KnownGroups:
-    """The values and keys of groups by code; codes are 0, 1, and so on. Of a fixed window also where it begins."""
+    """The values and keys of groups by code (0, 1, and so on); of a fixed window also the time at which it begins."""
 
     def __init__(self, *, are_keys: bool) -> None:
         self._are_keys = are_keys  # whether a group is its key, so that its values are not kept besides

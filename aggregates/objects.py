@@ -61,12 +61,12 @@ class GroupObjects:
         return found
 
     def add(self, code: int, arguments: Sequence[Any], order: Order) -> None:
-        """Take an event in; what derived events show of it is its last argument."""
+        """Add an event; its last argument is what derived events show of it."""
         for one, place in zip(self.of(code), self._arguments, strict=True):
             one.add(arguments[place], order)
 
     def remove(self, code: int, arguments: Sequence[Any], order: Order) -> None:
-        """Take an event out."""
+        """Remove an event."""
         for one, place in zip(self.of(code), self._arguments, strict=True):
             one.remove(arguments[place], order)
 

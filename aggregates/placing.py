@@ -22,7 +22,7 @@ class KeptEvent(NamedTuple):
     """What is kept of an event in a window for values that are objects, and for retractions.
 
     Attributes:
-        key_hash: Hash of its key, with its id by which a retraction names it; without retractions 0 and empty.
+        key_hash: Hash of its key; a retraction names key and ``id``. Without retractions 0 and empty.
         group: The hash of its group.
         arguments: Those of the values, then what derived events show of it.
     """
@@ -44,11 +44,11 @@ class Placed(NamedTuple):
 
 
 class Placing:
-    """Places rows of events, which get numbers in the order of taking in.
+    """Puts rows of events into their order, and numbers events in the order of their arrival.
 
     Attributes:
         kept: Events in windows by their numbers.
-        number: That of the next event.
+        number: The number of the next event.
         late: The number of events that came too late for every fixed window.
     """
 

@@ -162,7 +162,7 @@ class AggregateRun:
         self._late = 0
 
     def _fit(self, columns: Sequence[ScalarColumn]) -> None:
-        """Make what the kernel cannot compute of some arguments objects, and sums wide enough."""
+        """Turn extremes that the kernel cannot compute over some arguments into objects, and widen sums as needed."""
         unfit = {self.body.arguments[place] for place in self._tables.unfit(columns)}
         if unfit:
             head, sections = self.dump()
@@ -172,7 +172,7 @@ class AggregateRun:
         self._tables.widen(columns)
 
     def _batch(self, placed: Placed, events: EventColumns) -> Events:
-        """Rows with the codes of their groups, of which new ones get words."""
+        """Rows with the codes of their groups; new groups get words in the tables."""
         rows, known, tables = placed.rows, len(self._groups), self._tables
         is_of_group = rows.ops != kernel.RETRACT
         sources = rows.sources if placed.is_of_all is None else np.where(placed.is_of_all, ~rows.sources, rows.sources)
@@ -305,14 +305,14 @@ class AggregateRun:
         places[:] = [-2 - number if cause else -1 for number, cause in enumerate(self._causes)]
 
     def _causes_of(self, places: NDArray[np.int64], events: EventColumns | None) -> list[str]:
-        """The ids of the events that caused steps; empty: time did."""
+        """The ids of the events that caused steps; empty where passing time was the cause."""
         named = iter(values_at(events.ids, places[places >= 0]) if events is not None else ())
         return [
             next(named) if place >= 0 else "" if place == -1 else self._causes[-2 - place] for place in places.tolist()
         ]
 
     def _forget_empty(self) -> None:
-        """Forget the groups that no event is of."""
+        """Forget groups without events."""
         tables, count = self._tables, len(self._groups)
         is_kept = tables.groups.words[:count, kernel.HELD_ROWS] > 0
         is_kept[tables.steps.codes[: tables.waiting]] = True
@@ -360,7 +360,7 @@ class AggregateRun:
         """Restore what ``dump`` returned.
 
         Raises:
-            AggregateStateError: It is of a form that this release does not read, or is damaged.
+            AggregateStateError: The state has a form that this release does not read, or is damaged.
         """
         if head.get("format") != _FORMAT:
             raise AggregateStateError(
@@ -382,7 +382,7 @@ class AggregateRun:
     def _begin(
         self, head: Mapping[str, Any], sections: Mapping[str, bytes], is_kept: NDArray[np.bool_] | None = None
     ) -> None:
-        """Begin with a saved state, of which only some groups are kept."""
+        """Begin with a saved state, or with some of its groups."""
         self._clear(head["digits"])
         before = WindowTables(self.body, self._bounds, self._modes, head["objects"], head["digits"])
         groups = orjson.loads(sections["groups"])
@@ -464,7 +464,7 @@ class AggregateRun:
         words: NDArray[np.int64],
         kept: tuple[NDArray[np.bool_], NDArray[np.int32]],
     ) -> None:
-        """Read the objects of windows whose events are not held; new ones begin with what the kernel has seen."""
+        """Read the objects of windows whose events are not held; a new object begins with the kernel's value."""
         is_kept, codes = kept
         for code, states in saved:
             if is_kept[code]:

@@ -28,7 +28,7 @@ Holds: TypeAlias = Callable[[Mapping[str, Any], int], NDArray[np.bool_]]
 """Whether the condition is true, for each of some rows of named columns: plain values, or a ``ScalarColumn``."""
 
 Causes: TypeAlias = Callable[[NDArray[np.int64]], Sequence[str]]
-"""The ids of the events at some places; empty: time is the cause."""
+"""The ids of the events at some places; empty where passing time is the cause."""
 
 
 class StepReader:

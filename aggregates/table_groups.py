@@ -27,7 +27,7 @@ class TableGroups:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, key: str, by: Sequence[str], more: Sequence[str] = ()) -> Self:
-        """The groups of rows: the key of each, its values of ``by``, and ``more``; none if a column is missing."""
+        """The groups of rows: key, values of ``by`` and of ``more``; no groups if a column is missing."""
         names = (*by, *more)
         if not {key, *names} <= set(rows.schema.names):
             return cls(frozenset(), {})

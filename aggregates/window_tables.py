@@ -53,9 +53,9 @@ class BatchRows(NamedTuple):
 
     Attributes:
         sources: The row of each in the columns of events.
-        places: By which steps name them.
-        serials: By which the log names them.
-        ops: What they are.
+        places: The numbers by which steps name the rows.
+        serials: The numbers by which the log names the rows.
+        ops: The kind of each row: an event, a retraction or the end of a window.
     """
 
     sources: NDArray[np.int64]
@@ -71,7 +71,7 @@ class BatchRows(NamedTuple):
         return BatchRows(sources, times_us, at_us, places, serials, self.ops[some])
 
     def is_whole(self, size: int) -> bool:
-        """Whether the rows are all of a number of events, in their order."""
+        """Whether the rows are all events of a batch of some size, in their order."""
         return len(self.sources) == size and bool((self.sources == np.arange(size)).all())
 
 
@@ -155,7 +155,7 @@ class WindowTables:
             self._set_words(_replanned(self.groups.words, before, self.plan, words))
 
     def batch(self, rows: BatchRows, codes: NDArray[np.int32], columns: Sequence[ScalarColumn]) -> Events:
-        """Events as the kernel takes them in; of ends of windows, the columns do not matter."""
+        """Events as the kernel takes them in; columns are ignored for rows that end windows."""
         size = len(codes)
         kinds = np.zeros((len(columns), size), np.uint8)
         numbers = np.zeros((len(self._numeric), size), np.int64)
@@ -171,7 +171,7 @@ class WindowTables:
         return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), at_us, places, ops, serials, links)
 
     def ends(self, codes: NDArray[np.int64], at_us: NDArray[np.int64]) -> Events:
-        """A batch at which the windows of some groups end; none is a batch without events."""
+        """A batch that ends the windows of some groups; without groups it is an empty batch."""
         size, none = len(codes), np.zeros(0, np.int64)
         rows = BatchRows(none, at_us, at_us, np.full(size, -1), np.zeros(size, np.int64), np.full(size, kernel.END))
         column = ScalarColumn(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))

@@ -75,7 +75,7 @@ class AggregateInput(Operator):
         return moved_events(rows, places, self._body)
 
     def _placed(self, row: Row) -> Sequence[Row]:
-        """An event with each of its groups; a retraction has that of what it retracts, if it is known."""
+        """An event with each of its groups; a retraction has the groups of the retracted event, if they are known."""
         if self._body.rows_of is not None:
             return [row._replace(group=group) for group in self._table.groups_of(row)]
         if row.retracts:

@@ -1,4 +1,4 @@
-"""Groups that are the rows of a table: which of them an event is in, and how many they may be."""
+"""Groups that are the rows of a table: the groups of an event, and the bounds of their number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAIRS_AT_ONCE = 1 << 18  # of an event and a row
 
 
 class RowGroups:
-    """The groups of the events of an aggregate that is for each row of a table; of another one it has none."""
+    """The groups of the events of an aggregate with ``for_each_row_of``; of another aggregate, no groups."""
 
     def __init__(self, body: AggregateBody) -> None:
         self._body = body
@@ -27,7 +27,7 @@ class RowGroups:
         self._tables: list[TableGroups] = []
 
     def read(self, tables: Tables | None) -> None:
-        """Read the rows that hold from here on, if they are others than before."""
+        """Read the rows that apply to the next events, if the table has changed."""
         versions = (tables or Tables()).versions.get(self._body.rows_of or "", ())
         if versions is not self._versions:
             self._versions = versions
@@ -48,7 +48,7 @@ class RowGroups:
         return self._tables[bisect_right(self._begins, row.time_us)].groups_of(row.group)
 
     def of_rows(self, holds: Holds | None) -> Holds | None:
-        """A condition that is false in groups that are no rows any more, as these have other values."""
+        """A condition that is false in groups whose row was removed, or has other values now."""
         if holds is None or self._body.rows_of is None:
             return holds
 
