@@ -51,7 +51,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
             "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
         ),
         "webhooks": "Webhooks of the running service.",
-        "sinks": "Sinks of the running service beside webhooks.",
+        "sinks": "Sinks of the running service other than webhooks.",
         "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
         "replay": (
             "Send the events of files to the running service, in the order of their times. Exit "

@@ -20,7 +20,7 @@ _FIRST = 8010
 def console(
     url: Url = None,
     host: Annotated[
-        str | None, typer.Option(help="Address on which it listens (default: FORESTALL_CONSOLE_HOST).")
+        str | None, typer.Option(help="Address on which the console listens (default: FORESTALL_CONSOLE_HOST).")
     ] = None,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Its port (default: FORESTALL_CONSOLE_PORT).")

@@ -31,7 +31,7 @@ def list_events(
     after: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: the newest).")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most this number.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of events.")] = 100,
     old_stream: _OldStream = None,
 ) -> None:
     """List the newest events of a stream, or those after a cursor, the oldest first."""

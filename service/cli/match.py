@@ -86,7 +86,7 @@ FurtherKeys = Annotated[
 ]
 IdleTimeout = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
+    typer.Option(metavar="SECONDS", help="Session gap: end a transaction after this time without an event."),
 ]
 
 GivenTables = Annotated[

@@ -74,7 +74,7 @@ def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
 
 
 def _add_add(app: typer.Typer, resource: Resource) -> None:
-    @app.command("add", help=f"Register {indefinite(resource.one)}; one of the same name has to be changed.")
+    @app.command("add", help=f"Register {indefinite(resource.one)}; to replace one, use 'change'.")
     def add(
         client: Caller,
         document: DocumentFile,

@@ -22,7 +22,7 @@ OfStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help=
 After: TypeAlias = Annotated[
     str | None, typer.Option(metavar="CURSOR", help="Continue after this cursor, as 'more:' shows it; 0: the oldest.")
 ]
-AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="At most this number.")]
+AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="Maximum number of entries.")]
 
 
 def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from service.cli.webhooks import (
 )
 from service.cli.wording import printable
 
-sinks = Commands(help="Sinks of the running service beside webhooks.")
+sinks = Commands(help="Sinks of the running service other than webhooks.")
 
 _SINKS = Resource(
     path="/sinks",

@@ -101,7 +101,7 @@ def add_stream(
     late: LateEvents = None,
     idle_timeout: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
+        typer.Option(metavar="SECONDS", help="Session gap: end a transaction after this time without an event."),
     ] = None,
     quiet_after: Quiet = None,
     max_ahead: Ahead = None,
@@ -143,7 +143,7 @@ def change_stream(
     late: LateEvents = None,
     idle_timeout: Annotated[
         str | None,
-        typer.Option(metavar=_SECONDS, help="Session gap: end a transaction after these seconds without an event."),
+        typer.Option(metavar=_SECONDS, help="Session gap: end a transaction after this time without an event."),
     ] = None,
     quiet_after: Annotated[
         str | None,

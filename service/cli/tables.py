@@ -62,13 +62,13 @@ def add_table(
 def change_row(
     client: Caller,
     name: Annotated[str, typer.Argument(help="Name of the table.")],
-    key: Annotated[list[str], typer.Option(metavar="VALUE", help="Key of the row. Repeatable, as it has columns.")],
+    key: Annotated[list[str], typer.Option(metavar="VALUE", help="Key of the row. Repeatable, once per key column.")],
     file: Annotated[
         Path | None,
         typer.Option("--row", metavar="FILE", help="JSON object with the columns (default: remove the row)."),
     ] = None,
 ) -> None:
-    """Change, add or remove one row, such as a saved question, from here in the log on."""
+    """Change, add or remove one row, such as a saved question. Applies to events that arrive afterwards."""
     path, query = f"/tables/{part(name)}/rows", {"key": key}
     if file is None:
         found = client.request("DELETE", path, query=query)

@@ -55,7 +55,7 @@ def list_traces(
             help="Only transactions in which the furthest partial match of a pattern waits for this type.",
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="At most this number.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of transactions.")] = 20,
 ) -> None:
     """List open transactions, the oldest first, and how far each pattern is in them."""
     if (stream is None) == (named is None):

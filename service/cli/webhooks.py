@@ -152,7 +152,7 @@ def rotate(
     client: Caller,
     webhook: WebhookId,
     grace: Annotated[
-        int | None, typer.Option(min=0, metavar="SECONDS", help="Seconds for which the former secret signs too.")
+        int | None, typer.Option(min=0, metavar="SECONDS", help="Seconds for which the former secret also signs.")
     ] = None,
 ) -> None:
     """Rotate the signing secret and print the new one, which is shown only once."""
