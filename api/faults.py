@@ -73,7 +73,7 @@ def _plain(message: str) -> str:
 
 
 def _joined(messages: Sequence[str]) -> str:
-    """The messages about one value: those that name what it should be as one."""
+    """The messages about one value; those that name an expected form are joined into one."""
     should_be = [message.removeprefix(_SHOULD_BE) for message in messages if message.startswith(_SHOULD_BE)]
     others = [message for message in messages if not message.startswith(_SHOULD_BE)]
     wanted = [_SHOULD_BE + ", or ".join(dict.fromkeys(should_be))] if should_be else []

@@ -70,7 +70,7 @@ class Sessions:
         self._apis: dict[bytes, Api] = {}
 
     def api(self, url: str, key: str | None) -> Api:
-        """The calls with a key, which all its sessions share: what one has just asked, others need not ask again."""
+        """The calls with a key. All sessions of the key share them, and with them recent answers."""
         return self._apis.setdefault(_digest(key or ""), Api(url, key))
 
     async def release(self, api: Api) -> None:

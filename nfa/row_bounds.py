@@ -79,7 +79,7 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
 
 
 def key_notices(pattern: Pattern, tables: Tables) -> Iterator[Notice]:
-    """Warnings about attributes that equal a key of the row which is a text, although all its values are numbers.
+    """Warnings about comparisons with a key column that is a text, although all its values are numbers.
 
     Without a declared type, a column of a key is a text, which no attribute that is a number equals.
     """

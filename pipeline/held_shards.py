@@ -374,8 +374,8 @@ class HeldShards:
     def _keep(self, shard: int, after: str, grown: int, spent_s: float) -> None:
         """Hand the state over to the shard's next process, and save a snapshot if due.
 
-        A handover is due when another process would have to match for a moment, and for many times as long as handing
-        over takes; a snapshot, when it would have to match about as much as reading the state costs.
+        A handover is due after half a second of matching plus a multiple of the time that the last handover took; a
+        snapshot, when matching the entries since the last one would cost about as much as reading the state.
         """
         held = self._held[shard]
         held.unsaved_bytes += grown

@@ -68,7 +68,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
 
 
 def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
-    """A function that touches the file of a process in ``folder``: a process that hangs leaves it as it is."""
+    """A function that touches the process's file in ``folder``. The file of a process that hangs gets old."""
     if folder is None:
         return lambda: None
     folder.mkdir(parents=True, exist_ok=True)

@@ -373,7 +373,7 @@ class Kind(ABC):
         return ()
 
     def require_rows(self, definition: Definition, tables: Tables) -> None:
-        """Check that an operator that is for each row of a table may have the rows in ``tables``.
+        """Check the rows in ``tables`` against the bounds of an operator that runs for each row.
 
         Raises:
             ForestallError: They are too many.

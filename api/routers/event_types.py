@@ -35,7 +35,7 @@ def list_event_types(stream: str, services: Served, response: Response, part: Wa
 
 @router.get("/{event_type:path}/versions", summary="List the schemas that a type has had")
 def list_event_type_versions(stream: str, event_type: TypeName, services: Served, part: WantedPart) -> EventTypeList:
-    """Every schema of a type that is kept, the oldest first; of all types of a stream, the newest 1,000 changes."""
+    """The present and former schemas of a type, oldest first; a stream keeps the newest 1,000 changes."""
     versions = services.stores.registry.event_types.versions(stream, event_type)
     return EventTypeList(**part.of([EventTypeModel.from_domain(stream, one) for one in versions], "version"))
 

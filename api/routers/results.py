@@ -110,9 +110,9 @@ def count_by_hour(
     since: Annotated[Moment | None, Query(description="From this hour on; default: 48 hours.")] = None,
     until: Annotated[Moment | None, Query(description="Up to this time; default: the newest hour.")] = None,
 ) -> HourCounts:
-    """The number of results of each pattern by hour of event time, whether they are still listed or not.
+    """The number of results of each pattern by hour of event time, including results that are no longer listed.
 
-    The newest 31 days that have results are kept. An answer has at most 20,000 counts, those of the newest hours.
+    The newest 744 hours (31 days) that have results are kept. An answer has at most 20,000 counts, of the newest hours.
     """
     times = [None if time is None else parse_time(time) for time in (since, until)]
     chosen = {"stream": stream, "subject": pattern}

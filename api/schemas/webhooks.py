@@ -89,7 +89,7 @@ class NewWebhook(WireModel):
 
 
 def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
-    """The draft of a receiver, from the members that it shares with others; ``sink``: those of a sink."""
+    """The draft of a receiver, from the members of all kinds of receivers; ``sink``: the members of its kind."""
     known = {one.name for one in fields(WebhookDraft)} - {"sink"}
     found = {name: getattr(model, name) for name in type(model).model_fields if name in known}
     digest = None if model.digest is None else model.digest.model_dump()

@@ -159,7 +159,7 @@ def _rows(
 class Figures:
     """What the metrics say: alerts by pattern since the registration, and how long events take to become alerts.
 
-    ``latency`` is the bound that nine of ten alerts keep; ``inf`` if it is beyond all bounds, None without alerts.
+    ``latency`` is the bound within which nine of ten alerts come; ``inf`` beyond all bounds, None without alerts.
     """
 
     alerts: Mapping[str, float]

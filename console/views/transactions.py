@@ -175,7 +175,7 @@ def _keys(pattern: Mapping[str, Any]) -> str:
 
 
 def _annotated(story: Mapping[str, Any], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
-    """The events, each with what it did: patterns that it ended or that bound it, and the rule that it broke."""
+    """The events with their effects: patterns terminated early, patterns that bound the event, and the broken rule."""
     notes: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pattern in story["patterns"]:
         for match in pattern["matches"]:

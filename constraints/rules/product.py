@@ -58,7 +58,7 @@ class RuleProduct:
     def is_broken(
         self, places: Places, impossible: frozenset[str] | None, *, assumes_completion: bool = True
     ) -> tuple[Rule, ...]:
-        """Rules that no continuation keeps: one, or a minimal number that cannot be kept together; () if none.
+        """Rules that no continuation can satisfy: one, or a minimal set that cannot hold together; () if none.
 
         ``impossible`` are the names that no later event shows; None if no more events can come. With
         ``assumes_completion`` a trace ends only where its rules accept, otherwise anywhere but in a trap.

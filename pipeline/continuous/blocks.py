@@ -106,7 +106,7 @@ class BlockWriter:
                 self._await_room(step)
 
     def _await_room(self, step: Step) -> None:
-        """Wait while the step cannot be written, and need not be sent."""
+        """Wait while too many blocks of the shard wait for the indexer, and the lease is still the task's."""
         while self._server.xlen(blocks_key(step.shard)) >= _most_blocks(step):
             epoch = cast("bytes | None", self._server.hget(EPOCHS_KEY, str(step.shard)))
             if epoch is None or int(epoch) != step.epoch:

@@ -5,9 +5,9 @@ batch is written again under the same number, and the sink recognises what it ha
 blocks that were written meanwhile: under load several of each shard. The sink writes no batch but the noted one, and a
 batch is noted only after the one before. So a driver that was stopped while another took over writes nothing.
 
-The indexer waits for a server that is away, and then writes the noted batch again. A server that was started again has
-another run id, which is compared as a batch is noted. It may have lost its last writes, and with them results and
-blocks that the indexer believes written, so the indexer begins again where the server is.
+The indexer waits for a server that is away, and then writes the noted batch again. A restarted server has
+another run id, which ``note`` compares. It may have lost its last writes, and with them results and blocks that the
+indexer believes written, so the indexer begins again at the positions that the server has.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Leases:
         self.member = member
 
     def renew(self, states: Mapping[int, int] = MappingProxyType({})) -> dict[int, int] | None:
-        """Epochs of the shards that the task now holds; None: another job has begun, or this one is to stop.
+        """Epochs of the shards that the task now holds; None: another job has begun, or this job has to stop.
 
         ``states``: epochs of the shards whose states the task has.
         """

@@ -217,7 +217,7 @@ def start_continuous(
 def take_over(options: JobOptions) -> JobOptions:
     """Begin where micro-batches, or a resharding, ended; removes their checkpoint.
 
-    Returns the options by which tasks find where results end: in blocks, which the sink follows.
+    Returns the options for tasks: their results end at the positions of the written blocks.
     """
     server = connect(options.log)
     fence(server, options.log.shards)

@@ -74,7 +74,7 @@ class ShardTask:
     def run(self) -> None:
         """Advance shards until the job is over; every finished step is written then.
 
-        A task that dies is started again at once, so it looks first for one whose shards it is to take.
+        A new task usually replaces one that has died, so it first looks for a dead task, whose shards it takes.
         """
         try:
             self._is_leased()

@@ -101,7 +101,7 @@ class Webhooks(ResourceKind):
 
 
 class Sinks(Webhooks):
-    """Sinks that are not webhooks, by name; the members of a kind are those of one member named after it."""
+    """Sinks other than webhooks, by name. Members of one kind of sink are in a member with the name of the kind."""
 
     title = "sink"
     path = "/sinks"

@@ -136,7 +136,7 @@ class Questions:
         return [outcomes[one.id] for one in batch]
 
     def _reached(self, stream: str, key: str | None, asked: Sequence[Ask]) -> int | Exception:
-        """Send questions to the same shards; their number, or why they were not sent."""
+        """Send questions to the same shards; returns the number of shards, or the error that prevented it."""
         try:
             return self._stores.announcements.ask(stream, asked, self._settings.limits.question_wait_s, key)
         except Exception as error:  # house: allow broad-except: raised where each question is asked

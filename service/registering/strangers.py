@@ -79,7 +79,7 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, others: Co
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
-    """The length of the part of a path up to a list that it does not enter; 0: it has a value; None: it has none."""
+    """The length of a path up to a list that the path does not enter; 0: the path has a value; None: no value."""
     for place, name in enumerate(path):
         if isinstance(data, list) and not is_element(name):
             return place

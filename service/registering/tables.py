@@ -163,7 +163,7 @@ class TableLibrary:
         self._store.remove(name, condition)
 
     def _require_rows(self, users: Iterable[tuple[RegisteredOperator, Lookup]], tables: Tables) -> None:
-        """Check that operators that are for each row of a table may have its rows; raises ``TooManyRows``."""
+        """Check the number of rows of a table against operators that run for each row; raises ``TooManyRows``."""
         for user in _distinct((user, lookup) for user, lookup in users if lookup.keys is None):
             KINDS_BY_NAME[user.kind].require_rows(user.definition, tables)
 

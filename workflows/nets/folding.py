@@ -193,7 +193,7 @@ class _Drawing:
     def _put_open_block(
         self, node: Node, block: Block, place: int, target: int | None, leaving: Iterable[Exit]
     ) -> bool:
-        """Add a block that is left while it runs: its steps, if it has one token at a time.
+        """Add a block that can be left while it runs; its steps are added if the block has one token at a time.
 
         The block can be left with this token at any time, unless a step does several things.
         """

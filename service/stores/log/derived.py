@@ -161,7 +161,7 @@ class DerivedEventStore:
         return chunks, is_whole
 
     def _state(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[Mapping[str, _Known], Mapping[int, str]]:
-        """What is known of the derived streams, and the position up to which each shard is matched."""
+        """The state of the derived streams, and the position up to which each shard is matched."""
         shards = sorted({part.shard for of in parts.values() for part in of})
         found = cast(
             "list[Any]",

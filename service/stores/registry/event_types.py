@@ -130,7 +130,7 @@ class EventTypeStore:
         }
 
     def versions(self, stream: str, name: str) -> list[EventType]:
-        """The schemas that a type has had, the newest last, as far as they are kept; at least one, if it has any."""
+        """The schemas that are kept of a type, the newest last; at least the present one, if any."""
         current = self.get(stream, name)
         found = cast("list[bytes]", self._client.lrange(versions_key(stream), 0, -1))
         kept = [EventType(**decode(body, f"a version of the type {name!r}")) for body in found]

@@ -50,7 +50,7 @@ def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str,
 
 
 def _hour(text: str) -> int | None:
-    """The hour that a time in UTC begins with; None for what is no time: a result counts elsewhere in any case."""
+    """The hour of a time in UTC; None if the text is not a time: the result then counts in the totals only."""
     try:
         return parse_time(f"{text}:00:00Z") // HOUR_US
     except EventRejected:
@@ -66,10 +66,10 @@ class HourlyCounts:
     def read(
         self, kind: ResultKind, chosen: Mapping[str, str | None], since_us: int | None, until_us: int | None
     ) -> tuple[list[HourCount], int | None]:
-        """The counts from one time up to another, the oldest first, and the time from which on they are complete.
+        """The counts between two times, the oldest first, and the time from which they are complete.
 
-        Without a beginning it is 48 hours before the end, without an end that is the newest hour; None: there is none.
-        Of very many counts those of the newest hours are read. ``chosen``: ``stream`` and ``subject``, None: any.
+        The default end is after the newest hour, the default beginning 48 hours before it. At most ``_MOST_COUNTS``
+        counts are read, those of the newest hours. ``chosen``: ``stream`` and ``subject``; None: any.
         """
         key = hours_key(kind)
         last = "+inf" if until_us is None else -(-until_us // HOUR_US) - 1
