@@ -1,9 +1,9 @@
 """Aggregates: counts, sums and other values over windows of the events of a stream, by group.
 
 Purpose: keep the values of each group current while events come, leave and are retracted, and report a group when a
-condition over its values becomes true or false, or when its window ends. Promises: values are exact and depend on the
-events of the window only; neither batch boundaries nor saving and loading change a result; what a group keeps is gone
-when its window is empty.
+condition over its values becomes true or false, or when its window ends. Promises: values depend on the events of the
+window only; they are exact, except for many distinct values or quantiles in windows that end as a whole. Neither batch
+boundaries nor saving and loading change a result. A group without events keeps nothing.
 
 The modules, in the order of their use: ``document`` reads the document (``windows``, ``values`` and ``having`` read
 parts of it). ``running`` is an aggregate that runs. Its events are ``columns`` (``rows`` has the form of one event);

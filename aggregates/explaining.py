@@ -32,7 +32,7 @@ def _groups(body: AggregateBody, *, is_moved: bool) -> str:
     if body.rows_of is not None:
         return (
             f"Groups: the rows of {body.rows_of}. An event counts for each row that has its values of "
-            f"{', '.join(body.attributes)} (an empty value fits all); an index finds these rows, whatever the number "
+            f"{', '.join(body.attributes)} (empty: any value); an index finds these rows, whatever the number "
             "of others. Events are brought to the shards of their rows through the log; a row is evaluated when the "
             "time of the stream has passed its events."
         )

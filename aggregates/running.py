@@ -372,7 +372,7 @@ class AggregateRun:
         try:
             self._begin(head, sections)
         except (ValueError, KeyError) as error:
-            raise AggregateStateError(f"the columns of a saved aggregate are cut off: {error}") from error
+            raise AggregateStateError(f"the columns of a saved aggregate are truncated: {error}") from error
 
     def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget groups by their keys, as from ``keys``."""

@@ -59,7 +59,7 @@ class Window:
             return f"the last {self.size:,} events"
         size = duration_text(self.size)
         if self.column:
-            return f"the events of less than the row's {self.column} ago, at most {size}"
+            return f"the events younger than the row's {self.column}, at most {size}"
         words = {
             "sliding": f"the events of less than {size} ago",
             "tumbling": f"the events of each {size}",

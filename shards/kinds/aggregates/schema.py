@@ -22,7 +22,7 @@ AGGREGATE_SCHEMA: Mapping[str, Any] = {
         "for_each_row_of": {
             "type": "string",
             "description": "A table whose rows are the groups: an event counts for each row whose columns, named as in "
-            "'by', have its values; an empty one fits all. 'having' reads row.COLUMN (default: none).",
+            "'by', have its values; an empty value matches any. 'having' reads row.COLUMN (default: none).",
         },
         "values": {
             "type": "object",
