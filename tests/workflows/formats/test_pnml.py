@@ -348,16 +348,16 @@ REFUSED = [
         "i",
         "it must lie between 0 and 1,000",
     ),
-    (document(LINE + ARCS + '<referencePlace id="r"/>'), "r", "the reference place says by no ref"),
-    (document(LINE + ARCS + '<referencePlace id="r" ref="no"/>'), "r", "stands for 'no', which is not there"),
-    (document(LINE + ARCS + '<referencePlace id="r" ref="t"/>'), "r", "stands for 't', which is a transition"),
-    (document(LINE + ARCS + '<referencePlace id="r" ref="r"/>'), "r", "stands for 'r', which leads back to it"),
+    (document(LINE + ARCS + '<referencePlace id="r"/>'), "r", "the reference place has no ref"),
+    (document(LINE + ARCS + '<referencePlace id="r" ref="no"/>'), "r", "refers to 'no', which does not exist"),
+    (document(LINE + ARCS + '<referencePlace id="r" ref="t"/>'), "r", "refers to 't', which is a transition"),
+    (document(LINE + ARCS + '<referencePlace id="r" ref="r"/>'), "r", "refers to 'r', which leads back to it"),
     (
         document(
             LINE + '<arc id="x" source="r" target="t"/><referencePlace id="r" ref="s"/><referencePlace id="s" ref="r"/>'
         ),
         "s",
-        "stands for 'r', which leads back to it",
+        "refers to 'r', which leads back to it",
     ),
     (document(SMALL + '<arc id="a" source="i" target="t"/>'), "", "there are no final markings and no sink place"),
     (

@@ -176,7 +176,7 @@ def _read_node(element: Element, identity: str, page: str, findings: Findings) -
     kind = _OBJECTS[local(element)]
     refers_to = element.get("ref", "")
     if local(element).startswith("reference") and not refers_to:
-        findings.refuse(identity, f"the reference {kind} says by no ref which {kind} it stands for")
+        findings.refuse(identity, f"the reference {kind} has no ref; name the {kind} that it refers to")
     for inner in element:
         _check_inner(inner, identity, findings)
     tokens = 0

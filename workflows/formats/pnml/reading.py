@@ -127,7 +127,7 @@ def _resolve(drawn: Drawn, findings: Findings) -> dict[str, str]:
             after = drawn.nodes.get(real.refers_to)
             problem = _misreference(real, after, way)
             if after is None or problem:
-                findings.refuse(real.id, f"the reference {real.kind} stands for {real.refers_to!r}, {problem}")
+                findings.refuse(real.id, f"the reference {real.kind} refers to {real.refers_to!r}, {problem}")
                 break
             real = after
         else:
@@ -140,7 +140,7 @@ def _resolve(drawn: Drawn, findings: Findings) -> dict[str, str]:
 def _misreference(node: NetNode, after: NetNode | None, way: set[str]) -> str:
     """The problem with the target of a reference node; empty if there is none."""
     if after is None:
-        return "which is not there"
+        return "which does not exist"
     if after.kind != node.kind:
         return f"which is a {after.kind}"
     return "which leads back to it" if after.id in way else ""
