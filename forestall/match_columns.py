@@ -45,7 +45,7 @@ _TYPES: Mapping[ValueKind, pa.DataType] = {
 class MatchForm:
     """The columns of the matches of some patterns: fixed ones, those of RETURN, and one for each alias.
 
-    A column of RETURN, or an alias, whose name is taken gets an underscore behind it.
+    A column of RETURN, or an alias, whose name is taken gets an underscore at its end.
 
     Attributes:
         returns: The columns of RETURN, in the order of the schema.
@@ -164,5 +164,5 @@ def _return_kinds(patterns: Sequence[Pattern], kind_of: KindOf) -> dict[str, Val
 
 
 def free_name(name: str, taken: Sequence[str]) -> str:
-    """The name, with underscores behind it as long as another column has it."""
+    """The name, with as many underscores at its end as needed to differ from the names of other columns."""
     return free_name(f"{name}_", taken) if name in taken else name

@@ -94,8 +94,8 @@ def key_notices(pattern: Pattern, tables: Tables) -> Iterator[Notice]:
             if column in numbers:
                 yield Notice(
                     "text-key",
-                    f"{pattern.rows.alias}.{column} is a text, as every key is whose type is not declared, and "
-                    f"an attribute that is a number does not equal it; if {atom.type} has a number there, declare "
-                    f"the column of {pattern.rows.table} as integer",
+                    f"{pattern.rows.alias}.{column} is a text, as key columns are unless another type is declared, "
+                    f"and a number never equals a text; if {atom.type} has a number there, declare the column of "
+                    f"{pattern.rows.table} as integer",
                     atom.position,
                 )

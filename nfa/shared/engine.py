@@ -418,7 +418,7 @@ _FAULTS = {
     kernel.BAD_LINK: "a node's links lead nowhere or forward",
     kernel.BAD_SIBLING: "the nodes of an event are not linked in circles",
     kernel.BAD_EVENT: "a node binds an event that was not counted yet, or an alias or a clause that the pattern lacks",
-    kernel.BAD_MEASURE: "nodes do not stand for what their links say",
+    kernel.BAD_MEASURE: "the measures of nodes do not match their links",
     kernel.UNREACHED: "a node is reached by nothing",
 }
 

@@ -87,7 +87,7 @@ class Place:
         is_first: Whether rows are counted from the first one onward; else from the last one backward.
         offset: Number of rows with these labels to pass over.
         is_final: Whether the last row is that of the whole match, not the current one.
-        physical: Number of rows of the partition to go on from there; negative: back.
+        physical: Number of rows of the partition to move forward from that row; negative: backward.
     """
 
     labels: frozenset[int] | None = None

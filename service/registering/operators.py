@@ -133,7 +133,7 @@ class OperatorLibrary:
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> tuple[RegisteredOperator, bool]:
-        """Move an operator to another state, from here in the log on; returns it and whether it changed."""
+        """Move an operator to another state, for later entries of the log; returns it and whether it changed."""
         operators = self._registry.operators(kind)
         if action == "activate":
             self._derivations.declare_fed(operators.get(name).feeders)

@@ -143,7 +143,7 @@ class Registration:
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> PatternReport:
-        """Move a pattern to another state, from here in the log on; ``stops``: a pause before the backlog.
+        """Move a pattern to another state, for later entries of the log; ``stops``: a pause before the backlog.
 
         A draft that the stream's constraints have made impossible cannot be activated: ``UnsatisfiablePattern``.
         """

@@ -24,7 +24,7 @@ class StreamLibrary:
         self._clock = clock
 
     def change(self, name: str, members: Mapping[str, Any], condition: Condition = ANY) -> StreamDeclaration:
-        """Change members of a declaration (``streams.CHANGEABLE``), from here in the log on.
+        """Change members of a declaration (``streams.CHANGEABLE``) for later entries of the log.
 
         If the end events change, the constraint set of the stream gets its next version in the same step.
 
@@ -52,7 +52,7 @@ class StreamLibrary:
         return self._stores.registry.removal.uses(name, condition)
 
     def remove(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
-        """Remove a stream, from here in the log on; emitted results are kept. Returns the resources removed with it.
+        """Remove a stream at this place of the log; emitted results are kept. Returns the resources removed with it.
 
         Raises ``StreamInUse`` if resources use it, unless ``is_cascading``.
         """

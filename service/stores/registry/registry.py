@@ -85,7 +85,7 @@ class Registry:
     def change_stream(
         self, name: str, change: StreamChange, now_us: int, condition: Condition = ANY
     ) -> tuple[StreamDeclaration, bool]:
-        """Change a stream's declaration, from here in the log on; the present declaration again changes nothing.
+        """Change a stream's declaration for later entries of the log; an equal declaration changes nothing.
 
         ``change`` makes the new declaration; it is called again if another writer intervenes, and may raise. Returns
         the declaration after the call, and whether it changed.

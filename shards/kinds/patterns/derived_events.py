@@ -325,8 +325,8 @@ class _Events:
         for number, match, key in columns:
             pattern = self.patterns[number]
             error = NotDerivable(
-                f"the match {match} of the pattern {pattern.name!r} is no event of {_into(pattern).stream!r}: "
-                f"{_reason(pattern)}; the pattern goes on"
+                f"the match {match} of the pattern {pattern.name!r} cannot be an event of {_into(pattern).stream!r}: "
+                f"{_reason(pattern)}; the pattern continues"
             )
             identity = row_id(DEAD_LETTER, stream, error.code, match)
             body = {
