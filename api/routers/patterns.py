@@ -161,7 +161,7 @@ def get_statistics(name: str, services: Served) -> PatternStatistics:
 @router.get("/{name:path}", summary="Look up a pattern")
 @bounded
 def get_pattern(name: str, services: Served, response: Response) -> PatternDetail:
-    """The pattern, the events that end its partial matches under the constraints, in words, and how often they did."""
+    """The pattern, the events that terminate its partial matches under the constraints, in words, and their counts."""
     report, found = services.registration.pattern(name)
     give_tag(response, report.pattern)
     endings = services.stores.results["ending"].counts(stream=report.pattern.stream, pattern=report.pattern.name)

@@ -74,8 +74,8 @@ class NewPattern(WireModel):
     )
     start: Literal["fresh", "migrate"] = Field(
         "fresh",
-        description="What to do with the partial matches of the version before: drop them ('fresh'), or let that "
-        "version complete those that began before this position of the log ('migrate').",
+        description="What to do with the partial matches of the former version: drop them ('fresh'), or let the "
+        "former version complete them ('migrate').",
     )
     severity: Severity | None = Field(
         None,

@@ -39,7 +39,7 @@ def put_calendar(
     file: Annotated[Path, typer.Argument(help="Its declaration, YAML or JSON: zone, hours, holidays, exceptions.")],
     ical: Annotated[Path | None, typer.Option(help="Holidays as an iCalendar file (.ics).")] = None,
 ) -> None:
-    """Declare a calendar; under an existing name it is the next version, which holds from then on."""
+    """Declare a calendar, or the next version of an existing one, which then applies."""
     document = read_document(file)
     if ical is not None:
         document["ical"] = read_content(ical, _MOST_BYTES, "calendar").decode(errors="replace")

@@ -32,7 +32,8 @@ def discover(
         ),
     ] = None,
     min_confidence: Annotated[
-        float, typer.Option(metavar="SHARE", help="Minimum share of those transactions that keep it, above 0.")
+        float,
+        typer.Option(metavar="SHARE", help="Minimum share of these transactions that keep the constraint, above 0."),
     ] = 1.0,
     min_expected: Annotated[
         float, typer.Option(metavar="NUMBER", help="Minimum significance of exclusions and requirements; 0: none.")

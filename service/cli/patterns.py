@@ -62,7 +62,7 @@ _PATTERNS = Resource(
 _VERSIONS = Table(("version", "current", "constraints", "created_at", "text"))
 
 add_list_of_stream(patterns, _PATTERNS)
-add_show(patterns, _PATTERNS, "a pattern, which events terminate it early, and how often they did")
+add_show(patterns, _PATTERNS, "a pattern, the events that terminate it early, and their counts")
 
 
 @patterns.command("add")

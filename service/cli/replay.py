@@ -181,12 +181,12 @@ def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
             if late := sum(event.time_us < watermark_us for event in one.events):
                 standard_error.notice(
                     f"{late} of {len(one.events)} events of {one.path.name} are older than {text}, the time to which "
-                    f"the stream {one.stream} has come: unless it has them, they are late (docs: event time)"
+                    f"the stream {one.stream} has come: those not sent before are late (docs: event time)"
                 )
 
 
 def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
-    """The source of each event: one for all files, or one for each file if ids are made from the place in it."""
+    """The source of each event: one for all files, or one for each file if ids are made from places in files."""
     if keeps:
         run = uuid4().hex
         return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]

@@ -235,6 +235,8 @@ def files_of(given: Sequence[str], project: LocalProject, option: str = "--event
         if name in found:
             raise ProjectRefused.of([f"{option} names the stream {name!r} twice; give each stream one file"])
         if project.stream(name).declaration.derived:
-            raise ProjectRefused.of([f"{option}: the events of {name!r} are derived; give those that it is made of"])
+            raise ProjectRefused.of(
+                [f"{option}: the events of {name!r} are derived; give the events of its source streams"]
+            )
         found[name] = Path(path)
     return found

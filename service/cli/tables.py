@@ -47,7 +47,7 @@ def add_table(
         ),
     ] = None,
 ) -> None:
-    """Upload a table; under an existing name it is the next version, which lookups read from then on."""
+    """Upload a table, or the next version of an existing one, which lookups then read."""
     media_type, content = media_type_of(format_of(file.name)), read_content(file, _MOST_BYTES, "table")
     with progress_bar(f"uploading {file.name}"):
         query, headers = {"key": key, "column": column}, {"Content-Type": media_type}

@@ -38,7 +38,7 @@ def list_traces(
     pattern: Annotated[
         str | None, typer.Option(metavar="PATTERN", help="Only transactions in which this pattern has a partial match.")
     ] = None,
-    state: Annotated[State, typer.Option(help="All, those with partial matches, or those that broke a constraint.")] = (
+    state: Annotated[State, typer.Option(help="All, only with partial matches, or only deviating transactions.")] = (
         "open"
     ),
     older_than: Annotated[

@@ -70,7 +70,7 @@ def put_workflow(
     ] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
 ) -> None:
-    """Upload a model; under an existing name it is the next version, and streams that follow it switch to it."""
+    """Upload a model, or the next version of an existing one; streams that follow the model switch to this version."""
     body = given(
         content=read_content(model).decode("utf-8", errors="replace"),
         process=process,
