@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aggregates.accumulators import EXACT
 from aggregates.document import AggregateBody
 from streams import duration_text
 
@@ -54,7 +55,9 @@ def _kept(body: AggregateBody) -> str:
 
 def _values(body: AggregateBody) -> list[str]:
     names = ", ".join(f"{one.name}: {one.function}({one.argument})" for one in body.values)
-    return [f"Values, exact over the events of the window: {names}."]
+    estimated = sorted({one.function for one in body.values} & {"distinct", "quantile"})
+    beyond = f", but {' and '.join(estimated)} estimated above {EXACT:,} values" if estimated else ""
+    return [f"Values, exact over the events of the window{beyond}: {names}."]
 
 
 def _emitted(body: AggregateBody) -> str:
