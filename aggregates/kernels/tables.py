@@ -132,7 +132,9 @@ def enter_extreme(
         newer, older = older, np.int64(groups.older[older])
     if newer >= 0 and groups.values[newer] >= number:
         return
-    while older >= 0 and groups.values[older] <= number:
+    while older >= 0 and (
+        groups.values[older] < number or (groups.values[older] == number and groups.times_us[older] < time_us)
+    ):  # an equal event of the same time leaves first, and with its own node
         gone, older = older, np.int64(groups.older[older])
         groups.newer[gone] = state[FREE]
         state[FREE] = gone

@@ -174,6 +174,15 @@ def test_what_is_dropped_leaves_the_other_groups_as_they_are(data: st.DataObject
     assert [one.data for one in found] == [one.data for one in more if one.key_hash % 2]
 
 
+def test_of_equal_events_of_one_time_each_counts_until_it_leaves() -> None:
+    """Of a window of the last events, the first of two equal ones leaves before the other."""
+    document = {"of": "x", "by": ["g"], "values": {"low": "min(x)", "high": "max(x)"}, "window": {"last": 2}}
+    times = [(5, 9), (5, 9), (6, 1), (6, 1), (7, 5)]
+    some = [Row(time_us, ("a",), "a", key_hash("a"), f"e{n}", (x, x)) for n, (time_us, x) in enumerate(times)]
+    found = [(one.data["low"], one.data["high"]) for one in taken(run_of(document), some)]
+    assert found == [(9, 9), (9, 9), (1, 9), (1, 1), (1, 5)]
+
+
 def test_at_the_end_of_the_input_every_group_is_compared_with_all_groups() -> None:
     """Several windows of several groups are open: none of those over all groups is forgotten too early."""
     hopping = {"hopping": "6 us", "every": "2 us"}
