@@ -15,10 +15,13 @@ from aggregates.document import AggregateBody
 from aggregates.emitting import Emission, in_order
 from aggregates.rows import Scalar
 from aggregates.running import AggregateRun
+from streams import NEVER_US
 
 
 class RowWindows:
     """One run of the aggregate for each length of a window, as events of a run leave in the order of time.
+
+    All runs have one time, also one that begins later.
 
     Args:
         begin: Makes the run of an aggregate.
@@ -30,6 +33,7 @@ class RowWindows:
         self.body, self.is_suspended = body, False
         self._new = begin
         self._runs: dict[int, AggregateRun] = {}
+        self._now_us = NEVER_US
         self._sizes: dict[Scalar, int] = {}
 
     def process(self, events: EventColumns) -> list[Emission]:
@@ -39,17 +43,19 @@ class RowWindows:
         sizes = np.array([self._size_of(one) for one in events.by[-1]], np.int64)
         for size in np.unique(sizes).tolist():
             self._run_of(size)
-        found = [
-            emission
-            for size, run in self._runs.items()
-            for emission in run.process(events.at(np.flatnonzero(sizes == size)))
-        ]
+        self._now_us = max(self._now_us, events.newest_us)
+        found = list[Emission]()
+        for size, run in self._runs.items():
+            rows = np.flatnonzero(sizes == size)
+            for one in run.process(events.at(rows)):
+                found.append(one._replace(place=int(rows[one.place - 1]) + 1) if one.place else one)
         if any(run.is_suspended for run in self._runs.values()) or self.measures()["held"] > self.body.most_rows:
             self._runs, self.is_suspended = {}, True
         return in_order(found)
 
     def advance_time(self, now_us: int) -> list[Emission]:
         """Pass time: no event before it follows."""
+        self._now_us = max(self._now_us, now_us)
         return in_order(chain.from_iterable(run.advance_time(now_us) for run in self._runs.values()))
 
     def end_key(self, key_hash: int, time_us: int) -> list[Emission]:
@@ -83,13 +89,14 @@ class RowWindows:
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The states of all runs."""
-        saved = {size: run.dump() for size, run in self._runs.items() if run.measures()["groups"]}
+        saved = {size: run.dump() for size, run in self._runs.items()}
         sections = {f"{size}/{name}": part for size, (_, some) in saved.items() for name, part in some.items()}
-        return {"suspended": self.is_suspended, "runs": [[size, head] for size, (head, _) in saved.items()]}, sections
+        runs = [[size, head] for size, (head, _) in saved.items()]
+        return {"suspended": self.is_suspended, "now_us": self._now_us, "runs": runs}, sections
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         """Restore what ``dump`` returned."""
-        self.is_suspended = head["suspended"]
+        self.is_suspended, self._now_us = head["suspended"], head["now_us"]
         for size, one in head["runs"]:
             prefix = f"{size}/"
             some = {name.removeprefix(prefix): part for name, part in sections.items() if name.startswith(prefix)}
@@ -97,7 +104,9 @@ class RowWindows:
 
     def _run_of(self, size: int) -> AggregateRun:
         if size not in self._runs:
-            self._runs[size] = self._new(replace(self.body, window=replace(self.body.window, size=size, column="")))
+            run = self._new(replace(self.body, window=replace(self.body.window, size=size, column="")))
+            run.advance_time(self._now_us)
+            self._runs[size] = run
         return self._runs[size]
 
     def _size_of(self, duration: Scalar) -> int:

@@ -1,0 +1,70 @@
+"""Aggregates whose groups have windows of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+import pytest
+
+from aggregates import AggregateRun, EventColumns, EventRows, Row, RowWindows
+from aggregates import read_aggregate as read
+from shards.kinds.aggregates.reading import condition_and_bounds
+from streams import key_hash
+
+SECOND_US = 1_000_000
+DOCUMENT = {
+    "of": "x",
+    "by": ["user"],
+    "for_each_row_of": "watched",
+    "values": {"n": "count()"},
+    "window": {"row": "within", "most": "1 min"},
+    "having": "n > coalesce(before(n, 10 s), 0)",
+    "clear": True,
+}
+
+
+def run_of() -> RowWindows:
+    body = read(DOCUMENT)
+    holds, bounds = condition_and_bounds(body)
+    return RowWindows(body, lambda one: AggregateRun(one, holds, bounds))
+
+
+def event(second: int, row: str, within: str) -> Row:
+    return Row(second * SECOND_US, (row, "u", within), row, key_hash(row), f"e{second}-{row}", (True,))
+
+
+def columns(run: RowWindows, rows: Sequence[Row]) -> EventColumns:
+    return EventColumns.of(run.body, EventRows(rows, max(row.time_us for row in rows)))
+
+
+def reloaded(run: RowWindows) -> RowWindows:
+    again = run_of()
+    head, sections = run.dump()
+    again.load(orjson.loads(orjson.dumps(head)), sections)
+    return again
+
+
+@pytest.mark.parametrize("within", ["2 s", "5 s"])
+def test_an_event_whose_window_has_passed_is_late_also_for_a_row_that_had_none(within: str) -> None:
+    run = run_of()
+    run.process(columns(run, [event(0, "a", "2 s")]))
+    run.advance_time(100 * SECOND_US)
+    for one in (reloaded(run), run):
+        assert one.process(columns(one, [event(50, "b", within)])) == []
+        assert one.measures() == {"groups": 0, "held": 0, "late": 1}
+
+
+def test_a_saved_state_has_earlier_values_of_windows_that_are_empty() -> None:
+    run = run_of()
+    run.process(columns(run, [event(0, "a", "2 s"), event(0, "a", "2 s")]))
+    run.advance_time(5 * SECOND_US)
+    for one in (reloaded(run), run):
+        assert one.process(columns(one, [event(11, "a", "2 s")])) == []
+
+
+def test_the_order_does_not_depend_on_where_batches_begin() -> None:
+    run, split = run_of(), run_of()
+    rows = [event(1, "c", "2 s"), event(2, "b", "2 s"), event(2, "a", "5 s")]
+    found = [one.cause for row in rows for one in split.process(columns(split, [row]))]
+    assert [one.cause for one in run.process(columns(run, rows))] == found
