@@ -87,13 +87,14 @@ class ShardTask:
     def step(self) -> bool:
         """Advance each shard that has entries once, or wait a moment for some; False if the job is over.
 
-        Then answer questions to the shards.
+        At least one is advanced, also where renewing the leases and reading take longer than the leases are renewed
+        after. Then answer questions to the shards.
         """
         if not self._is_leased():
             return False
         waiting = self._waiting()
         is_first = True
-        while waiting and time.monotonic() < self._renewed + _RENEWED_S:
+        while waiting and (is_first or time.monotonic() < self._renewed + _RENEWED_S):
             shard = self._options.held.policy.choose(waiting)
             entries = waiting.pop(shard)
             if not is_first and len(entries) < self._options.held.log.max_entries:  # others may have come meanwhile

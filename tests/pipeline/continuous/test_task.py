@@ -81,6 +81,16 @@ def test_shards_are_advanced_while_others_are_loaded(server, task, monkeypatch):
     assert (task._at[0], list(task._held)) == (ENTRIES[0].position, [0, 1])
 
 
+def test_a_shard_is_advanced_although_renewing_takes_longer_than_it_lasts(server, task, monkeypatch):
+    """As on a machine that is very busy: the step is short, and all else is not."""
+    while len(task._held) < 2 or task._has_loaded:
+        task.step()
+    monkeypatch.setattr("pipeline.continuous.task._RENEWED_S", 0.0)
+    server.append({0: ENTRIES[:1]})
+    task.step()
+    assert task._at[0] == ENTRIES[0].position
+
+
 def test_a_task_that_always_has_entries_renews_its_leases_when_it_is_woken(server, task):
     while len(task._held) < 2 or task._has_loaded:
         task.step()
