@@ -5,10 +5,15 @@
 -- and have not loaded them; those that are loaded are given back last. So a task that comes right after another has died
 -- takes its shards, and no other shard moves. A shard's epoch rises with each change of its owner. ``states``: shards
 -- whose states the member has, and their epochs, in turn. Returns shards and epochs in turn; false: another job has
--- begun. Wakes the others when a member is new or gone, or shards become free.
+-- begun. Wakes the others when a member is new or gone, or shards become free. Where nobody has beaten for half a life,
+-- the server or the machine stood still, and not the members: each has the other half from now on.
 if redis.call('GET', job) ~= id then return false end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local half, newest = tonumber(life_ms) / 2, redis.call('ZREVRANGE', members, 0, 0, 'WITHSCORES')[2]
+if newest and now - tonumber(newest) > half then
+  for _, one in ipairs(redis.call('ZRANGE', members, 0, -1)) do redis.call('ZADD', members, now - half, one) end
+end
 local changes = redis.call('ZADD', members, now, member)
 changes = changes + redis.call('ZREMRANGEBYSCORE', members, '-inf', now - tonumber(life_ms))
 for i = 1, #states, 2 do

@@ -76,11 +76,24 @@ def test_a_state_counts_under_the_epoch_of_its_lease_only(leases, server):
 
 
 def test_the_shards_of_a_silent_member_are_free(leases, server):
-    silent = leases("a", life_s=0.05)
+    silent, other = leases("a"), leases("b")
     assert len(silent.renew()) == SHARDS
-    time.sleep(0.1)
-    assert leases("b", life_s=0.05).renew() == dict.fromkeys(range(SHARDS), 2)
+    server.client.zadd(MEMBERS_KEY, {"a": 1, "b": server.client.time()[0] * 1_000})
+    assert other.renew() == dict.fromkeys(range(SHARDS), 2)
     assert server.client.hgetall(OWNERS_KEY)[b"3"] == b"b"
+
+
+def test_no_shard_moves_where_the_server_stood_still(leases, server):
+    """Nobody could beat meanwhile; who is first afterwards does not take the shards of all others."""
+    members = [Holder(leases(name)) for name in ("a", "b")]
+    members[0].load()
+    for _ in range(3):
+        held = [one.renew() for one in members]
+    now_ms = server.client.time()[0] * 1_000
+    server.client.zadd(MEMBERS_KEY, {"a": now_ms - 70_000, "b": now_ms - 80_000})
+    assert [one.renew() for one in members] == held
+    server.client.zadd(MEMBERS_KEY, {"b": now_ms - 80_000})
+    assert len(members[0].renew()) == SHARDS  # it is the only one that is silent
 
 
 def test_beats_keep_a_member_alive_during_a_long_step(leases, server, monkeypatch):
