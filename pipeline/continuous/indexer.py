@@ -113,22 +113,29 @@ class Indexer:
                 self._afters[shard] = max(after, at[shard], key=position_order)
 
     def write_next(self, wait_ms: int) -> bool:
-        """Write the next blocks as one batch; False if none came in time."""
+        """Write the next blocks as one batch; False if none came in time.
+
+        Where it had several of a shard, they are removed at once: its steps may wait for their room, and then no other
+        batch would follow.
+        """
         blocks = read_blocks(self._server, self._afters, wait_ms)
         if not blocks:
             return False
         self._batch += 1
         untils = {block.shard: block.position for block in blocks}
-        if self._note(untils, after=self._batch - 1):
+        is_known = self._note(untils, after=self._batch - 1)
+        if is_known:
             self._write(blocks)
             self._afters.update(untils)
-        else:
+            is_known = len(blocks) == len(untils) or self._note({}, after=self._batch)
+        if not is_known:
             self._begin_again()
         return True
 
     def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
         """Note the batch, after the batch of another number; False if the server was started again.
 
+        Removes the blocks that were written before, of its shards; of a batch that is over, without ``untils``, of all.
         ``QueryFailed`` if another driver has noted a batch since.
         """
         batch = {
@@ -136,15 +143,16 @@ class Indexer:
             "afters": {str(shard): position for shard, position in self._afters.items()},
             "untils": {str(shard): until for shard, until in untils.items()},
         }
+        shards = untils or self._afters
         given: dict[str, ScriptInput] = {
             "range": RANGE_KEY,
             "noted": NOTED_KEY,
-            "blocks": [blocks_key(shard) for shard in untils],
+            "blocks": [blocks_key(shard) for shard in shards],
             "run_id": self._run_id,
             "before": after,
             "number": self._batch,
             "batch": orjson.dumps(batch),
-            "afters": [self._afters[shard] for shard in untils],
+            "afters": [self._afters[shard] for shard in shards],
         }
         answer = self._run_note(*self._script.bind(given))
         if answer < 0:
