@@ -26,6 +26,9 @@ class Past:
         self._of: dict[str, list[tuple[int, Values]]] = {}
         self._next_us = -NEVER_US  # nothing can be forgotten before
 
+    def __len__(self) -> int:
+        return len(self._of)
+
     def remember(self, group: str, time_us: int, values: Values) -> None:
         """Note the values of a group from a time on."""
         self._next_us = min(self._next_us, time_us + self._longest_us)

@@ -17,6 +17,8 @@ from aggregates.rows import Scalar
 from aggregates.running import AggregateRun
 from streams import NEVER_US
 
+_FEW = 16
+
 
 class RowWindows:
     """One run of the aggregate for each length of a window, as events of a run leave in the order of time.
@@ -33,7 +35,7 @@ class RowWindows:
         self.body, self.is_suspended = body, False
         self._new = begin
         self._runs: dict[int, AggregateRun] = {}
-        self._now_us = NEVER_US
+        self._now_us, self._late = NEVER_US, 0  # events that were late in runs that are forgotten
         self._sizes: dict[Scalar, int] = {}
 
     def process(self, events: EventColumns) -> list[Emission]:
@@ -51,12 +53,15 @@ class RowWindows:
                 found.append(one._replace(place=int(rows[one.place - 1]) + 1) if one.place else one)
         if any(run.is_suspended for run in self._runs.values()) or self.measures()["held"] > self.body.most_rows:
             self._runs, self.is_suspended = {}, True
+        self._forget_idle()
         return in_order(found)
 
     def advance_time(self, now_us: int) -> list[Emission]:
         """Pass time: no event before it follows."""
         self._now_us = max(self._now_us, now_us)
-        return in_order(chain.from_iterable(run.advance_time(now_us) for run in self._runs.values()))
+        found = in_order(chain.from_iterable([run.advance_time(now_us) for run in self._runs.values()]))
+        self._forget_idle()
+        return found
 
     def end_key(self, key_hash: int, time_us: int) -> list[Emission]:
         """The end of a transaction: it has no effect on a sliding window."""
@@ -77,13 +82,14 @@ class RowWindows:
 
     def measures(self) -> dict[str, int]:
         """The sums of those of all runs."""
-        found = {"groups": 0, "held": 0, "late": 0}
+        found = {"groups": 0, "held": 0, "late": self._late}
         for run in self._runs.values():
             found = {name: number + run.measures()[name] for name, number in found.items()}
         return found
 
     def clear_counts(self) -> None:
         """Count from 0 again."""
+        self._late = 0
         for run in self._runs.values():
             run.clear_counts()
 
@@ -92,11 +98,12 @@ class RowWindows:
         saved = {size: run.dump() for size, run in self._runs.items()}
         sections = {f"{size}/{name}": part for size, (_, some) in saved.items() for name, part in some.items()}
         runs = [[size, head] for size, (head, _) in saved.items()]
-        return {"suspended": self.is_suspended, "now_us": self._now_us, "runs": runs}, sections
+        own = {"suspended": self.is_suspended, "now_us": self._now_us, "late": self._late}
+        return {**own, "runs": runs}, sections
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         """Restore what ``dump`` returned."""
-        self.is_suspended, self._now_us = head["suspended"], head["now_us"]
+        self.is_suspended, self._now_us, self._late = head["suspended"], head["now_us"], head["late"]
         for size, one in head["runs"]:
             prefix = f"{size}/"
             some = {name.removeprefix(prefix): part for name, part in sections.items() if name.startswith(prefix)}
@@ -108,6 +115,12 @@ class RowWindows:
             run.advance_time(self._now_us)
             self._runs[size] = run
         return self._runs[size]
+
+    def _forget_idle(self) -> None:
+        """Forget runs without groups once they are many, as rows come to have other lengths."""
+        if len(self._runs) > _FEW:
+            for size in [size for size, run in self._runs.items() if run.is_idle]:
+                self._late += self._runs.pop(size).measures()["late"]
 
     def _size_of(self, duration: Scalar) -> int:
         if duration not in self._sizes:

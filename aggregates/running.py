@@ -157,6 +157,11 @@ class AggregateRun:
         groups = int(tables.state[kernel.LIVE] + waiting)
         return {"groups": groups, "held": tables.held, "late": self._late}
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no group, also none whose earlier values can be read."""
+        return not self.measures()["groups"] and not len(self._steps.past)
+
     def clear_counts(self) -> None:
         """Count from 0 again."""
         self._late = 0

@@ -68,3 +68,13 @@ def test_the_order_does_not_depend_on_where_batches_begin() -> None:
     rows = [event(1, "c", "2 s"), event(2, "b", "2 s"), event(2, "a", "5 s")]
     found = [one.cause for row in rows for one in split.process(columns(split, [row]))]
     assert [one.cause for one in run.process(columns(run, rows))] == found
+
+
+def test_lengths_that_no_row_has_any_more_are_forgotten() -> None:
+    run = run_of()
+    for second in range(1, 50):
+        run.process(columns(run, [event(20 * second, "a", f"{second} s"), event(1, "b", f"{second} s")]))
+        run.process(columns(run, [event(20 * second, "b", "1 min")]))
+    assert len(run._runs) <= 17
+    late = run.measures()["late"]
+    assert reloaded(run).measures()["late"] == late > 30

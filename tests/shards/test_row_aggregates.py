@@ -186,6 +186,14 @@ def test_too_many_rows_at_once_are_refused(folder: Path) -> None:
         KIND.require_rows(definition, Tables().with_version(table_of(folder, [*rows, ("", "b", 1, None)])))
 
 
+def test_windows_of_too_many_lengths_are_refused(folder: Path) -> None:
+    definition = KIND.read(DOCUMENT, lambda _: SOURCE)
+    rows = [("a", "", 1, None, f"{second} s") for second in range(1, 102)]
+    KIND.require_rows(definition, Tables().with_version(table_of(folder, rows[:100])))
+    with pytest.raises(TooManyRows, match="windows of 101 different lengths in within; at most 100"):
+        KIND.require_rows(definition, Tables().with_version(table_of(folder, rows)))
+
+
 def test_many_rows_are_met_in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shards.kinds.aggregates.row_groups._PAIRS_AT_ONCE", 8)
     rows: list[Any] = [("a", "", 2, None, "5 s")] * 5

@@ -15,6 +15,7 @@ from streams import EventBatch, duration_of
 from streams.tables import OpenTable, TableRefused, Tables
 
 _PAIRS_AT_ONCE = 1 << 18  # of an event and a row
+_MOST_WINDOWS = 100  # different lengths: each has a run of its own, of about a megabyte in every shard
 
 
 class RowGroups:
@@ -82,13 +83,25 @@ def require_groups(body: AggregateBody, tables: Tables) -> None:
                 f"{', '.join(body.attributes)}",
                 table=name,
             )
-        for row, *_, duration in found.every if body.window.column else ():
-            if duration is not None and not duration_of(duration):
-                raise TableRefused(
-                    f"the row {row!r} of {name!r} has in {body.window.column} {duration!r}, which the aggregate reads "
-                    "as the length of its window: write a duration such as '20 min', or nothing",
-                    column=body.window.column,
-                )
+        _require_windows(body, found, name)
+
+
+def _require_windows(body: AggregateBody, found: TableGroups, name: str) -> None:
+    """Check the windows of rows."""
+    every = found.every if body.window.column else ()
+    if len(lengths := {duration for *_, duration in every}) > _MOST_WINDOWS:
+        raise TooManyRows(
+            f"the rows of {name!r} have windows of {len(lengths):,} different lengths in {body.window.column}; at most "
+            f"{_MOST_WINDOWS:,}: round them up",
+            table=name,
+        )
+    for row, *_, duration in every:
+        if duration is not None and not duration_of(duration):
+            raise TableRefused(
+                f"the row {row!r} of {name!r} has in {body.window.column} {duration!r}, which the aggregate reads "
+                "as the length of its window: write a duration such as '20 min', or nothing",
+                column=body.window.column,
+            )
 
 
 def _groups(body: AggregateBody, opened: OpenTable) -> TableGroups:
