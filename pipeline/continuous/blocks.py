@@ -17,6 +17,7 @@ import redis
 
 from pipeline.continuous.derived import NOTHING, Derived
 from pipeline.continuous.keys import blocks_key
+from pipeline.errors import QueryFailed
 from pipeline.records import EPOCHS_KEY
 from pipeline.sources.log_reading import POSITIONS_KEY, START
 from pipeline.step import from_table, to_batch
@@ -24,6 +25,7 @@ from shards import OutputRow, RowBlock
 from streams import (
     APPENDED_KEY,
     DERIVED_PROMISES_KEY,
+    LAYOUT_KEY,
     ROUTES_KEY,
     STREAM_TIMES_KEY,
     STREAMS_KEY,
@@ -94,12 +96,14 @@ class BlockWriter:
         """Write a step; waits while too many blocks of the shard wait for the indexer.
 
         False: refused, because another task holds the shard or the server has lost the steps before this one, so
-        everything that the task knows of the shard is void.
+        everything that the task knows of the shard is void. ``QueryFailed`` if the log is being divided, or was.
         """
         while True:
             outcome, at = cast("tuple[bytes, Any]", self._run(*self._script.bind(self._given(step))))
             if outcome == b"declared":
                 self._sinces |= {stream: since.decode() for stream, since in zip(step.derived.events, at, strict=True)}
+            elif outcome == b"divided":
+                raise QueryFailed("the log is being divided into other shards, or was since the pipeline began")
             elif outcome != b"full":
                 return outcome == b"written" or _is_done(step, outcome, at)
             else:
@@ -115,6 +119,7 @@ class BlockWriter:
 
     def _given(self, step: Step) -> dict[str, ScriptInput]:
         return {
+            "layout": LAYOUT_KEY,
             "epochs": EPOCHS_KEY,
             "positions": POSITIONS_KEY,
             "blocks": blocks_key(step.shard),
@@ -123,6 +128,7 @@ class BlockWriter:
             "streams": STREAMS_KEY,
             "routes": ROUTES_KEY,
             "promises": DERIVED_PROMISES_KEY,
+            "shard_count": self._shards,
             "shard": step.shard,
             "epoch": step.epoch,
             "before": step.before,

@@ -6,10 +6,11 @@ import pytest
 from pipeline.continuous import derived
 from pipeline.continuous.blocks import BlockWriter, Step, begin_at, positions
 from pipeline.continuous.derived import Derived
+from pipeline.errors import QueryFailed
 from pipeline.records import EPOCHS_KEY
 from shards import FoundRows, RowBlock
 from shards.results import STATS
-from streams import APPENDED_KEY, STREAM_TIMES_KEY, STREAMS_KEY, Event, EventBatch, log_key
+from streams import APPENDED_KEY, LAYOUT_KEY, STREAM_TIMES_KEY, STREAMS_KEY, Event, EventBatch, log_key
 
 pytestmark = pytest.mark.redis
 
@@ -74,6 +75,17 @@ def test_events_of_a_former_stream_of_the_name_are_left_out(log):
     assert writer.write(step("22-0", "30-0", rows(("30-0", [7]))))
     assert times(log) == [4, 6]
     assert positions(log, 1) == ["30-0"]
+
+
+@pytest.mark.parametrize("layout", [{"shards": 2, "resharding": "token"}, {"shards": 4}])
+def test_nothing_is_appended_to_a_log_that_is_being_divided_or_was(log, layout):
+    writer = BlockWriter(log, 2)
+    log.hset(LAYOUT_KEY, "shards", 2)
+    assert writer.write(step("0-0", "8-0", rows(("8-0", [1]))))
+    log.hset(LAYOUT_KEY, mapping=layout)
+    with pytest.raises(QueryFailed, match="divided"):
+        writer.write(step("8-0", "9-0", rows(("9-0", [2]))))
+    assert (times(log), positions(log, 1)) == ([1], ["8-0"])
 
 
 def test_an_entry_has_a_bounded_number_of_events(log, monkeypatch):
