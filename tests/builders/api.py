@@ -36,6 +36,9 @@ class _Server(uvicorn.Server):
         self.is_listening.set()
 
 
+_DESCRIBING = threading.Lock()  # clients of several threads may ask for the description first
+
+
 @cache
 def unserved_app() -> FastAPI:
     """An application for tests of its routes and of its description, which take seconds to make."""
@@ -61,7 +64,9 @@ def check_code(answer: httpx.Response) -> None:
     """Check, as a hook of a client, that the description has the code of a problem for its operation and status."""
     if answer.status_code < 400 or answer.headers.get("content-type") != "application/problem+json":
         return
-    for path, codes in _described_codes():
+    with _DESCRIBING:
+        described = _described_codes()
+    for path, codes in described:
         statuses = codes.get(answer.request.method)
         if statuses is not None and path.fullmatch(unquote(answer.request.url.path)):
             answer.read()
