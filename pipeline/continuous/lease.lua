@@ -5,8 +5,8 @@
 -- and have not loaded them; those that are loaded are given back last. So a task that comes right after another has died
 -- takes its shards, and no other shard moves. A shard's epoch rises with each change of its owner. ``states``: shards
 -- whose states the member has, and their epochs, in turn. Returns shards and epochs in turn; false: another job has
--- begun. Wakes the others when a member is new or gone, or shards become free. Where nobody has beaten for half a life,
--- the server or the machine stood still, and not the members: each has the other half from now on.
+-- begun. Wakes the others when a member is new or gone, or shards become free. If no member has renewed
+-- for half a life, the server or the machine stood still: each member keeps its leases for another half.
 if redis.call('GET', job) ~= id then return false end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
