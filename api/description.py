@@ -131,13 +131,14 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
 
 def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
     """The messages that webhooks receive, by kind: each in the form of its list."""
-    schemas = document["components"]["schemas"]
+    schemas, paths = document["components"]["schemas"], document["paths"]
     found = {}
     for kind in RESULT_KINDS.values():
-        listing = document["paths"].get(f"/v1/{kind.plural}", {}).get("get")
-        if not kind.delivered_as or listing is None:
+        ends = (f"/{kind.plural}", f"/v1/{kind.delivered_as.partition('.')[0]}s")
+        listings = [paths[path]["get"] for end in ends for path in paths if path.endswith(end)]
+        if not kind.delivered_as or not listings:
             continue
-        page = listing["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        page = listings[0]["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         body = schemas[page]["properties"]["items"]["items"]
         message = {
             "operationId": f"receive_{kind.delivered_as.replace('.', '_')}",

@@ -69,6 +69,7 @@ def _plain(message: str) -> str:
         message = message.removeprefix(prefix)
     if message.startswith(_SHOULD_BE + _OBJECT):
         return f"{_SHOULD_BE}an object"
+    message = message.partition(", unable to parse")[0]
     return message.replace("a valid dictionary", "an object").replace("a valid list", "an array")
 
 

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from api.services import Services
-from service import StoreUnavailable, missing_parts
+from service import StoreUnavailable, missing_parts, pipeline_overview
 
 START_PATHS: Final = ("/", "/v1")
 
@@ -58,13 +58,16 @@ def add_start_page(app: FastAPI) -> None:
             index = {"name": app.title, "version": version("forestall"), "links": links}
             return JSONResponse(index, headers={"Vary": "Accept"})
         missing, streams = await run_in_threadpool(_seen, services)
+        links = {_LINKS[name]: text for name, text in _WORDS.items()}
+        if services.settings.console_port:
+            links |= {f"http://{request.url.hostname}:{services.settings.console_port}/": "Console"}
         page = _PAGE.format(
             version=escape(version("forestall")),
             state=f"Not ready: {escape('; '.join(missing))}."
             if missing
             else "Ready: it takes events and matches them.",
-            links="".join(f'<li><a href="{_LINKS[name]}">{text}</a></li>' for name, text in _WORDS.items()),
-            streams=_listed(streams),
+            links="".join(f'<li><a href="{escape(link)}">{text}</a></li>' for link, text in links.items()),
+            streams=streams,
         )
         headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Vary": "Accept"}
         return HTMLResponse(page, headers=headers)
@@ -73,17 +76,20 @@ def add_start_page(app: FastAPI) -> None:
         app.add_route(path, show_start, include_in_schema=False)
 
 
-def _seen(services: Services) -> tuple[Sequence[str], Sequence[str]]:
-    """What is missing, and the names of streams, which are shown only where no key is required."""
+def _seen(services: Services) -> tuple[Sequence[str], str]:
+    """What is missing, and the streams, which are shown only where no key is required."""
     missing = missing_parts(services.stores, services.settings, services.clock)
     try:
-        if services.ring.is_demanded():
-            return missing, []
-        return missing, [stream.name for stream in services.stores.registry.streams()[:_MOST_STREAMS]]
+        return missing, "" if services.ring.is_demanded() else _streams(services)
     except StoreUnavailable:
-        return missing, []
+        return missing, ""
 
 
-def _listed(streams: Sequence[str]) -> str:
-    items = "".join(f"<li><code>{escape(name)}</code></li>" for name in streams)
-    return f"<h2>Streams</h2><ul>{items}</ul>" if streams else ""
+def _streams(services: Services) -> str:
+    """The streams with the state of their transactions, and the rate of the last minute."""
+    seen = pipeline_overview(services.stores, services.clock)
+    opened = {one.name: f": {one.open_traces or 0:,} open transactions" for one in seen.streams}
+    names = [stream.name for stream in services.stores.registry.streams()[:_MOST_STREAMS]]
+    items = "".join(f"<li><code>{escape(name)}</code>{opened.get(name, '')}</li>" for name in names)
+    rate = "" if seen.rate is None else f"<p>{seen.rate.events:,.1f} events matched per second in the last minute.</p>"
+    return f"<h2>Streams</h2>{rate}<ul>{items}</ul>" if names else ""

@@ -4,6 +4,7 @@ from .batch import ENDED as ENDED, EventBatch as EventBatch
 from .clock import Clock as Clock, SystemClock as SystemClock
 from .columns.arrow_columns import column_of as column_of, numbers_of as numbers_of, time_column as time_column
 from .columns.growing import GrowingNumbers as GrowingNumbers, GrowingTexts as GrowingTexts
+from .columns.json_columns import json_value as json_value
 from .columns.ragged import (
     ascending_words as ascending_words,
     ragged_order as ragged_order,
@@ -45,6 +46,7 @@ from .durations import (
     UNITS_US as UNITS_US,
     duration_of as duration_of,
     duration_text as duration_text,
+    seconds_in as seconds_in,
 )
 from .errors import (
     BatchFormatError as BatchFormatError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 UNITS_US: Mapping[str, int] = MappingProxyType(
     {
@@ -45,6 +46,12 @@ def duration_of(value: object) -> int | None:
         return None
     size_us = float(found[1]) * unit
     return int(size_us) if 1 <= size_us <= _MOST_US and size_us == int(size_us) else 0
+
+
+def seconds_in(value: Any) -> Any:
+    """The seconds of a duration that is a text, such as ``90 s``; any other value unchanged."""
+    size_us = duration_of(value)
+    return size_us / UNITS_US["s"] if size_us else value
 
 
 def duration_text(duration_us: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
+from streams.durations import seconds_in
 from streams.errors import DeclarationError
 from streams.nearest import did_you_mean
 from streams.showing import shown
@@ -80,6 +81,7 @@ class AutoLateness:
         if not isinstance(members, Mapping):
             raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")
         known = [part.name for part in fields(cls)]
+        members = {name: seconds_in(given) for name, given in members.items()}
         for name, given in members.items():
             if name not in known:
                 raise DeclarationError(
@@ -111,8 +113,9 @@ MaxAhead: TypeAlias = float | Literal["none"]
 """Seconds, or no limit."""
 
 _FROM_ZERO = ("lateness", "max_ahead")
+_DURATION = "a duration such as '5 min', or a number of seconds"
 _LATENESS_FORM = (
-    "'lateness' of a stream declaration is a number of seconds, 'auto', or an object {\"auto\": {...}} with at_least, "
+    f"'lateness' of a stream declaration is {_DURATION}, 'auto', or an object {{\"auto\": {{...}}}} with at_least, "
     "at_most, start and late_share"
 )
 
@@ -215,7 +218,8 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lateness_of(value: object) -> Lateness | None:
-    """Read a lateness from plain JSON: a number of seconds, ``auto``, with or without members, or the API's form."""
+    """Read a lateness from plain JSON: a duration, ``auto``, with or without members, or the API's form."""
+    value = seconds_in(value)
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     if isinstance(value, Mapping) and "mode" in value:
@@ -240,7 +244,8 @@ def ahead_json(ahead: MaxAhead | None) -> dict[str, Any]:
 
 
 def ahead_of(value: object) -> MaxAhead | None:
-    """Read ``max_ahead`` from plain JSON: a number of seconds, ``none``, or the form of the API."""
+    """Read ``max_ahead`` from plain JSON: a duration, ``none``, or the form of the API."""
+    value = seconds_in(value)
     if isinstance(value, Mapping):
         mode, seconds = value.get("mode"), value.get("seconds")
         if mode == "default":
@@ -249,7 +254,7 @@ def ahead_of(value: object) -> MaxAhead | None:
     if value is None or value == UNLIMITED or (isinstance(value, int | float) and not isinstance(value, bool)):
         return cast("MaxAhead | None", value)
     raise DeclarationError(
-        f"'max_ahead' of a stream declaration is a number of seconds, or 'none', got {shown(value)}", field="max_ahead"
+        f"'max_ahead' of a stream declaration is {_DURATION}, or 'none', got {shown(value)}", field="max_ahead"
     )
 
 
@@ -274,7 +279,7 @@ def _unit_named(member: str) -> str:
 
 
 def _seconds(value: Mapping[str, Any], name: str) -> float | None:
-    found = value.get(name, value.get(f"{name}_s"))
+    found = seconds_in(value.get(name, value.get(f"{name}_s")))
     if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
         return found
-    raise DeclarationError(f"{name!r} of a stream declaration is a number of seconds, got {shown(found)}", field=name)
+    raise DeclarationError(f"{name!r} of a stream declaration is {_DURATION}, got {shown(found)}", field=name)

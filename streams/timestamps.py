@@ -65,9 +65,9 @@ def parse_rfc3339(text: str) -> int:
 
 
 def format_time(time_us: int) -> str:
-    """A time (years 1 to 9999) as RFC 3339 in UTC with ``Z``; six digits of fraction, or none if all are zero."""
+    """A time (years 1 to 9999) as RFC 3339 in UTC with six digits and ``Z``: the order of texts is that of times."""
     moment = _BARE_EPOCH + timedelta(microseconds=_within_years(time_us, time_us))
-    return moment.isoformat() + "Z"
+    return moment.isoformat(timespec="microseconds") + "Z"
 
 
 def shown_time(time_us: int) -> str:

@@ -45,7 +45,7 @@ async def authorize(
     """Refuse an operation that the caller may not use, or a request that does not have the operation's form."""
     caller = caller_of(request)
     scope: Scope = wanted.scopes[0]  # type: ignore[assignment]
-    route = request.state.route = VERSION + request.scope["route"].path
+    route = request.state.route = VERSION + request.scope["route"].path_format
     if request.method not in _READING and scope not in _NOT_AUDITED:
         request.state.change = Change(method=request.method, route=route, path=request.url.path)
     require_scope(caller, scope)

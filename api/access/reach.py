@@ -55,7 +55,7 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
     ("sinks", "sink_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownSink),
     ("webhooks", "webhook_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownWebhook),
 }
-_STREAMS = frozenset({("streams", "name"), ("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
+_STREAMS = frozenset({("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
 OWNED_PLACES = _STREAMS | _OWNED.keys()
 _NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, beside the common ones
 _PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of a resource that another parameter names

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response, status
 
-from api.errors import UnsupportedMediaType
+from api.errors import UnsupportedMediaType, WrongShape
 from api.requests.bodies import MediaType, RawBody
 from api.requests.filters import WantedPart
 from api.requests.form import parse_document
@@ -25,11 +25,10 @@ _KINDS = ("application/json", "application/schema+json")
 
 
 @router.get("", summary="List the schemas of a stream")
-def list_event_types(stream: str, services: Served, response: Response, part: WantedPart) -> EventTypeList:
+def list_event_types(stream: str, services: Served, part: WantedPart) -> EventTypeList:
     """The types of a stream that have schemas, by name; whether events are checked is a member of the stream."""
     types = services.stores.registry.event_types
     items = [EventTypeModel.from_domain(stream, found) for found in types.all(stream).values()]
-    give_tag(response, types.use(stream))
     return EventTypeList(**part.of(items, "type"))
 
 
@@ -49,7 +48,9 @@ def get_event_type(stream: str, event_type: TypeName, services: Served, response
 
 
 def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
-    """Stream and event type in the path."""
+    """Stream and event type in the path; ``WrongShape`` for a type whose path would be that of versions."""
+    if event_type.endswith("/versions"):
+        raise WrongShape("path.event_type: a type with a schema does not end with /versions; rename the type")
     return stream, event_type
 
 

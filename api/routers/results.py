@@ -108,15 +108,17 @@ def count_by_hour(
         Literal["alert", "ending", "deviation"], Query(description="Endings: those that are listed.")
     ] = "alert",
     since: Annotated[Moment | None, Query(description="From this hour on; default: 48 hours.")] = None,
-    until: Annotated[Moment | None, Query(description="Up to this time; default: the newest hour.")] = None,
+    until: Annotated[Moment | None, Query(description="Up to this time; default: now.")] = None,
 ) -> HourCounts:
     """The number of results of each pattern by hour of event time, including results that are no longer listed.
 
-    The newest 744 hours (31 days) that have results are kept. An answer has at most 20,000 counts, of the newest hours.
+    Up to now, the newest 744 hours (31 days) that have results are kept, and 744 hours after it. An answer has at most
+    20,000 counts, of the newest hours.
     """
-    times = [None if time is None else parse_time(time) for time in (since, until)]
+    begin_us = None if since is None else parse_time(since)
+    end_us = services.clock.now_us() if until is None else parse_time(until)
     chosen = {"stream": stream, "subject": pattern}
-    found, since_us = services.stores.hours.read(RESULT_KINDS[kind], chosen, *times)
+    found, since_us = services.stores.hours.read(RESULT_KINDS[kind], chosen, begin_us, end_us)
     return HourCounts(since=moment(since_us), items=[HourCountModel.from_domain(one) for one in found])
 
 

@@ -16,11 +16,11 @@ from api.stopping import stop_sign
 from service import EventFilter, Gap
 from streams import format_time
 
-router = APIRouter(prefix="/streams/{name}/events", tags=["streams"])
+router = APIRouter(prefix="/streams/{stream}/events", tags=["streams"])
 
 
 def wanted_events(
-    name: str,
+    stream: str,
     services: Served,
     key: Annotated[str | None, Query(description="Only events of this transaction.")] = None,
     event_type: Annotated[str | None, Query(alias="type", description="Only events of this type.")] = None,
@@ -30,8 +30,8 @@ def wanted_events(
     Raises:
         UnknownStream: The stream is not declared.
     """
-    since_ms = services.stores.registry.since_ms(name)
-    return EventFilter(stream=name, key=key, event_type=event_type, since_ms=since_ms)
+    since_ms = services.stores.registry.since_ms(stream)
+    return EventFilter(stream=stream, key=key, event_type=event_type, since_ms=since_ms)
 
 
 Wanted = Annotated[EventFilter, Depends(wanted_events)]

@@ -14,15 +14,14 @@ from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.streams import (
     NewStream,
-    SchemaChecks,
     StreamChanges,
     StreamDetail,
     StreamList,
     StreamModel,
     StreamRemoval,
 )
-from api.services import Served, Services
-from service import SchemaUse, stream_usage
+from api.services import Served
+from service import stream_usage
 
 router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRoute)
 
@@ -44,38 +43,37 @@ def declare_stream(
 
     How the stream's events are read cannot be changed later; event time and the ends of transactions can (`PATCH`).
     """
-    declaration = stream.to_domain()
-    if not services.registration.declare_stream(declaration, preconditions):
+    if not services.registration.declare_stream(stream.to_domain(), preconditions, is_checked=_checked(stream)):
         response.status_code = status.HTTP_200_OK
-    give_location(response, "streams", declaration.name)
-    give_tag(response, declaration)
-    checks = stream.schemas if "schemas" in stream.model_fields_set else None
-    return StreamModel.from_domain(declaration, _with_checks(services, declaration.name, checks))
+    give_location(response, "streams", stream.name)
+    record = services.stores.registry.stream_with_schemas(stream.name)
+    give_tag(response, record)
+    return StreamModel.from_domain(*record)
 
 
 @router.get("", summary="List the streams")
 def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamList:
     """All streams that the caller may touch, by name."""
     found = services.stores.registry.streams_with_schemas()
-    shown = [StreamModel.from_domain(stream, use) for stream, use in found if caller.may_touch(stream.name)]
+    shown = [StreamModel.from_domain(*one) for one in found if caller.may_touch(one.declaration.name)]
     return StreamList(**part.of(shown, "name"))
 
 
-@router.get("/{name}", summary="Look up a stream")
-def get_stream(name: str, services: Served, response: Response) -> StreamDetail:
+@router.get("/{stream}", summary="Look up a stream")
+def get_stream(stream: str, services: Served, response: Response) -> StreamDetail:
     """The declaration of a stream, the operators that produce its events (of a derived stream), and its readers.
 
     Events of a derived stream wait until no older ones can come from any shard or source; ``waits_for`` names what they
     wait for.
     """
-    declaration, use = services.stores.registry.stream_with_schemas(name)
-    give_tag(response, declaration)
-    return StreamDetail.of(declaration, use, stream_usage(services.stores, declaration))
+    record = services.stores.registry.stream_with_schemas(stream)
+    give_tag(response, record)
+    return StreamDetail.of(*record, stream_usage(services.stores, record.declaration))
 
 
-@router.patch("/{name}", summary="Change a stream")
+@router.patch("/{stream}", summary="Change a stream")
 def change_stream(
-    name: str, changes: StreamChanges, services: Served, response: Response, preconditions: Preconditions
+    stream: str, changes: StreamChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> StreamModel:
     """Change the changeable members of a declaration, from this position of the log on; members that are left out stay.
 
@@ -86,14 +84,14 @@ def change_stream(
     idle timeout or new end events apply to open transactions, too. New end events give the stream's constraint set its
     next version, which transactions that begin later follow.
     """
-    declaration = services.streams.change(name, changes.to_domain(), preconditions)
-    give_tag(response, declaration)
-    return StreamModel.from_domain(declaration, _with_checks(services, name, changes.schemas))
+    record = services.streams.change(stream, changes.to_domain(), preconditions, is_checked=_checked(changes))
+    give_tag(response, record)
+    return StreamModel.from_domain(*record)
 
 
-@router.delete("/{name}", summary="Delete a stream")
+@router.delete("/{stream}", summary="Delete a stream")
 def delete_stream(
-    name: str,
+    stream: str,
     services: Served,
     caller: Calling,
     preconditions: Preconditions,
@@ -108,20 +106,17 @@ def delete_stream(
 
     A stream is in use by its patterns and other operators that are not retired, constraints, a followed workflow, its
     webhooks, schemas of event types and feeds. The answer 409 names these, unless `cascade` deletes them as well.
-    Alerts and other results stay. Events are refused at once, and the stream may be declared again, with empty state.
+    Alerts and other results stay, without their counts by hour. Events are refused at once, and the stream may be
+    declared again, with empty state.
     """
     if dry_run:
-        return StreamRemoval.of(name, services.streams.uses(name, preconditions), dry_run=True)
+        return StreamRemoval.of(stream, services.streams.uses(stream, preconditions), dry_run=True)
     if cascade:
         require_scope(caller, "admin")
-    found = services.streams.remove(name, preconditions, is_cascading=cascade)
-    return StreamRemoval.of(name, found, dry_run=False)
+    found = services.streams.remove(stream, preconditions, is_cascading=cascade)
+    return StreamRemoval.of(stream, found, dry_run=False)
 
 
-def _with_checks(services: Services, name: str, checks: SchemaChecks | None) -> SchemaUse:
-    """The use of schemas of a stream, after its checks were turned on or off by a request."""
-    types = services.stores.registry.event_types
-    use = types.use(name)
-    if checks is None or use.is_checked == (checks == "check"):
-        return use
-    return types.switch(name, is_checked=checks == "check")
+def _checked(wanted: NewStream | StreamChanges) -> bool | None:
+    """Whether events are to be checked against schemas; None where the request does not say."""
+    return wanted.schemas == "check" if "schemas" in wanted.model_fields_set else None

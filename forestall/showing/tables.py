@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from html import escape
 
 import pyarrow as pa
@@ -43,11 +42,6 @@ def table_html(name: str, table: pa.Table) -> str:
 def _cell(value: object) -> str:
     if value is None:
         return "<td></td>"
-    if isinstance(value, datetime):
-        text = value.isoformat(sep=" ")
-    elif isinstance(value, list):
-        text = ", ".join(map(str, value))
-    else:
-        text = str(value)
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     cut = text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
     return f"<td>{escape(cut)}</td>"

@@ -49,6 +49,7 @@ _OVERLOAD_PATIENCE_S = 1_800.0  # a replay is accepted as soon as the service ha
 _OF_NAMES = frozenset(("streams", "keys", "key", "inputs", "types", "counts"))  # members whose members are names
 _WRITTEN = frozenset(("data", "template", "schema", "document", "headers", "return", "mapping"))
 _NOTHING = "-"
+_EMPTY: tuple[Any, ...] = ([], "", {})
 _UNBROKEN = 100_000  # terminals break lines themselves
 
 
@@ -135,7 +136,7 @@ def show(document: Mapping[str, Any], *, is_json: bool) -> None:
     if is_json:
         typer.echo(orjson.dumps(document).decode())
         return
-    text = yaml.safe_dump(_spoken(document), sort_keys=False, allow_unicode=True, width=_UNBROKEN)
+    text = yaml.dump(_spoken(document), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_UNBROKEN)
     typer.echo("\n".join(printable(line) for line in text.splitlines()))
 
 
@@ -175,18 +176,32 @@ def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: 
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+class _Plain(yaml.SafeDumper):
+    """Writes every value without quotes, where YAML permits: people read what programs take from ``--json``."""
+
+    def represent_scalar(self, tag: str, value: Any, style: str | None = None) -> yaml.ScalarNode:
+        return super().represent_scalar("tag:yaml.org,2002:str", value, style)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Plain.yaml_implicit_resolvers = {}
+
+
 def _spoken(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
-    """A document with the members as people write them; names and texts of users are unchanged."""
+    """A document with the members as people write them, without empty ones; names and texts of users are unchanged."""
     return {
         name if are_names else name.replace("_", " "): _spoken(value, are_names=not are_names and name in _OF_NAMES)
         if isinstance(value, Mapping) and (are_names or name not in _WRITTEN)
         else value
         for name, value in document.items()
+        if value is not None and value not in _EMPTY
     }
 
 
 def _cell(value: Any) -> str:
-    if value is None or value in ([], "", {}):
+    if value is None or value in _EMPTY:
         return _NOTHING
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from streams import AUTO
+from streams import AUTO, seconds_in
 
 NONE = "none"
 AUTO_FORM = "auto[:MEMBER=NUMBER,...]"
@@ -69,22 +69,33 @@ OutputFormat: TypeAlias = Literal["text", "json"]
 
 
 def read_lateness(text: str) -> float | str | dict[str, Any] | None:
-    """A lateness as the API takes it: seconds, none, ``auto``, or ``auto:at_most=30,start=5``."""
+    """A lateness as the API takes it: a duration, none, ``auto``, or ``auto:at_most=30,start=5``."""
     word, _, members = text.partition(":")
     if word != AUTO:
-        return seconds_of("lateness", text, "a number of seconds, none, or auto, such as auto:at_most=600,start=5")
+        return seconds_of("lateness", text, "5 min, seconds, none, or auto, such as auto:at_most=10min,start=5")
     found = {}
     for one in filter(None, members.split(",")):
         name, _, number = one.partition("=")
-        found[name.strip()] = seconds_of(f"{name.strip()} of auto", number.strip(), "a number")
+        found[name.strip()] = seconds_of(f"{name.strip()} of auto", number.strip(), "5 min, or seconds")
     return {AUTO: found} if found else AUTO
 
 
-def seconds_of(member: str, text: str, wanted: str = "a number of seconds, or none") -> float | None:
+def as_seconds(given: str | float) -> float:
+    """The seconds of an option; the form is that of documents."""
+    try:
+        found = float(seconds_in(given))
+    except ValueError:
+        found = -1.0
+    if not found >= 0:
+        raise typer.BadParameter(f"{given!r} is not a duration; write one such as 5 min, or a number of seconds")
+    return found
+
+
+def seconds_of(member: str, text: str, wanted: str = "5 min, seconds, or none") -> float | None:
     """A duration that is given, or None for none."""
     if text == NONE:
         return None
     try:
-        return float(text)
+        return float(seconds_in(text))
     except ValueError:
         raise typer.BadParameter(f"{member} is {text!r}; write {wanted}") from None

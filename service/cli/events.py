@@ -67,7 +67,7 @@ def _one(stream: str | None, old_stream: str | None) -> str:
     """The stream that is named, in either form."""
     named = [one for one in (stream, old_stream) if one is not None]
     if len(named) != 1:
-        raise typer.BadParameter("name one stream.", param_hint="STREAM")
+        raise typer.BadParameter("name one stream.", param_hint="--stream")
     return named[0]
 
 

@@ -24,6 +24,7 @@ from pipeline.feeds import (
     cluster_of,
     start_feed,
 )
+from service.cli.choices import as_seconds
 from service.cli.columns import FILE_OPTIONS, MESSAGE_OPTIONS, as_asked, with_options
 from service.cli.inputs import chosen_key, read_text
 from service.cli.telling import EventsAsJson, Tell, telling
@@ -136,7 +137,9 @@ ClientSettings = Annotated[
 ClientFile = Annotated[
     Path | None, typer.Option(help="File of such settings, one per line. Put passwords here, not in --option.")
 ]
-Patience = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Timeout of requests to the brokers.")]
+Patience = Annotated[
+    float, typer.Option(parser=as_seconds, metavar="DURATION", help="Timeout of requests to the brokers.")
+]
 
 
 @feed.command()

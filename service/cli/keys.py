@@ -10,13 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.calling import Caller, Commands, show_secret
+from service.cli.choices import as_seconds
 from service.cli.resources import Resource, Table, add_delete, add_list
 
 keys = Commands(
     help="API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY."
 )
-
-_MOST_GRACE_S = 604_800
 
 
 class KeyScope(StrEnum):
@@ -81,14 +80,12 @@ def rotate(
     client: Caller,
     key_id: KeyId,
     grace: Annotated[
-        int,
-        typer.Option(
-            min=0, max=_MOST_GRACE_S, metavar="SECONDS", help="Seconds for which the former secret stays valid."
-        ),
+        float,
+        typer.Option(parser=as_seconds, metavar="DURATION", help="How long the former secret stays valid."),
     ] = 0,
 ) -> None:
     """Rotate the secret of an API key and print its new token, which is shown only once."""
-    _show_token(client.keys.rotate(key_id, {"grace_s": grace}), is_json=client.is_json)
+    _show_token(client.keys.rotate(key_id, {"grace_s": round(grace)}), is_json=client.is_json)
 
 
 add_delete(keys, _KEYS, "Revoke an API key, for good.", "revoke")

@@ -12,7 +12,7 @@ import orjson
 import typer
 
 from nfa import Overflow, Pattern, Prune
-from service.cli.choices import AUTO_FORM, OutputFormat, Suppress, read_lateness, suppress_of
+from service.cli.choices import AUTO_FORM, OutputFormat, Suppress, as_seconds, read_lateness, suppress_of
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, as_asked, with_options
 from service.cli.inputs import (
     Key,
@@ -65,9 +65,9 @@ Simultaneous = Annotated[
 Lateness = Annotated[
     str | None,
     typer.Option(
-        metavar=f"SECONDS|{AUTO_FORM}",
-        help="Out-of-orderness bound: seconds that an event may be late, or auto to measure it; events are reordered "
-        "by time within it.",
+        metavar=f"DURATION|{AUTO_FORM}",
+        help="Out-of-orderness bound: how much an event may be late (5 min, or seconds), or auto to measure it; events "
+        "are reordered by time within it.",
     ),
 ]
 LateEvents = Annotated[
@@ -86,7 +86,11 @@ FurtherKeys = Annotated[
 ]
 IdleTimeout = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Session gap: end a transaction after this time without an event."),
+    typer.Option(
+        parser=as_seconds,
+        metavar="DURATION",
+        help="Session gap: end a transaction after this time without an event.",
+    ),
 ]
 
 GivenTables = Annotated[

@@ -1,7 +1,7 @@
 """Placeholders of options' values in the help, such as FILE in place of a Python type; refusal of options given twice.
 
 An option without a metavar of its own shows FILE for a path, N for a whole number, SHARE for a number from 0 to 1,
-nothing for a flag, and its name in capitals otherwise. Units and forms (SECONDS, NAME=PATH) are given with the option.
+nothing for a flag, and its name in capitals otherwise. Units and forms (DURATION, NAME=PATH) are given with the option.
 Arguments are shown in capitals.
 """
 

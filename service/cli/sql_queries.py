@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import typer
 
 from nfa import run_query
 from service.cli.inputs import read_text
-from streams import EventFileError
+from streams import EventFileError, json_value
 
 
 def answers_query(query: Path | None, patterns: Collection[Path], events: Path, *, is_json: bool) -> bool:
@@ -30,7 +29,7 @@ def answers_query(query: Path | None, patterns: Collection[Path], events: Path, 
     table = run_query(read_text(query), lambda _: read_table(events))
     rows = table.to_pylist()
     if is_json:
-        typer.echo(orjson.dumps(rows, option=orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z, default=str))
+        typer.echo(json_value(rows))
     else:
         typer.echo("\n".join(_aligned(table.column_names, rows)))
     return True
@@ -95,6 +94,4 @@ def _aligned(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[st
 
 
 def _shown(value: Any) -> str:
-    if value is None:
-        return "null"
-    return orjson.dumps(value, default=str).decode() if isinstance(value, list | dict | bool) else str(value)
+    return value if isinstance(value, str) else json_value(value).decode().strip('"')

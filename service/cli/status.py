@@ -12,6 +12,7 @@ import typer
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show
+from service.cli.choices import as_seconds
 from service.cli.waiting import waiting_on
 from service.client import AccessDenied, Client, ServiceUnavailable, ServiceUnreachable
 from service.readiness import await_ready, missing_part
@@ -22,12 +23,15 @@ _COUNTER = "forestall_alerts_total"
 
 def status(
     over: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Seconds over which alerts are counted; 0: not counted.")
+        float,
+        typer.Option(parser=as_seconds, metavar="DURATION", help="How long alerts are counted; 0: not at all."),
     ] = 2.0,
     wait: Annotated[
         float,
         typer.Option(
-            min=0, metavar="SECONDS", help="Seconds to wait until ready, counted from the last compiled kernel."
+            parser=as_seconds,
+            metavar="DURATION",
+            help="How long to wait until ready, counted from the last compiled kernel.",
         ),
     ] = 0.0,
     url: Url = None,

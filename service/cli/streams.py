@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import Caller, Commands, given, show, show_list
+from service.cli.calling import Caller, Commands, given, show, show_list, show_sentence
 from service.cli.choices import AUTO_FORM, NONE, read_lateness, seconds_of
 from service.cli.inputs import chosen_key, further_keys, standard_error
 from service.cli.resources import Resource, Table, add_list, add_show
@@ -38,22 +38,27 @@ Description = Annotated[str | None, typer.Option(metavar="TEXT", help="Descripti
 Ahead = Annotated[
     str | None,
     typer.Option(
-        metavar="SECONDS|none|default",
+        metavar="DURATION|none|default",
         help="How far ahead of the clock of the service the time of an event may be; default: six hours.",
     ),
 ]
 
-_SECONDS = "SECONDS|none"
-_QUIET_HELP = "After this many seconds without events, let event time follow the clock."
+_DURATION = "DURATION|none"
 Lateness = Annotated[
     str | None,
     typer.Option(
-        metavar=f"SECONDS|{AUTO_FORM}",
-        help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
+        metavar=f"{_DURATION}|{AUTO_FORM}",
+        help="Out-of-orderness bound: how much an event may be late (5 min, or seconds), or auto: it is measured.",
     ),
 ]
 LateEvents = Annotated[Late | None, typer.Option(help="What to do with events that are later than the lateness bound.")]
-Quiet = Annotated[float | None, typer.Option(metavar="SECONDS", help=_QUIET_HELP)]
+Idle = Annotated[
+    str | None,
+    typer.Option(metavar=_DURATION, help="Session gap: end a transaction after this time without an event."),
+]
+Quiet = Annotated[
+    str | None, typer.Option(metavar=_DURATION, help="After this time without events, let event time follow the clock.")
+]
 
 
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:
@@ -99,10 +104,7 @@ def add_stream(
     ties: Annotated[Ties | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
     lateness: Lateness = None,
     late: LateEvents = None,
-    idle_timeout: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Session gap: end a transaction after this time without an event."),
-    ] = None,
+    idle_timeout: Idle = None,
     quiet_after: Quiet = None,
     max_ahead: Ahead = None,
     derived: Annotated[
@@ -120,35 +122,26 @@ def add_stream(
         ties=ties,
         lateness=None if lateness is None else read_lateness(lateness),
         late=late,
-        idle_timeout=idle_timeout,
-        quiet_after=quiet_after,
+        idle_timeout=None if idle_timeout is None else seconds_of("idle_timeout", idle_timeout),
+        quiet_after=None if quiet_after is None else seconds_of("quiet_after", quiet_after),
         max_ahead=None if max_ahead is None else _ahead(max_ahead),
         derived=derived,
         description=description,
     )
-    show(client.post("/streams", body), is_json=client.is_json)
+    found = client.post("/streams", body)
+    show_sentence(
+        found, f"the stream {name} is declared, with the key {key_text(found['key'])}", is_json=client.is_json
+    )
 
 
 @streams.command("change")
 def change_stream(
     client: Caller,
     name: Name,
-    lateness: Annotated[
-        str | None,
-        typer.Option(
-            metavar=f"{_SECONDS}|{AUTO_FORM}",
-            help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
-        ),
-    ] = None,
+    lateness: Lateness = None,
     late: LateEvents = None,
-    idle_timeout: Annotated[
-        str | None,
-        typer.Option(metavar=_SECONDS, help="Session gap: end a transaction after this time without an event."),
-    ] = None,
-    quiet_after: Annotated[
-        str | None,
-        typer.Option(metavar=_SECONDS, help=_QUIET_HELP),
-    ] = None,
+    idle_timeout: Idle = None,
+    quiet_after: Quiet = None,
     max_ahead: Ahead = None,
     end: Annotated[
         list[str] | None,
@@ -166,7 +159,7 @@ def change_stream(
         **{member: seconds_of(member, text) for member, text in durations.items()},
         **given(late=late, end_events=[] if end == [NONE] else end, description=description),
     }
-    show(client.patch(f"/streams/{part(name)}", body), is_json=client.is_json)
+    show_sentence(client.patch(f"/streams/{part(name)}", body), f"the stream {name} is changed", is_json=client.is_json)
 
 
 @streams.command("punctuate")
@@ -239,6 +232,7 @@ def _confirm(what: str) -> None:
     try:
         is_wanted = typer.confirm(f"Delete {what}?", err=True)
     except typer.Abort:
+        typer.echo(err=True)
         raise typer.BadParameter(f"nothing can be asked here; delete {what} with --yes", param_hint="--yes") from None
     if not is_wanted:
         raise typer.Exit(1)
@@ -248,4 +242,4 @@ def _ahead(text: str) -> float | str | None:
     """How far ahead of the clock events may be: seconds, no limit, or None for the usual limit."""
     if text in (NONE, "default"):
         return NONE if text == NONE else None
-    return seconds_of("max_ahead", text, "a number of seconds, none for no limit, or default for six hours")
+    return seconds_of("max_ahead", text, "5 min, seconds, none for no limit, or default for six hours")

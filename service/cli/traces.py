@@ -59,7 +59,7 @@ def list_traces(
 ) -> None:
     """List open transactions, the oldest first, and how far each pattern is in them."""
     if (stream is None) == (named is None):
-        raise typer.BadParameter("name the stream, once", param_hint="--stream")
+        raise typer.BadParameter("name one stream.", param_hint="--stream")
     found = client.traces.page(
         stream=stream or named or "",
         pattern=pattern,

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import Caller, Commands, given, show, show_secret, show_sentence
-from service.cli.choices import NONE
+from service.cli.choices import NONE, as_seconds
 from service.cli.inputs import read_json, read_text, standard_error
 from service.cli.patterns import Severity
 from service.cli.resources import After, AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
@@ -152,13 +152,13 @@ def rotate(
     client: Caller,
     webhook: WebhookId,
     grace: Annotated[
-        int | None, typer.Option(min=0, metavar="SECONDS", help="Seconds for which the former secret also signs.")
+        float | None,
+        typer.Option(parser=as_seconds, metavar="DURATION", help="How long the former secret also signs."),
     ] = None,
 ) -> None:
     """Rotate the signing secret and print the new one, which is shown only once."""
-    _show_secret(
-        client.post(f"{_WEBHOOKS.path_of(client, webhook)}/rotate-secret", given(grace_s=grace)), is_json=client.is_json
-    )
+    body = {} if grace is None else {"grace_s": round(grace)}
+    _show_secret(client.post(f"{_WEBHOOKS.path_of(client, webhook)}/rotate-secret", body), is_json=client.is_json)
 
 
 def _named(resource: Resource) -> Any:

@@ -582,12 +582,12 @@ class Sinks:
         """Send a test message."""
 
 class Streams:
-    def change(self, name: str, body: wire.StreamChanges, **options: Unpack[Condition]) -> wire.StreamModel:
+    def change(self, stream: str, body: wire.StreamChanges, **options: Unpack[Condition]) -> wire.StreamModel:
         """Change a stream."""
     def create(self, body: wire.NewStream, **options: Unpack[ConditionalCreation]) -> wire.StreamModel:
         """Declare a stream."""
     def delete(
-        self, name: str, *, cascade: bool | None = None, dry_run: bool | None = None, **options: Unpack[Condition]
+        self, stream: str, *, cascade: bool | None = None, dry_run: bool | None = None, **options: Unpack[Condition]
     ) -> wire.StreamRemoval:
         """Delete a stream."""
     def event_types_versions(
@@ -599,12 +599,12 @@ class Streams:
     ) -> wire.EventTypeList:
         """List the schemas that a type has had: one page."""
     def events(
-        self, name: str, *, key: str | None = None, type: str | None = None, **options: Unpack[Walk]
+        self, stream: str, *, key: str | None = None, type: str | None = None, **options: Unpack[Walk]
     ) -> Iterator[wire.StreamEvent]:
         """List the events of a stream."""
     def events_page(
         self,
-        name: str,
+        stream: str,
         *,
         after: str | None = None,
         limit: int | None = None,
@@ -612,16 +612,16 @@ class Streams:
         type: str | None = None,
     ) -> wire.StreamEventList:
         """List the events of a stream: one page."""
-    def find(self, name: str) -> Tagged[wire.StreamDetail] | None:
+    def find(self, stream: str) -> Tagged[wire.StreamDetail] | None:
         """Look up a stream, with its ETag; None if it does not exist."""
     def follow(self, stream: str, body: wire.FollowRequest, **options: Unpack[Condition]) -> wire.FollowedWorkflow:
         """Let a stream follow a workflow."""
-    def get(self, name: str) -> wire.StreamDetail:
+    def get(self, stream: str) -> wire.StreamDetail:
         """Look up a stream."""
     def list(self, **options: Unpack[Walk]) -> Iterator[wire.StreamModel]:
         """List the streams."""
     def live(
-        self, name: str, *, key: str | None = None, type: str | None = None, **options: Unpack[Following]
+        self, stream: str, *, key: str | None = None, type: str | None = None, **options: Unpack[Following]
     ) -> Iterator[LiveEvent[wire.StreamEvent]]:
         """Follow the events of a stream."""
     def page(self, *, after: str | None = None, limit: int | None = None) -> wire.StreamList:

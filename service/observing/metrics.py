@@ -133,18 +133,18 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         ("operator", "name"),
         [((one.kind, one.name), 1) for one in stores.registry.operators("").all() if one.state == "suspended"],
     )
-    webhooks = {webhook.id: stores.webhooks.stats(webhook.id) for webhook in stores.webhooks.all()}
+    webhooks = {webhook.id: webhook.name or webhook.id for webhook in stores.webhooks.all()}
     outcomes = [
-        ((webhook, outcome), getattr(fared, outcome))
-        for webhook, fared in webhooks.items()
-        for outcome in ("delivered", "failed_attempts", "dead")
+        ((name, outcome), getattr(stores.webhooks.stats(webhook), member))
+        for webhook, name in webhooks.items()
+        for outcome, member in (("delivered", "delivered"), ("failed", "failed_attempts"), ("abandoned", "dead"))
     ]
-    yield _counter("webhook_deliveries", "How attempts to deliver ended.", ("webhook", "outcome"), outcomes)
+    yield _counter("webhook_attempts", "How attempts to deliver ended.", ("webhook", "outcome"), outcomes)
     yield _gauge(
         "webhook_circuit_open",
         "1 where deliveries wait after failures in a row.",
         ("webhook",),
-        [((webhook,), int(stores.deliveries.circuit(webhook).until_us is not None)) for webhook in webhooks],
+        [((name,), int(stores.deliveries.circuit(id_).until_us is not None)) for id_, name in webhooks.items()],
     )
     yield _gauge("webhook_queue", "Deliveries that are queued.", (), [((), stores.deliveries.queued())])
     arrived, queued = "From the arrival of an event to its alert.", "From a queued delivery to its success."

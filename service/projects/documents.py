@@ -26,7 +26,7 @@ _REFERENCES = ("text_file", "model_file", "schema_file")
 _MOST_BYTES = 16_000_000
 _DEEPEST = 100
 _COMPACT = (",", ":")
-_SECONDS = "A number of seconds"  # begins the description of a time that has no unit
+_DURATION = "A duration"  # begins the description of one
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"|~|null|Null|NULL"), lambda _: None),
     (re.compile(r"true|True|TRUE"), lambda _: True),
@@ -233,7 +233,7 @@ def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) 
         part = part[name]
     value: Any = fault.instance
     description = str(part.get("description", "")) if isinstance(part, Mapping) else ""
-    is_time = description.startswith(_SECONDS) and keyword in ("type", "pattern")
+    is_time = description.startswith(_DURATION) and keyword in ("type", "pattern")
     if description and (keyword == "oneOf" or is_time):
         forms = (description.partition(":")[0] if is_time else description).rstrip(".")
         return f"{forms[0].lower()}{forms[1:]}; got {json.dumps(value, ensure_ascii=False, separators=_COMPACT)}"

@@ -55,9 +55,11 @@ class Registration:
         """The work budget of a pattern that is registered now."""
         return self._settings.pattern_work.budget
 
-    def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
+    def declare_stream(
+        self, declaration: StreamDeclaration, condition: Condition = ANY, *, is_checked: bool | None = None
+    ) -> bool:
         """Declare a stream; returns whether it is new. A stream with another declaration raises ``StreamExists``."""
-        return self._stores.registry.declare_stream(declaration, condition)
+        return self._stores.registry.declare_stream(declaration, condition, is_checked=is_checked)
 
     def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
         """Every constraint set that a stream has had, the current one last."""

@@ -11,7 +11,7 @@ from service.errors import StreamInUse
 from service.registering.constraint_sets import ConstraintSets
 from service.registering.on_stream import StreamRules
 from service.runtime import Stores
-from service.stores import ANY, Condition, ConstraintsDraft, RegisteredConstraints, StreamUse
+from service.stores import ANY, Condition, ConstraintsDraft, RegisteredConstraints, StreamRecord, StreamUse
 from streams import Clock, StreamDeclaration
 
 
@@ -23,8 +23,10 @@ class StreamLibrary:
         self._constraint_sets = constraint_sets
         self._clock = clock
 
-    def change(self, name: str, members: Mapping[str, Any], condition: Condition = ANY) -> StreamDeclaration:
-        """Change members of a declaration (``streams.CHANGEABLE``) for later entries of the log.
+    def change(
+        self, name: str, members: Mapping[str, Any], condition: Condition = ANY, *, is_checked: bool | None = None
+    ) -> StreamRecord:
+        """Change members of a declaration (``streams.CHANGEABLE``) for later entries of the log, and its checks.
 
         If the end events change, the constraint set of the stream gets its next version in the same step.
 
@@ -45,19 +47,21 @@ class StreamLibrary:
                 self._check_ends(after, None if known is None else known.document)
             return after, draft
 
-        return self._stores.registry.change_stream(name, changed, self._clock.now_us(), condition)[0]
+        now_us = self._clock.now_us()
+        return self._stores.registry.change_stream(name, changed, now_us, condition, is_checked=is_checked)
 
     def uses(self, name: str, condition: Condition = ANY) -> list[StreamUse]:
         """The resources of a stream that would be removed with it."""
         return self._stores.registry.removal.uses(name, condition)
 
     def remove(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
-        """Remove a stream at this place of the log; emitted results are kept. Returns the resources removed with it.
+        """Remove a stream at this place of the log, and its counts by hour; results are kept. Returns what it used.
 
         Raises ``StreamInUse`` if resources use it, unless ``is_cascading``.
         """
         found = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
         self._stores.derived.forget(name)
+        self._stores.hours.forget(name)
         return found
 
     def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:

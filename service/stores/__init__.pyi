@@ -67,6 +67,7 @@ from .registry.registered import (
     RegisteredConstraints as RegisteredConstraints,
     RegisteredOperator as RegisteredOperator,
     RegisteredPattern as RegisteredPattern,
+    StreamRecord as StreamRecord,
     pattern_parts as pattern_parts,
 )
 from .registry.registry import Registry as Registry

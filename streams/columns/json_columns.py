@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import cast
 
 import numpy as np
@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from streams.columns.arrow_columns import column_of
 from streams.columns.texts import joined_texts, json_contents, json_text, pieces_of, time_texts
+from streams.timestamps import format_time
 
-_OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
 
 def json_objects(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array:
@@ -53,13 +55,13 @@ def json_value(value: object) -> bytes:
 
 
 def _plain_value(value: object) -> object:
-    """A JSON form of a value that JSON lacks: an exact decimal, bytes, a time of nanoseconds."""
+    """A JSON form of a value that JSON lacks: an exact decimal, bytes, a time."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, datetime):
         moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return datetime.fromtimestamp(moment.timestamp(), UTC)
-    return str(value)
+        return format_time((moment - _EPOCH) // _MICROSECOND)
+    return value.isoformat() if isinstance(value, date | time) else str(value)
 
 
 def typed_values(values: pa.Array) -> pa.Array | None:

@@ -22,8 +22,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US, format_time
 
 Texts: TypeAlias = "pa.Array | str"
 
-_SECOND_US = 1_000_000
-_TIME_BYTES, _SHORT_BYTES, _T = 27, 20, ord("T")  # 2026-01-31T09:30:00.000000Z, the same without a fraction
+_TIME_BYTES, _T = 27, ord("T")  # 2026-01-31T09:30:00.000000Z
 _QUOTE, _BACKSLASH, _FIRST_SHOWN = ord('"'), ord("\\"), ord(" ")
 _OFFSET_BYTES = 4
 _NUMBER_DIGITS = 16
@@ -60,13 +59,7 @@ def time_texts(times_us: NDArray[np.int64]) -> pa.Array:
     if rows:
         shown[:, :-1] = np.frombuffer(text.buffers()[2], np.uint8, rows * (_TIME_BYTES - 1)).reshape(rows, -1)
     shown[:, 10] = _T
-    full = fixed_texts(shown)
-    is_whole = times_us % _SECOND_US == 0
-    if not is_whole.any():
-        return full
-    short = shown[:, :_SHORT_BYTES].copy()
-    short[:, -1] = ord("Z")
-    return pc.if_else(column_of(is_whole), fixed_texts(short), full)
+    return fixed_texts(shown)
 
 
 def texts_of(texts: Sequence[str]) -> pa.Array:

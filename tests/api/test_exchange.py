@@ -74,7 +74,7 @@ def test_large_answers_are_compressed_and_streams_of_events_are_not(orders):
 def test_requests_are_measured_by_route_and_status(orders):
     orders.get("/v1/streams/none")
     metrics = orders.get("/metrics").text
-    labels = 'method="GET",route="/v1/streams/{name}",status="404"'
+    labels = 'method="GET",route="/v1/streams/{stream}",status="404"'
     assert re.search(rf"forestall_http_request_seconds_count{{{re.escape(labels)}}} [1-9]", metrics)
     assert re.search(rf'forestall_http_request_seconds_bucket{{le="\+Inf",{re.escape(labels)}}}', metrics)
     assert 'forestall_build_info{version="' in metrics
@@ -98,8 +98,9 @@ def test_the_start_page_is_for_people_and_an_index_for_programs(stranger):
     page = stranger.get("/", headers={"Accept": "text/html,*/*;q=0.8"})
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "Not ready: waiting for the pipeline" in page.text
-    for address in re.findall('href="([^"]+)"', page.text):
-        assert stranger.get(f"/{address}").status_code in (200, 503)
+    *links, console = re.findall('<a href="([^"]+)"', page.text)
+    assert {stranger.get(f"/{address}").status_code for address in links} <= {200, 503}
+    assert console == "http://testserver:8010/"
     assert stranger.get("/favicon.ico").headers["content-type"] == "image/png"
 
 

@@ -162,7 +162,7 @@ def fill(fuzz_url, stores, clock):
                 "event_type": "A",
                 "version": "1",
                 "workflow": "order",
-                "/v1/streams/{name}": "orders",
+                "/v1/streams/{stream}": "orders",
                 "/v1/patterns/{name}": "p",
                 "/v1/workflows/{name}": "order",
                 "alert_id": made("/alerts", "GET")["items"][0]["id"],
@@ -191,7 +191,7 @@ def at_known(case, names):
 @(
     schema.exclude(path="/v1/alerts/live")
     .exclude(path="/v1/results/live")
-    .exclude(path="/v1/streams/{name}/events/live")
+    .exclude(path="/v1/streams/{stream}/events/live")
     .parametrize()
 )
 @settings(settings.get_profile("openapi"))

@@ -49,7 +49,7 @@ def test_what_matters_is_shown():
         "watermark_lag_seconds",
         "alerts_total",
         "early_endings_total",
-        "webhook_deliveries_total",
+        "webhook_attempts_total",
         "state_bytes",
     ):
         assert f"forestall_{name}" in shown

@@ -51,9 +51,9 @@ def test_a_time_line_has_each_event_with_the_aliases_that_bind_it(result, tmp_pa
     texts = ["".join(one.itertext()) for one in tree.iter("{http://www.w3.org/2000/svg}text")]
     assert texts == [
         "<k>",
-        "2026-01-01T00:00:00Z  A (a)",
-        "2026-01-01T00:00:01Z  B (b)",
-        "2026-01-01T00:00:02Z  D",
+        "2026-01-01T00:00:00.000000Z  A (a)",
+        "2026-01-01T00:00:01.000000Z  B (b)",
+        "2026-01-01T00:00:02.000000Z  D",
     ]
     picture.save(tmp_path / "k.svg")
     assert (tmp_path / "k.svg").read_text() == picture.svg

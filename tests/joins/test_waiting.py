@@ -94,7 +94,7 @@ def test_of_each_input_is_said_what_was_measured_and_what_follows() -> None:
     first, second = waiting_sentences(found, {"o": 1_000_000})
     assert first == (
         f"o: keys come up to 29 below the highest one before them, of 4,096 events; keys up to {said['o']} are "
-        "finished (decided at 1970-01-01T00:00:01Z); no input is ahead of it; 4 of 4,096 events came for a "
+        "finished (decided at 1970-01-01T00:00:01.000000Z); no input is ahead of it; 4 of 4,096 events came for a "
         f"finished key (accuracy about 99.9023%); 700 are in memory, {o.predicted:,} are expected."
     )
     assert "; its highest key is 1,000 below that of the input that is farthest ahead; 0 of 4,096" in second

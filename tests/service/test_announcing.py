@@ -85,7 +85,9 @@ def test_the_stream_must_be_there(announcing, stores):
     ],
 )
 def test_a_punctuation_from_the_future_is_refused(announcing, stores, promise):
-    with pytest.raises(PunctuationAhead, match=r"stream 'orders'.* takes times up to 2026-01-01T06:00:00Z; correct"):
+    with pytest.raises(
+        PunctuationAhead, match=r"stream 'orders'.* takes times up to 2026-01-01T06:00:00.000000Z; correct"
+    ):
         announcing.punctuate("orders", promise)
     with pytest.raises(PunctuationAhead, match="of the end of the trace is ahead"):
         announcing.end_trace("orders", TraceEnd(key="k", time_us=AHEAD_US + 1))

@@ -186,7 +186,10 @@ def test_endings_that_are_but_counted_are_not_listed(stores, clock):
 def test_bodies_are_stored_as_they_came_with_the_severity_as_last_member(stores, clock, client, registered):
     AlertSink(stores, clock)([row("alert", "a1"), row("correction", "c1"), row("timeout", "t1", missing=["b"])], 1)
     plain = b'"stream":"s","pattern":"p","event_type":"A","code":"c"'
-    assert stores.alerts.body("a1") == b'{"id":"a1",%b,"created_at":"2026-01-01T00:00:00Z","severity":"high"}' % plain
+    assert (
+        stores.alerts.body("a1")
+        == b'{"id":"a1",%b,"created_at":"2026-01-01T00:00:00.000000Z","severity":"high"}' % plain
+    )
     blocks = [client.xrange(stores.results[name].key)[0][1][b"block"] for name in ("correction", "timeout")]
     assert blocks == [
         b'{"format":1,"size":0}\n{"id":"c1",%b,"severity":"high"}' % plain,

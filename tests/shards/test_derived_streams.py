@@ -76,7 +76,7 @@ def test_a_match_becomes_an_event_in_the_same_step_and_no_alert():
     )
     (body,) = bodies(rows, "derived")
     names = ("stream", "into", "type", "time", "key", "data", "pattern", "version", "source_key", "rekeyed")
-    said = ("s", "d", "Pair", "1970-01-01T00:00:02Z", "k", {"v": "ü"}, "p", 1, "k", False)
+    said = ("s", "d", "Pair", "1970-01-01T00:00:02.000000Z", "k", {"v": "ü"}, "p", 1, "k", False)
     assert {name: body[name] for name in names} == dict(zip(names, said, strict=True))
     assert alerts(rows) == [("q", {"v": "ü", "k": "k", "t": 2 * SECOND_US})]
     assert [(row.kind, row.stream, row.subject) for row in rows] == [("derived", "s", "p"), ("alert", "d", "q")]
@@ -114,7 +114,7 @@ def test_a_correction_takes_the_event_back_under_its_key(key, own):
     (second,) = bodies(rows, "derived")
     assert (first["type"], first["key"], second["type"], second["key"]) == ("Late", own, "Late.retracted", own)
     assert second["data"] == {"retracts": first["id"]}
-    assert second["time"] == "1970-01-01T00:00:03Z"
+    assert second["time"] == "1970-01-01T00:00:03.000000Z"
     assert [row.kind for row in rows if row.kind == "correction"] == []
     assert len(bodies(rows, "alert")) == (0 if key else 1)
 

@@ -87,14 +87,18 @@ def test_late_events_follow_the_policy_and_are_counted(late, count, alerts):
 def test_a_dead_letter_of_a_late_event_says_which_and_when():
     first, second = [event(10, "X", "m")], [event(3, "A", v=1)]
     (letter,) = bodies(rows_of(stream(lateness=2), first, second), "dead-letter")
-    assert (letter["code"], letter["position"], letter["watermark"]) == ("late-event", "1-3", "1970-01-01T00:00:08Z")
+    assert (letter["code"], letter["position"], letter["watermark"]) == (
+        "late-event",
+        "1-3",
+        "1970-01-01T00:00:08.000000Z",
+    )
     assert letter["reason"].startswith(
-        "event 'e3' of 1970-01-01T00:00:03Z came late: events before 1970-01-01T00:00:08Z were not expected any more"
+        "event 'e3' of 1970-01-01T00:00:03.000000Z came late: events before 1970-01-01T00:00:08.000000Z were not expected any more"
     )
     assert orjson.loads(letter["event"]) == {
         "id": "e3",
         "type": "A",
-        "time": "1970-01-01T00:00:03Z",
+        "time": "1970-01-01T00:00:03.000000Z",
         "key": "k",
         "data": {"v": 1},
     }
@@ -128,8 +132,8 @@ def test_ticks_let_time_pass_where_no_events_come():
     assert rows_of(*steps, tick(4)) == []
     rows = rows_of(*steps, tick(6))
     (alert,), (timeout,) = bodies(rows, "alert"), bodies(rows, "timeout")
-    assert (alert["detected_at"], alert["decided_by"]) == ("1970-01-01T00:00:06Z", "window")
-    assert timeout["due"] == "1970-01-01T00:00:05Z"
+    assert (alert["detected_at"], alert["decided_by"]) == ("1970-01-01T00:00:06.000000Z", "window")
+    assert timeout["due"] == "1970-01-01T00:00:05.000000Z"
 
 
 def test_a_tick_is_judged_by_the_lateness_and_a_promise_is_not():
@@ -175,8 +179,8 @@ def test_a_record_ends_the_trace_of_its_key(end):
     steps = (stream(), PAIR, NEVER, [event(1, "A"), event(2, "A", "m")], end, [event(3, "U"), event(4, "U", "m")])
     alerts = bodies(rows_of(*steps), "alert")
     assert [(alert["pattern"], alert["key"], alert["detected_at"]) for alert in alerts] == [
-        ("never", "k", "1970-01-01T00:00:02Z"),
-        ("pair", "m", "1970-01-01T00:00:04Z"),
+        ("never", "k", "1970-01-01T00:00:02.000000Z"),
+        ("pair", "m", "1970-01-01T00:00:04.000000Z"),
     ]
 
 

@@ -73,8 +73,8 @@ def test_events_that_wait_for_older_ones_at_the_end_are_joined_at_their_times(
     inline = begun(document_of("data.order", outer=outer), streams, shards)
     inline.feed("a", EventBatch.from_events([made("a1", 1), made("a2", 9)]))
     inline.feed("b", EventBatch.from_events([made("b1", 2)]))
-    alone = [("1970-01-01T00:00:09Z", NAME, b'{"a":"a2","b":null}')] if outer else []
-    assert pairs_of(inline.finish()) == [("1970-01-01T00:00:02Z", NAME, b'{"a":"a1","b":"b1"}'), *alone]
+    alone = [("1970-01-01T00:00:09.000000Z", NAME, b'{"a":"a2","b":null}')] if outer else []
+    assert pairs_of(inline.finish()) == [("1970-01-01T00:00:02.000000Z", NAME, b'{"a":"a1","b":"b1"}'), *alone]
 
 
 closings = st.sampled_from(["unique", {"type": "Last"}, None])

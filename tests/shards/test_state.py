@@ -55,9 +55,9 @@ def test_an_alert_says_what_matched_and_why():
         "pattern": "pair",
         "version": 1,
         "key": "k",
-        "start": "1970-01-01T00:00:01Z",
-        "end": "1970-01-01T00:00:02Z",
-        "detected_at": "1970-01-01T00:00:02Z",
+        "start": "1970-01-01T00:00:01.000000Z",
+        "end": "1970-01-01T00:00:02.000000Z",
+        "detected_at": "1970-01-01T00:00:02.000000Z",
         "bindings": {"a": ["e1"], "u": ["e2"]},
         "returns": {},
         "why": "e1 is A a; e2 is U u [x > 3]",
@@ -91,7 +91,7 @@ def test_an_alert_has_its_columns_and_the_time_at_which_it_was_decided():
         STREAM, PatternOn(name="late", version=1, text=text), [event(1, "A", v=2.5)], [event(5, "X")], [event(6, "X")]
     )
     (alert,) = bodies(rows, "alert")
-    assert (alert["end"], alert["detected_at"]) == ("1970-01-01T00:00:01Z", "1970-01-01T00:00:06Z")
+    assert (alert["end"], alert["detected_at"]) == ("1970-01-01T00:00:01.000000Z", "1970-01-01T00:00:06.000000Z")
     assert alert["returns"] == {"v": 2.5, "w": None}
     assert rows[0].position == "1-5"
 
@@ -109,8 +109,8 @@ def test_a_timeout_tells_what_is_missing_since_when():
         "pattern": "timed",
         "version": 1,
         "key": "k",
-        "start": "1970-01-01T00:00:01Z",
-        "due": "1970-01-01T00:00:06Z",
+        "start": "1970-01-01T00:00:01.000000Z",
+        "due": "1970-01-01T00:00:06.000000Z",
         "bindings": {"a": ["e1"], "b": ["e2"]},
         "missing": ["c"],
     }

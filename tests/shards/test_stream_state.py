@@ -28,7 +28,7 @@ def test_an_ending_names_event_constraints_and_atom():
         "key": "k",
         "event": "e2",
         "event_type": "L",
-        "time": "1970-01-01T00:00:02Z",
+        "time": "1970-01-01T00:00:02.000000Z",
         "form": "p2",
         "constraints": ["exclusive(L, U)"],
         "atom": "U u [x > 3]",
@@ -65,7 +65,7 @@ def test_a_deviation_names_the_event_that_no_conforming_trace_has():
         "key": "k",
         "event": "e3",
         "event_type": "U",
-        "time": "1970-01-01T00:00:03Z",
+        "time": "1970-01-01T00:00:03.000000Z",
         "version": 1,
         "kind": "occurrence",
         "constraints": ["exclusive(L, U)"],
@@ -125,8 +125,8 @@ def test_an_alert_that_constraints_decide_early_is_the_same_alert():
     batch = [event(1, "A"), event(3, "Z"), event(50, "End")]
     early, late = (rows_of(STREAM, *rules, NEVER, batch) for rules in ([PAST], []))
     (told,), (waited,) = bodies(early, "alert"), bodies(late, "alert")
-    assert (told["detected_at"], told["decided_by"]) == ("1970-01-01T00:00:03Z", "constraint")
-    assert (waited["detected_at"], waited["decided_by"]) == ("1970-01-01T00:00:50Z", "trace_end")
+    assert (told["detected_at"], told["decided_by"]) == ("1970-01-01T00:00:03.000000Z", "constraint")
+    assert (waited["detected_at"], waited["decided_by"]) == ("1970-01-01T00:00:50.000000Z", "trace_end")
     assert told["id"] == waited["id"]
 
 
@@ -153,7 +153,7 @@ def test_a_correction_takes_an_early_alert_back():
         "bindings": {"a": ["e1"]},
         "event": "e5",
         "event_type": "X",
-        "time": "1970-01-01T00:00:05Z",
+        "time": "1970-01-01T00:00:05.000000Z",
     }
     assert [row.kind for row in rows][-1] == "correction"
 

@@ -204,9 +204,9 @@ def test_the_bound_at_the_start_is_within_the_limits(members, start_s):
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ("aut", "is a number of seconds, 'auto', or an object"),
-        (True, "is a number of seconds"),
-        ([], "is a number of seconds"),
+        ("aut", "or a number of seconds, 'auto', or an object"),
+        (True, "or a number of seconds"),
+        ([], "or a number of seconds"),
         ({"auto": {}, "more": 1}, "or an object"),
         ({"auto": 5}, "or an object"),
         ({"auto": {"at_mots": 5}}, "did you mean at_most?"),

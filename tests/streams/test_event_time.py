@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from streams import DeclarationError, StreamDeclaration
+from streams import AutoLateness, DeclarationError, StreamDeclaration
 
 
 def test_what_is_not_said_is_not_stored() -> None:
@@ -42,6 +42,14 @@ def test_durations_are_durations(name: str, value: float) -> None:
 def test_a_timeout_takes_some_time(name: str) -> None:
     with pytest.raises(DeclarationError, match="at least a microsecond"):
         StreamDeclaration.from_json({"name": "s", name: 0})
+
+
+def test_durations_may_be_written_with_their_unit() -> None:
+    written = {"idle_timeout": "1.5 h", "quiet_after": "200ms", "max_ahead": "2 days", "lateness": "5 min"}
+    found = StreamDeclaration.from_json({"name": "s", **written})
+    assert (found.idle_timeout, found.quiet_after, found.max_ahead, found.lateness) == (5_400, 0.2, 172_800, 300)
+    measured = StreamDeclaration.from_json({"name": "s", "lateness": {"auto": {"at_most": "10 min"}}})
+    assert measured.lateness == AutoLateness(at_most=600)
 
 
 @pytest.mark.parametrize(

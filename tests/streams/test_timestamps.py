@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streams.columns.texts import time_texts
 from streams.errors import EventRejected
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_rfc3339, parse_time
 from tests.builders.streams import times_us
@@ -69,10 +71,10 @@ def test_whole_microseconds_are_taken_as_they_are() -> None:
     assert parse_time(-1) == -1
 
 
-def test_a_time_is_written_in_utc_without_a_zero_fraction() -> None:
-    assert format_time(1_767_225_600_000_000) == "2026-01-01T00:00:00Z"
+def test_a_time_is_written_in_utc_with_six_digits() -> None:
+    assert format_time(1_767_225_600_000_000) == "2026-01-01T00:00:00.000000Z"
     assert format_time(1_767_225_600_000_010) == "2026-01-01T00:00:00.000010Z"
-    assert format_time(EARLIEST_US) == "0001-01-01T00:00:00Z"
+    assert format_time(EARLIEST_US) == "0001-01-01T00:00:00.000000Z"
 
 
 @pytest.mark.parametrize("time_us", [EARLIEST_US - 1, LATEST_US + 1, 2**63 - 1])
@@ -87,9 +89,10 @@ def test_writing_and_reading_gives_the_same_time(time_us: int) -> None:
 
 
 @given(times_us(), times_us())
-def test_written_seconds_sort_like_times(first_us: int, second_us: int) -> None:
+def test_written_times_sort_like_times_and_columns_are_written_alike(first_us: int, second_us: int) -> None:
     first, second = sorted((first_us, second_us))
-    assert format_time(first)[:19] <= format_time(second)[:19]
+    assert (format_time(first) < format_time(second)) == (first < second)
+    assert time_texts(np.array([first, second])).to_pylist() == [format_time(first), format_time(second)]
 
 
 @given(

@@ -147,10 +147,10 @@ class StreamBook:
         self._log = log
         self._commit = register(client, "registry/change_stream")
 
-    def apply(self, stream: str, change: StreamChanging) -> tuple[bytes, bool]:
+    def apply(self, stream: str, change: StreamChanging) -> bytes:
         """Compute a change and commit it; repeated if another writer came first. None leaves the records unchanged.
 
-        Returns the record of the stream after the call, and whether it changed.
+        Returns the record of the stream after the call.
         """
         for _ in range(_ATTEMPTS):
             current = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
@@ -159,7 +159,7 @@ class StreamBook:
             rules = cast("bytes | None", self._client.hget(CONSTRAINTS_KEY, stream))
             wanted = change(current, rules)
             if wanted is None:
-                return current, False
+                return current
             first, second = wanted
             commit = partial(
                 self._commit,
@@ -173,10 +173,10 @@ class StreamBook:
                 rules_before=rules or b"",
                 rules_after=b"" if second is None else second.record,
                 version_field="" if second is None else version_of(stream, second.version),
-                controls=[part for one in wanted if one is not None for part in _control_of(one).values()],
+                controls=[part for one in wanted if one and one.control for part in _control_of(one).values()],
             )
             if self._log.layout.fitted(partial(_append, commit)):
-                return first.record, True
+                return first.record
         raise RegistryContended.over(f"the stream {stream!r}")
 
 

@@ -7,7 +7,7 @@ and a stream without schemas costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import orjson
@@ -96,19 +96,6 @@ class EventTypeStore:
 
         self._apply(stream, written)
 
-    def switch(self, stream: str, *, is_checked: bool, condition: Condition = ANY) -> SchemaUse:
-        """Turn the checks of a stream's events on or off."""
-
-        def written(before: SchemaUse) -> list[str | bytes]:
-            condition.check_record(before)
-            return []
-
-        return self._apply(stream, written, is_checked=is_checked)
-
-    def use(self, stream: str) -> SchemaUse:
-        """A stream's use of its schemas."""
-        return read_use(decode(self._record(stream), f"the stream {stream!r}"))
-
     def get(self, stream: str, name: str) -> EventType:
         """The schema of an event type.
 
@@ -142,13 +129,7 @@ class EventTypeStore:
             raise UnknownStream.named(stream)
         return body
 
-    def _apply(
-        self,
-        stream: str,
-        written: Callable[[SchemaUse], list[str | bytes] | None],
-        *,
-        is_checked: bool | None = None,
-    ) -> SchemaUse:
+    def _apply(self, stream: str, written: Callable[[SchemaUse], list[str | bytes] | None]) -> None:
         """Change a stream's record and, in the same step, its schemas; repeated if another writer came first.
 
         ``written`` gets the use of schemas before the change and returns fields and values, or None to change nothing.
@@ -157,13 +138,10 @@ class EventTypeStore:
             body = self._record(stream)
             record = decode(body, f"the stream {stream!r}")
             known = read_use(record)
-            use = SchemaUse(
-                version=known.version + 1, is_checked=known.is_checked if is_checked is None else is_checked
-            )
-            changed = encode(**{**record, "schemas": asdict(use)})
+            changed = encode(**{**record, "schemas": asdict(replace(known, version=known.version + 1))})
             arguments = written(known)
             if arguments is None:
-                return known
+                return
             is_changed = self._change(
                 streams=STREAMS_KEY,
                 types=TYPES_KEY + stream,
@@ -175,5 +153,5 @@ class EventTypeStore:
                 written=arguments,
             )
             if is_changed:
-                return use
+                return
         raise RegistryContended(f"the schemas of {stream!r} are being changed by other clients; try again")

@@ -81,9 +81,8 @@ class Operators:
                 is_same = draft.is_registered_as(there)
                 if draft.creates and not (is_same and draft.severity in (None, there.severity)):
                     raise OperatorExists(
-                        f"the {there.kind} {there.name!r} exists with other members; change it with "
-                        f"'forestall {there.kind}s change', PUT /v1/{there.kind}s/{there.name} or If-Match, or use "
-                        "another name",
+                        f"the {there.kind} {there.name!r} exists with other members; change it "
+                        f"(PUT /v1/{there.kind}s/{there.name}), or use another name",
                         kind=there.kind,
                         name=there.name,
                         version=there.version,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from service.errors import RecordFormatError
 from service.stores.records import decode
@@ -215,16 +215,22 @@ class RegisteredConstraints:
         return same and self.own in (None, draft.own)
 
 
-def read_declaration(body: bytes, name: str) -> StreamDeclaration:
-    """Read a stored declaration."""
-    return read_stream(body, name)[0]
+class StreamRecord(NamedTuple):
+    """A declared stream: the declaration, and the stream's use of schemas."""
+
+    declaration: StreamDeclaration
+    schemas: SchemaUse
+
+    def tagged(self) -> dict[str, Any]:
+        """All members that a change can set; those of a stream without checks are its declaration's."""
+        return asdict(self.declaration) | ({"schemas": "check"} if self.schemas.is_checked else {})
 
 
-def read_stream(body: bytes, name: str) -> tuple[StreamDeclaration, SchemaUse]:
-    """Read a stored declaration, and the stream's use of schemas."""
+def read_stream(body: bytes, name: str) -> StreamRecord:
+    """Read a stored stream."""
     fields = decode(body, f"the stream {name!r}")
     try:
-        return StreamDeclaration.from_json(fields.get("declaration")), read_use(fields)
+        return StreamRecord(StreamDeclaration.from_json(fields.get("declaration")), read_use(fields))
     except DeclarationError as error:
         raise RecordFormatError(f"the stored record of the stream {name!r} is damaged: {error}") from error
 

@@ -32,8 +32,8 @@ from service.stores.registry.registered import (
     Feeder,
     RegisteredConstraints,
     RegisteredOperator,
+    StreamRecord,
     read_constraints,
-    read_declaration,
     read_stream,
 )
 from service.stores.registry.removal import STREAM_VERSIONS_KEY, StreamRemoval
@@ -60,18 +60,25 @@ class Registry:
 
     # Streams
 
-    def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
-        """Declare a stream and return whether it is new; ``StreamExists`` with another declaration."""
+    def declare_stream(
+        self, declaration: StreamDeclaration, condition: Condition = ANY, *, is_checked: bool | None = None
+    ) -> bool:
+        """Declare a stream and return whether it is new; ``StreamExists`` with another declaration.
+
+        ``is_checked``: whether its events are checked against schemas; None: not, or as in the existing declaration.
+        """
         since_ms = server_time_us(self._client) // 1_000
 
         def change(current: bytes | None) -> Change | None:
-            condition.check_record(None if current is None else read_declaration(current, declaration.name))
-            if current is None:
-                record = encode(declaration=declaration.to_json(), since_ms=since_ms)
+            known = None if current is None else read_stream(current, declaration.name)
+            condition.check_record(known)
+            if known is None:
+                schemas = {"schemas": asdict(SchemaUse(version=1, is_checked=True))} if is_checked else {}
+                record = encode(declaration=declaration.to_json(), since_ms=since_ms, **schemas)
                 return Change(
                     record=record, version=1, stream=declaration.name, control=StreamOn(declaration), route=""
                 )
-            if read_declaration(current, declaration.name) != declaration:
+            if known.declaration != declaration or is_checked not in (None, known.schemas.is_checked):
                 raise StreamExists(
                     f"the stream {declaration.name!r} exists with another declaration; use another name, send the "
                     f"existing declaration, or change it (PATCH /v1/streams/{declaration.name})",
@@ -83,33 +90,43 @@ class Registry:
         return is_new
 
     def change_stream(
-        self, name: str, change: StreamChange, now_us: int, condition: Condition = ANY
-    ) -> tuple[StreamDeclaration, bool]:
+        self,
+        name: str,
+        change: StreamChange,
+        now_us: int,
+        condition: Condition = ANY,
+        *,
+        is_checked: bool | None = None,
+    ) -> StreamRecord:
         """Change a stream's declaration for later entries of the log; an equal declaration changes nothing.
 
-        ``change`` makes the new declaration; it is called again if another writer intervenes, and may raise. Returns
-        the declaration after the call, and whether it changed.
+        ``change`` makes the new declaration; it is called again if another writer intervenes, and may raise.
+        ``is_checked``: whether events are checked against schemas; None: as before. Returns the stream after the call.
         """
 
         def changed(current: bytes, rules: bytes | None) -> tuple[Change, Change | None] | None:
-            declaration = read_declaration(current, name)
-            condition.check_record(declaration)
+            before = read_stream(current, name)
+            condition.check_record(before)
             known = None if rules is None else read_constraints(rules, name)
-            wanted, draft = change(declaration, known)
-            if wanted == declaration:
+            wanted, draft = change(before.declaration, known)
+            use = before.schemas
+            if is_checked not in (None, use.is_checked):
+                use = SchemaUse(version=use.version + 1, is_checked=not use.is_checked)
+            if (wanted, use) == before:
                 return None
-            record = encode(**{**decode(current, f"the stream {name!r}"), "declaration": wanted.to_json()})
-            first = Change(record=record, version=1, stream=name, control=StreamOn(wanted))
+            members = {"declaration": wanted.to_json(), "schemas": asdict(use)}
+            record = encode(**{**decode(current, f"the stream {name!r}"), **members})
+            control = None if wanted == before.declaration else StreamOn(wanted)
+            first = Change(record=record, version=1, stream=name, control=control)
             return first, None if draft is None else _constraints_change(name, known, draft, now_us)
 
-        record, is_changed = self._streams.apply(name, changed)
-        return read_declaration(record, name), is_changed
+        return read_stream(self._streams.apply(name, changed), name)
 
     def stream(self, name: str) -> StreamDeclaration:
         """The declaration of a stream; raises ``UnknownStream``."""
         return self.stream_with_schemas(name)[0]
 
-    def stream_with_schemas(self, name: str) -> tuple[StreamDeclaration, SchemaUse]:
+    def stream_with_schemas(self, name: str) -> StreamRecord:
         """The declaration of a stream, and its use of schemas."""
         body = self._book.get(STREAMS_KEY, name)
         if body is None:
@@ -130,7 +147,7 @@ class Registry:
         """All streams, by name."""
         return [stream for stream, _ in self.streams_with_schemas()]
 
-    def streams_with_schemas(self) -> list[tuple[StreamDeclaration, SchemaUse]]:
+    def streams_with_schemas(self) -> list[StreamRecord]:
         """All streams, by name, each with its use of schemas."""
         return [read_stream(body, name) for name, body in self._book.all(STREAMS_KEY)]
 

@@ -26,7 +26,7 @@ from service.stores.records import decode, encode
 from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, CONSTRAINTS_KEY, version_of
 from service.stores.registry.event_types import TYPES_KEY, versions_key
 from service.stores.registry.forms import OPERATORS_KEY, PATTERNS_KEY
-from service.stores.registry.registered import read_constraints, read_declaration, read_operator, read_pattern
+from service.stores.registry.registered import read_constraints, read_operator, read_pattern, read_stream
 from streams import LAYOUT_KEY, ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, StreamOff, encode_control, log_key
 
 STREAM_VERSIONS_KEY = STREAMS_KEY + ":versions"
@@ -110,7 +110,7 @@ class StreamRemoval:
         body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
         if body is None:
             raise UnknownStream.named(stream)
-        condition.check_record(read_declaration(body, stream))
+        condition.check_record(read_stream(body, stream))
         return body
 
     def _mentions(self, stream: str) -> _Records:

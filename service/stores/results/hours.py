@@ -10,7 +10,7 @@ from typing import Final, cast
 import orjson
 
 from service.stores.connection import PREFIX, Client
-from shards import OutputRow, ResultKind
+from shards import RESULT_KINDS, OutputRow, ResultKind
 from streams import EventRejected, parse_time
 
 KEPT_HOURS: Final = 31 * 24
@@ -64,15 +64,15 @@ class HourlyCounts:
         self._client = client
 
     def read(
-        self, kind: ResultKind, chosen: Mapping[str, str | None], since_us: int | None, until_us: int | None
+        self, kind: ResultKind, chosen: Mapping[str, str | None], since_us: int | None, until_us: int
     ) -> tuple[list[HourCount], int | None]:
-        """The counts between two times, the oldest first, and the time from which they are complete.
+        """The counts before ``until_us``, the oldest first, and the time from which they are complete.
 
-        The default end is after the newest hour, the default beginning 48 hours before it. At most ``_MOST_COUNTS``
+        The default beginning is 48 hours before the newest hour. At most ``_MOST_COUNTS``
         counts are read, those of the newest hours. ``chosen``: ``stream`` and ``subject``; None: any.
         """
         key = hours_key(kind)
-        last = "+inf" if until_us is None else -(-until_us // HOUR_US) - 1
+        last = -(-until_us // HOUR_US) - 1
         newest = cast("list[bytes]", self._client.zrevrangebyscore(key, last, "-inf", 0, 1))
         if not newest:
             return [], since_us
@@ -89,3 +89,14 @@ class HourlyCounts:
                 if chosen.get("stream") in (None, stream) and chosen.get("subject") in (None, subject)
             ]
         return sorted(found, key=lambda one: one.hour_us), first * HOUR_US
+
+    def forget(self, stream: str) -> None:
+        """Remove the counts of a stream."""
+        keys = [hours_key(kind) for kind in RESULT_KINDS.values() if kind.timed_by]
+        places = [f"{key}:{int(hour)}" for key in keys for hour in self._client.zrange(key, 0, -1)]
+        with self._client.pipeline(transaction=False) as calls:
+            for place in places:
+                calls.hkeys(place)
+            for place, names in zip(places, calls.execute(), strict=True):
+                if own := [name for name in names if orjson.loads(name)[0] == stream]:
+                    self._client.hdel(place, *own)

@@ -58,7 +58,7 @@ def test_groups_and_values_are_those_of_the_window(pipeline, http):
         )
         if some
     ]
-    assert (found["events"], found["time"]) == (12, "2025-12-31T20:23:00Z")
+    assert (found["events"], found["time"]) == (12, "2025-12-31T20:23:00.000000Z")
     assert found["positions"].keys() == {str(shard) for shard in range(pipeline.log.shards())}
     assert found["indexes"] == []
     explained = http.post("/v1/aggregates/failed/ask", json={"explain": True}).json()["indexes"]
@@ -75,7 +75,7 @@ def test_the_window_of_all_shards_ends_at_the_newest_time_of_the_stream(pipeline
     ]
     assert http.post("/v1/events?stream=logins", json=events).json()["rejected"] == []
     found = http.post("/v1/aggregates/failed/ask", json={"by": ["user"], "values": ["n"]}).json()
-    assert (found["groups"], found["time"]) == ([{"user": "u19", "n": 1}], "2025-12-31T19:00:00Z")
+    assert (found["groups"], found["time"]) == ([{"user": "u19", "n": 1}], "2025-12-31T19:00:00.000000Z")
 
 
 def test_questions_that_are_asked_at_once_each_get_their_own_answer(pipeline, http):

@@ -21,7 +21,7 @@ def test_changes_are_noted_newest_first(orders, clock):
     ]
     assert {(entry["key"], entry["key_name"]) for entry in entries} == {("environment", "FORESTALL_API_KEY")}
     assert {entry["client"] for entry in entries} == {"127.0.0.1"}
-    assert entries[0]["at"] == "2026-01-01T00:00:01Z"
+    assert entries[0]["at"] == "2026-01-01T00:00:01.000000Z"
 
 
 def test_the_key_is_named(http, holder):

@@ -53,6 +53,30 @@ def test_schemas_are_kept(orders, check_problem):
         check_problem(answer, 404, "unknown-stream")
 
 
+def test_the_tag_of_a_stream_covers_its_checks(orders, check_problem):
+    before = orders.get(STREAM).headers["etag"]
+    on = orders.patch(STREAM, json={"schemas": "check"}, headers={"If-Match": before})
+    assert (on.status_code, on.headers["etag"] in before) == (200, False)
+    check_problem(
+        orders.patch(STREAM, json={"schemas": "off"}, headers={"If-Match": before}), 412, "precondition-failed"
+    )
+    check_problem(orders.delete(STREAM, headers={"If-Match": before}), 412, "precondition-failed")
+    both = {"schemas": "off", "description": "d"}
+    assert orders.patch(STREAM, json=both, headers={"If-Match": on.headers["etag"]}).json().items() >= both.items()
+    assert orders.patch(STREAM, json=both).headers["etag"] == orders.patch(STREAM, json={}).headers["etag"]
+
+
+def test_a_declaration_says_whether_events_are_checked(http, check_problem):
+    assert http.post("/v1/streams", json={"name": "s", "schemas": "check"}).json()["schemas"] == "check"
+    assert http.post("/v1/streams", json={"name": "s"}).json()["schemas"] == "check"
+    check_problem(http.post("/v1/streams", json={"name": "s", "schemas": "off"}), 409, "stream-exists")
+
+
+def test_a_type_that_would_hide_the_versions_of_another_is_refused(orders, check_problem):
+    check_problem(orders.put(f"{PATH}/Quoted/versions", json=SCHEMA), 422, "wrong-shape")
+    assert orders.put(f"{PATH}/Quoted/2", json=SCHEMA).status_code == 201
+
+
 def test_words_that_json_schema_has_not_are_named(orders):
     schema = {"requird": ["price"], "properties": {"price": {"typ": "number", "x-unit": "EUR"}}, "schema": {}}
     warnings = orders.put(f"{PATH}/Quoted", json=schema).json()["warnings"]

@@ -24,8 +24,8 @@ def test_a_token_is_told_once(http, created):
         "name": "shop",
         "scopes": ["ingest", "read"],
         "streams": ["orders"],
-        "created_at": "2026-01-01T00:00:00Z",
-        "expires_at": "2026-02-01T00:00:00Z",
+        "created_at": "2026-01-01T00:00:00.000000Z",
+        "expires_at": "2026-02-01T00:00:00.000000Z",
         "last_used_at": None,
         "revoked": False,
     }
@@ -37,7 +37,7 @@ def test_a_token_is_told_once(http, created):
 
 def test_its_last_use_is_told(http, created):
     assert http.get("/v1/streams", headers=bearing(created["token"])).status_code == 200
-    assert http.get(f"/v1/keys/{created['id']}").json()["last_used_at"] == "2026-01-01T00:00:00Z"
+    assert http.get(f"/v1/keys/{created['id']}").json()["last_used_at"] == "2026-01-01T00:00:00.000000Z"
 
 
 def test_a_revoked_key_is_listed_and_refused(http, created, check_problem):

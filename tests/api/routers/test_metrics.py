@@ -137,7 +137,7 @@ def test_what_is_found_is_counted_once(orders, stores, clock):
     assert told["forestall_pattern_limits_reached_total", "c", "orders", "p"] == 1
     assert told["forestall_webhook_queue",] == 3
     assert told["forestall_alert_latency_seconds_count",] == 2, "a batch that is written again is not counted again"
-    assert told["forestall_webhook_deliveries_total", "delivered", "w"] == 0
+    assert told["forestall_webhook_attempts_total", "delivered", "w"] == 0
     assert told["forestall_webhook_circuit_open", "w"] == 0
 
 

@@ -106,7 +106,7 @@ def test_open_transactions_are_told(pipeline, orders, sent):
         0,
     )
     assert found["positions"].keys() == {str(shard) for shard in range(pipeline.log.shards())}
-    assert found["time"] == "2026-01-01T00:05:00Z"
+    assert found["time"] == "2026-01-01T00:05:00.000000Z"
     assert [(one["key"], one["events"], one["constraints_state"]) for one in found["items"]] == [
         ("k", 3, "kept"),
         ("bad", 2, "deviating"),
@@ -114,16 +114,16 @@ def test_open_transactions_are_told(pipeline, orders, sent):
     ]
     assert found["counts_by_last_type"] == {"C": 2, "Q": 1}
     first = found["items"][0]
-    assert (first["since"], first["newest"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
+    assert (first["since"], first["newest"]) == ("2026-01-01T00:00:00.000000Z", "2026-01-01T00:02:00.000000Z")
     assert (first["constraints_version"], first["may_follow"]["excluded_types"]) == (1, ["B"])
     patterns = {pattern["name"]: pattern for pattern in first["patterns"]}
     assert patterns["ab"]["state"] == "ended"
     assert "exclusive(B, C)" in patterns["ab"]["reason"]
     assert patterns["ad"]["furthest"] == {
-        "since": "2026-01-01T00:00:00Z",
+        "since": "2026-01-01T00:00:00.000000Z",
         "bound": [
-            {"alias": "a", "event": "e0", "time": "2026-01-01T00:00:00Z"},
-            {"alias": "x", "event": "e1", "time": "2026-01-01T00:01:00Z"},
+            {"alias": "a", "event": "e0", "time": "2026-01-01T00:00:00.000000Z"},
+            {"alias": "x", "event": "e1", "time": "2026-01-01T00:01:00.000000Z"},
         ],
         "bound_events": 2,
         "waits_for": ["D d"],

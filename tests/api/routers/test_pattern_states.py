@@ -181,7 +181,7 @@ def test_a_pattern_is_tried_on_the_newest_events(orders):
     assert (found["events"], found["matched"], found["endings"]) == (5, 1, 1)
     assert (found["matches"][0]["key"], found["matches"][0]["bindings"]) == ("k", {"a": ["e1"], "b": ["e2"]})
     assert (found["ending_reasons"][0]["form"], found["ending_reasons"][0]["count"]) == ("p2", 1)
-    assert (found["first_time"], found["last_time"]) == ("1970-01-01T00:00:01Z", "1970-01-01T00:00:05Z")
+    assert (found["first_time"], found["last_time"]) == ("1970-01-01T00:00:01.000000Z", "1970-01-01T00:00:05.000000Z")
     assert found["duration_s"] > 0
     assert try_out(orders, stream="orders", text=TEXT, constraints="off")["endings"] == 0
     assert try_out(orders, stream="orders", text=TEXT, events=2)["events"] == 2

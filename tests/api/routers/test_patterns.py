@@ -34,7 +34,7 @@ def test_a_pattern_is_registered_and_shown(orders):
         "suppress": None,
         "incident": None,
         "resolves": None,
-        "created_at": "2026-01-01T00:00:00Z",
+        "created_at": "2026-01-01T00:00:00.000000Z",
         "definition": DEFINITION,
         "warnings": [],
         "skipped": None,

@@ -64,12 +64,12 @@ def test_a_running_pipeline_is_told_with_its_backlog_and_its_latest_batch(orders
     stores.pipeline_status.note([stats_row(shard, position, state_bytes=77, streams={"orders": fares})])
     stores.pipeline_status.keep(PROGRESS)
     told = orders.get("/v1/pipeline").json()
-    assert told["running_since"] == told["alive_at"] == "2026-01-01T00:00:00Z"
+    assert told["running_since"] == told["alive_at"] == "2026-01-01T00:00:00.000000Z"
     assert told["backlog"]["waiting_volume"]["events"] == 0
     assert told["backlog"]["matched_volume"] == waiting
     assert told["last_batch"] == {
         "batch": 4,
-        "started_at": "2026-01-01T00:00:00Z",
+        "started_at": "2026-01-01T00:00:00.000000Z",
         "duration_s": 0.3,
         "parts_s": {"plan": 0.02, "match": 0.28},
         "entries": 3,

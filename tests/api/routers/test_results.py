@@ -87,7 +87,7 @@ def test_an_early_alert_and_its_correction_are_told(found):
     assert (alert["type"], alert["decided_by"], alert["detected_at"]) == (
         "alert",
         "constraint",
-        "1970-01-01T00:00:08Z",
+        "1970-01-01T00:00:08.000000Z",
     )
     assert "would_be_lost" not in alert
     shown = found.get("/v1/corrections?stream=orders").json()
@@ -158,11 +158,11 @@ def test_alerts_are_chosen_by_the_time_at_which_they_were_found(found, clock):
 def test_an_alert_is_acknowledged_and_has_notes(found, clock, check_problem):
     name = found.get("/v1/alerts").json()["items"][0]["id"]
     first = found.post(f"/v1/alerts/{name}/acknowledge", json={"by": "ann"})
-    assert (first.status_code, first.json()) == (200, {"at": "2026-01-01T00:00:00Z", "by": "ann"})
+    assert (first.status_code, first.json()) == (200, {"at": "2026-01-01T00:00:00.000000Z", "by": "ann"})
     clock.forward(60)
     assert found.post(f"/v1/alerts/{name}/acknowledge").json() == first.json()
     note = found.post(f"/v1/alerts/{name}/notes", json={"text": "called"})
-    assert (note.status_code, note.json()["at"], note.json()["by"]) == (201, "2026-01-01T00:01:00Z", None)
+    assert (note.status_code, note.json()["at"], note.json()["by"]) == (201, "2026-01-01T00:01:00.000000Z", None)
     shown = found.get(f"/v1/alerts/{name}").json()
     assert (shown["acknowledged"], shown["notes"]) == (first.json(), [note.json()])
     (listed,) = found.get("/v1/alerts?acknowledged=true").json()["items"]
@@ -213,8 +213,8 @@ def test_timeouts_are_told_and_counted(found):
     assert {name: timeout[name] for name in ("pattern", "key", "start", "due", "bindings", "missing")} == {
         "pattern": "late",
         "key": "k",
-        "start": "1970-01-01T00:00:01Z",
-        "due": "1970-01-01T00:00:03Z",
+        "start": "1970-01-01T00:00:01.000000Z",
+        "due": "1970-01-01T00:00:03.000000Z",
         "bindings": {"a": ["e1"]},
         "missing": ["d"],
     }

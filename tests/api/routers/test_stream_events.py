@@ -35,7 +35,7 @@ def test_the_newest_events_are_listed_and_all_from_a_cursor_on(orders):
     assert page["items"][0] == {
         "id": "e2",
         "type": "A",
-        "time": "2026-01-01T00:00:02Z",
+        "time": "2026-01-01T00:00:02.000000Z",
         "key": "k",
         "data": {"id": "k", "n": 2},
     }

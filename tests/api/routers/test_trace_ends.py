@@ -23,7 +23,7 @@ def test_the_shard_of_the_key_is_told(orders, stores, path, key):
 
 def test_a_time_may_be_told(orders, stores):
     answer = orders.post("/v1/traces/orders/t7/end", json={"time": "2026-01-01T01:00:00+01:00"})
-    assert answer.json()["time"] == "2026-01-01T00:00:00Z"
+    assert answer.json()["time"] == "2026-01-01T00:00:00.000000Z"
     assert list(ends(stores).values()) == [TraceEnd(key="t7", time_us=1_767_225_600_000_000)]
 
 

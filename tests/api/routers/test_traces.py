@@ -156,7 +156,12 @@ def test_a_transaction_that_is_too_long_is_refused(orders, send, check_problem, 
     [
         ("SEQ(A a, NOT H h, B b)", "AH", "e2", "H e2 ended its partial match a=e1"),
         ("SEQ(A a, NOT H h, B b)", "AXHX", "e3", "H e3 ended its partial match a=e1"),
-        ("SEQ(A a, B b) WITHIN 2 s", "AXXXX", None, "WITHIN ended the partial match a=e1 at 1970-01-01T00:00:03Z"),
+        (
+            "SEQ(A a, B b) WITHIN 2 s",
+            "AXXXX",
+            None,
+            "WITHIN ended the partial match a=e1 at 1970-01-01T00:00:03.000000Z",
+        ),
         ("SEQ(A a, B b)", "AXZ", "e3", "Z e3 ended the transaction and its partial match a=e1"),
     ],
 )
@@ -234,7 +239,7 @@ def test_within_of_a_further_key_passes_with_the_time_of_the_stream(shop, stores
     sell(shop, ("A", "o1", "ann"))
     stores.stream_times.tick("shop", Tick(time_us=2 * 3_600_000_000, cause="events"), stores.log.layout)
     (pattern,) = shop.get("/v1/traces/shop/ann?by=customer").json()["patterns"]
-    assert pattern["broken"]["reason"] == "WITHIN ended the partial match a=e1 at 1970-01-01T01:00:01Z"
+    assert pattern["broken"]["reason"] == "WITHIN ended the partial match a=e1 at 1970-01-01T01:00:01.000000Z"
 
 
 def test_a_further_key_that_is_unknown_or_unused_is_said(shop, orders, check_problem):
@@ -274,7 +279,7 @@ def derive(orders, stores, clock):
         ([("A", 1), ("H", 2)], 2, False, "H d1 ended its partial match a=d0"),
         ([("H", 2), ("A", 1)], 2, False, None),
         ([("H", 2), ("A", 1)], 2, True, "H d0 ended its partial match a=d1"),
-        ([("A", 1)], 7200, False, "WITHIN ended the partial match a=d0 at 1970-01-01T01:00:01Z"),
+        ([("A", 1)], 7200, False, "WITHIN ended the partial match a=d0 at 1970-01-01T01:00:01.000000Z"),
         ([("A", 1)], 20, False, None),
     ],
 )

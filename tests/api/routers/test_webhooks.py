@@ -144,8 +144,8 @@ def test_an_open_circuit_is_shown(http, created, stores, settings, clock):
     for delivery in stores.deliveries.claim(now_us, 10**9, 9)[:2]:
         stores.deliveries.settle(delivery, DeliveryOutcome(verdict="retry", at_us=now_us, error="x", next_us=now_us))
     shown = http.get(path).json()
-    assert (shown["circuit"], shown["waiting"], shown["failing_since"]) == ("open", 12, "2026-01-01T00:00:00Z")
-    assert shown["next_probe_at"] == "2026-01-01T00:01:00Z"
+    assert (shown["circuit"], shown["waiting"], shown["failing_since"]) == ("open", 12, "2026-01-01T00:00:00.000000Z")
+    assert shown["next_probe_at"] == "2026-01-01T00:01:00.000000Z"
     assert http.patch(path, json={"enabled": False}).json()["circuit"] == "open"
     assert http.patch(path, json={"enabled": True}).json()["circuit"] == "closed"
 
@@ -154,7 +154,7 @@ def test_a_secret_is_rotated(http, created, check_problem):
     path = f"/v1/webhooks/{created['id']}"
     rotated = http.post(f"{path}/rotate-secret", json={}).json()
     assert rotated["secret"] != created["secret"]
-    assert http.get(path).json()["secrets_until"] == ["2026-01-02T00:00:00Z"]
+    assert http.get(path).json()["secrets_until"] == ["2026-01-02T00:00:00.000000Z"]
     check_problem(http.post(f"{path}/rotate-secret", json={"secret": "weak"}), 400, "webhook-refused")
     check_problem(http.post(f"{path}/rotate-secret", json={"grace_s": -1}), 422, "wrong-shape")
 
@@ -211,11 +211,11 @@ def test_attempts_are_listed_in_pages_newest_first(http, created, stores, clock,
         "result_id": "a0",
         "attempt": 1,
         "verdict": "retry",
-        "at": "2026-01-01T00:00:00Z",
+        "at": "2026-01-01T00:00:00.000000Z",
         "http_status": 500,
         "duration_s": 0.012,
         "error": "the receiver answered 500",
-        "next_at": "2026-01-01T00:00:05Z",
+        "next_at": "2026-01-01T00:00:05.000000Z",
     }
     check_problem(http.get(path, params={"after": "x"}), 400, "invalid-cursor")
     check_problem(http.get("/v1/webhooks/none/deliveries"), 404, "unknown-webhook")

@@ -19,9 +19,9 @@ def test_match_prints_the_json_contract(call, files: Path) -> None:
             "pattern": "expensive",
             "key": "t1",
             "bindings": {"q": ["e1"], "c": ["e3"]},
-            "start": "2026-01-01T00:00:00Z",
-            "end": "2026-01-01T00:00:02Z",
-            "detected_at": "2026-01-01T00:00:02Z",
+            "start": "2026-01-01T00:00:00.000000Z",
+            "end": "2026-01-01T00:00:02.000000Z",
+            "detected_at": "2026-01-01T00:00:02.000000Z",
         }
     ]
     assert document["ended"] == []
@@ -42,7 +42,7 @@ def test_match_takes_several_patterns_constraints_and_gzip(call, files: Path) ->
             "key": "t2",
             "event": "e5",
             "event_type": "Cancel",
-            "time": "2026-01-01T00:00:03Z",
+            "time": "2026-01-01T00:00:03.000000Z",
             "kind": "order",
             "constraints": ["prior(Cancel, Ship)"],
             "symbols": [],
@@ -69,7 +69,7 @@ def test_match_prints_lines_for_people(call, files: Path) -> None:
     status, out, _ = call("match", "--pattern", "expensive.pattern", "--events", "events.jsonl")
     assert status == 0
     assert out == (
-        "expensive  t1  2026-01-01T00:00:00Z to 2026-01-01T00:00:02Z\n    q=e1  c=e3\n\n"
+        "expensive  t1  2026-01-01T00:00:00.000000Z to 2026-01-01T00:00:02.000000Z\n    q=e1  c=e3\n\n"
         "5 events, 1 matches, 0 terminated early, 0 deviating transactions, peak 1 bound events\n"
     )
 

@@ -87,11 +87,11 @@ def test_people_read_detection_returns_timeouts_and_losses(call, tmp_path: Path)
     status, out, _ = call("match", "--pattern", "p.pattern", "--events", "e.jsonl", "--outputs", "matches,timeouts")
     assert status == 0
     assert out == (
-        "p  k  1970-01-01T00:00:01Z to 1970-01-01T00:00:02Z, detected 1970-01-01T00:00:05Z\n"
+        "p  k  1970-01-01T00:00:01.000000Z to 1970-01-01T00:00:02.000000Z, detected 1970-01-01T00:00:05.000000Z\n"
         "    a=e1  b=e3\n"
         '    v: "x", n: 1\n\n'
         "timed out:\n"
-        "p  k  1970-01-01T00:00:03Z, due 1970-01-01T00:00:07Z\n"
+        "p  k  1970-01-01T00:00:03.000000Z, due 1970-01-01T00:00:07.000000Z\n"
         "    a=e4  missing b\n\n"
         "5 events, 1 matches, 1 timeouts, 0 terminated early, 0 deviating transactions, peak 4 bound events\n"
         "1 matches beyond the limit per event were counted, not listed\n"

@@ -51,7 +51,10 @@ def test_discover_prints_a_document_that_can_be_uploaded(call, logs: Path) -> No
     assert yaml.safe_load(out)["settings"] == {"on_violation": "report"}
     assert parsed.mined is not None
     assert (parsed.mined["log"], parsed.mined["traces"], parsed.mined["events"]) == ("past.jsonl", 20, 48)
-    assert (parsed.mined["from"], parsed.mined["until"]) == ("1970-01-01T00:00:00Z", "1970-01-01T00:00:47Z")
+    assert (parsed.mined["from"], parsed.mined["until"]) == (
+        "1970-01-01T00:00:00.000000Z",
+        "1970-01-01T00:00:47.000000Z",
+    )
     _, json, _ = call("discover", "past.jsonl", "--min-expected", "4", "--output", "json")
     assert parse_constraints(json).constraint_set == parsed.constraint_set
     assert orjson.loads(json)["mined"] == parsed.mined

@@ -214,7 +214,7 @@ def test_a_run_takes_ranges_from_a_file(promised, call):
     assert status == 0, err
     found = orjson.loads(out)
     totals = {one["key"]: (one["time"], one["data"]["payments"]) for one in found["streams"]["totals"]}
-    assert totals == {"7": ("2026-01-01T00:00:02Z", 1), "8": ("2026-01-01T00:00:03Z", 0)}
+    assert totals == {"7": ("2026-01-01T00:00:02.000000Z", 1), "8": ("2026-01-01T00:00:03.000000Z", 0)}
     assert [one["key"] for one in found["dead_letters"]] == ["7"]
 
 

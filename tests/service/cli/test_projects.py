@@ -280,12 +280,20 @@ def test_two_webhooks_cannot_have_one_name(service):
             "x.yaml:1: stream 'a': lateness: at_least of auto is 9 seconds, more than at_most, which is 5",
         ),
         (
-            'kind: stream\nname: a\nlateness: "1h"',
-            'x.yaml:3: lateness: a number of seconds (3600), or auto; got "1h"',
+            "kind: stream\nname: a\nlateness: soon",
+            'x.yaml:3: lateness: a duration (1 h), a number of seconds (3600), or auto; got "soon"',
         ),
         (
-            "kind: stream\nname: a\nidle_timeout: 1h",
-            'x.yaml:3: idle_timeout: a number of seconds (3600); got "1h"',
+            "kind: stream\nname: a\nidle_timeout: soon",
+            'x.yaml:3: idle_timeout: a duration (1 h), or a number of seconds (3600); got "soon"',
+        ),
+        (
+            "kind: stream\nname: a\nmax_ahead: soon",
+            'x.yaml:3: max_ahead: a duration (1 h) or a number of seconds (3600) ahead of the clock, or none; got "soon"',
+        ),
+        (
+            "kind: stream\nname: a\nidle_timeout: 1 parsec",
+            "'idle_timeout' of a stream declaration is a duration such as '5 min', or a number of seconds, got '1 parsec'",
         ),
         ("kind: stream\nname: a\nlateness: 1e400", "x.yaml:3: 1e400 is too large"),
         ("kind: stream\nname: a\nkey: {A: 1}", "x.yaml:3: key.A: 1 is not of type"),
@@ -347,6 +355,7 @@ def test_the_commands_plan_apply_and_export(call, server_url, stores, project, t
 def test_the_schema_names_every_kind():
     schema = document_schema()
     assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {
+        "duration",
         "events",
         "from_environment",
         "key",

@@ -16,7 +16,7 @@ LINES: list[dict[str, Any]] = [
     {"id": str(place), "type": "A", "time": f"2026-01-01T00:00:0{place}Z", "key": "k", "data": {"v": value}}
     for place, value in enumerate([1, 2, 3, 0])
 ]
-EXPECTED = [{"id": "2", "label": "B", "began": "2026-01-01T00:00:00Z"}]
+EXPECTED = [{"id": "2", "label": "B", "began": "2026-01-01T00:00:00.000000Z"}]
 
 
 @pytest.fixture
@@ -26,7 +26,9 @@ def files(tmp_path):
     (tmp_path / "e.jsonl").write_bytes(text)
     (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(text))
     flat = [{**line["data"]} | {name: line[name] for name in ("id", "time", "key")} for line in LINES]
+    times = pa.array([line["time"] for line in LINES]).cast(pa.timestamp("us", "UTC"))
     table = pa.Table.from_pylist(flat)
+    table = table.set_column(table.column_names.index("time"), "time", times)
     pyarrow.parquet.write_table(table, tmp_path / "e.parquet")
     rows = ["id,time,key,v", *(f"{one['id']},{one['time']},{one['key']},{one['v']}" for one in flat)]
     (tmp_path / "e.csv").write_text("\n".join(rows))
@@ -49,7 +51,7 @@ def test_columns_of_csv_have_the_types_of_their_texts(call, files):
 def test_text_is_aligned(call, files):
     status, out, _ = call("match", "--sql", "q.sql", "--events", "e.jsonl")
     assert status == 0
-    assert out.splitlines() == ["id  label  began", "2   B      2026-01-01 00:00:00"]
+    assert out.splitlines() == ["id  label  began", "2   B      2026-01-01T00:00:00.000000Z"]
 
 
 def test_a_query_with_patterns_is_refused(call, files):

@@ -27,7 +27,7 @@ def match(call, *options, events="log.csv"):
 def test_a_file_of_a_stranger_is_matched(call, folder):
     status, out, _ = match(call, *NAMED, "--assume-zone", "Europe/Berlin")
     (found,) = orjson.loads(out)["matches"]
-    assert (status, found["key"], found["start"]) == (0, "7", "2026-01-31T09:30:00Z")
+    assert (status, found["key"], found["start"]) == (0, "7", "2026-01-31T09:30:00.000000Z")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_is_missing_is_said_with_its_option(call, folder, options, advice):
 def test_numbers_count_what_is_said(call, folder):
     (folder / "log.csv").write_text("id,type,time,key,price\na,opened,1769850000,k,5\nb,closed,1769850060.5,k,6\n")
     (found,) = orjson.loads(match(call, "--time-unit", "s")[1])["matches"]
-    assert (found["start"], found["end"]) == ("2026-01-31T09:00:00Z", "2026-01-31T09:01:00.500000Z")
+    assert (found["start"], found["end"]) == ("2026-01-31T09:00:00.000000Z", "2026-01-31T09:01:00.500000Z")
 
 
 def test_an_id_that_comes_again_is_dropped_and_said(call, folder):

@@ -310,7 +310,7 @@ def test_idle_traces_end():
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b)\nPATTERN n EVENT SEQ(A a, NOT B)")
     report = report_on(patterns, events, idle_timeout=5, is_open=True)
     found = [(match["pattern"], match["detected_at"]) for match in report.matches]
-    assert found == [("n", "1970-01-01T00:00:06Z")]
+    assert found == [("n", "1970-01-01T00:00:06.000000Z")]
 
 
 def test_a_measured_lateness_is_decided_as_in_a_project() -> None:

@@ -37,7 +37,7 @@ def ids(page):
 def test_an_alert_is_kept_byte_for_byte_and_with_the_time_at_which_it_was_found(alerts):
     assert alerts.append([alert(1)], [], 1_000_000) == 1
     assert alerts.append([alert(1)], [], 2_000_000) == 0
-    assert alerts.body("a1") == alert(1).body[:-1] + b',"created_at":"1970-01-01T00:00:01Z"}'
+    assert alerts.body("a1") == alert(1).body[:-1] + b',"created_at":"1970-01-01T00:00:01.000000Z"}'
     assert alerts.get("a1")["key"] == "Zoë"
 
 

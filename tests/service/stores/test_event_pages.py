@@ -63,7 +63,7 @@ def all_behind(pages, wanted, after, limit):
 def test_an_event_is_shown_as_it_was_taken(pages, stores):
     post(stores, event(1))
     assert pages(EventFilter(stream="s"), "0", 10).items == [
-        {"id": "e1", "type": "A", "time": "1970-01-01T00:00:01Z", "key": "k", "data": {"n": 1}}
+        {"id": "e1", "type": "A", "time": "1970-01-01T00:00:01.000000Z", "key": "k", "data": {"n": 1}}
     ]
 
 

@@ -121,7 +121,7 @@ def test_parquet_becomes_json_with_times_in_utc(tmp_path):
     assert [row.place for row in rows] == [1, 2]
     event = parse_plain(bodies(rows)[0], ORDERS)
     assert (event.id, event.time_us) == ("e1", 1_767_225_600_000_000)
-    assert dict(event.data) == {"n": 1, "price": "1.50", "seen": "2026-01-02T00:00:00Z", "raw": "x"}
+    assert dict(event.data) == {"n": 1, "price": "1.50", "seen": "2026-01-02T00:00:00.000000Z", "raw": "x"}
 
 
 def test_what_is_no_parquet_is_refused(tmp_path):
@@ -168,7 +168,7 @@ def test_rows_of_strangers_become_cloudevents_with_the_key_where_the_stream_has_
     (tmp_path / "a.csv").write_text(STRANGER)
     first, second = read(tmp_path / "a.csv", mapping=MAPPING, key=key)
     event = orjson.loads(first.body)
-    assert (event["id"], event["type"], event["time"]) == ("a.csv:2", "A", "2026-01-31T10:00:00Z")
+    assert (event["id"], event["type"], event["time"]) == ("a.csv:2", "A", "2026-01-31T10:00:00.000000Z")
     found = event
     for name in place:
         found = found[name]

@@ -165,8 +165,8 @@ def test_the_form_of_times_decides(form, text, month):
 @pytest.mark.parametrize(
     ("text", "earlier", "later"),
     [
-        ("2026-03-29 02:30:00", "2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"),
-        ("2026-10-25 02:30:00", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"),
+        ("2026-03-29 02:30:00", "2026-03-29T00:30:00.000000Z", "2026-03-29T01:30:00.000000Z"),
+        ("2026-10-25 02:30:00", "2026-10-25T00:30:00.000000Z", "2026-10-25T01:30:00.000000Z"),
     ],
 )
 def test_local_times_that_clocks_skip_or_repeat_are_chosen_and_counted(tmp_path, text, earlier, later):

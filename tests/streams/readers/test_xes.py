@@ -73,7 +73,7 @@ def test_scalar_attributes_are_typed_and_others_left_out(tmp_path: Path) -> None
     (read,) = read_events(write(tmp_path, trace("c1", event("A", NOON, *more))))
     assert read.data == {
         "concept:name": "A",
-        "time:timestamp": "1970-01-01T11:00:00Z",
+        "time:timestamp": "1970-01-01T11:00:00.000000Z",
         "org:resource": "Åse & <co>",
         "count": -7,
         "amount": 31.5,
@@ -81,7 +81,7 @@ def test_scalar_attributes_are_typed_and_others_left_out(tmp_path: Path) -> None
         "paid": True,
         "sent": False,
         "identity": "0f8a",
-        "due": "2026-01-01T00:00:00Z",
+        "due": "2026-01-01T00:00:00.000000Z",
         "guess": "2026-01-01",
         "nested": "outer",
     }

@@ -196,7 +196,7 @@ def test_the_document_says_where_it_comes_from() -> None:
     document = mine([("A", "B")] * 20, MiningSettings(min_support=0.5), log).to_document()
     mined = document["mined"]
     assert (mined["log"], mined["traces"], mined["events"], mined["min_support"]) == ("past", 20, 40, 10)
-    assert (mined["from"], mined["until"]) == ("1970-01-01T00:00:00Z", "1970-01-01T00:00:01Z")
+    assert (mined["from"], mined["until"]) == ("1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:01.000000Z")
     assert {"constraint": "end(B)", "support": 20, "confidence": 1.0, "violations": 0} in mined["constraints"]
 
 

@@ -33,7 +33,7 @@ def test_each_series_has_a_line_with_a_dot_for_each_number_and_an_entry_of_the_l
     (begin, end), middle = [(x, y) for x, y in places_of(svg)[:2]], places_of(svg)[2]
     assert begin[0] < middle[0] == (begin[0] + end[0]) / 2 < end[0]
     assert begin[1] > middle[1] == (begin[1] + end[1]) / 2 > end[1]
-    assert {"1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000060Z"} < set(texts)
+    assert {"1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.000060Z"} < set(texts)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ for _, count in ipairs(new.counts) do
   redis.call('HINCRBY', counts, count[1], count[2])
   if count[3] > 0 then redis.call('HINCRBY', lost_counts, count[1], count[3]) end
 end
-count_hours(hours, tonumber(kept_hours), new.hours)
+count_hours(hours, tonumber(kept_hours), tonumber(now_us), new.hours)
 for _, delivery in ipairs(new.deliveries) do
   redis.call('HSET', deliveries, delivery.id, delivery.record)
   redis.call('ZADD', due, now_us, delivery.id)

@@ -20,7 +20,7 @@ if #known > 0 then return known end
 redis.call('SADD', seen, unpack(new.ids))
 if block ~= '' then list(entries, size, tonumber(kept), #new.ids, 'block', block) end
 for _, count in ipairs(new.counts) do redis.call('HINCRBY', counts, count[1], count[2]) end
-count_hours(hours, tonumber(kept_hours), new.hours)
+count_hours(hours, tonumber(kept_hours), tonumber(now_us), new.hours)
 for _, delivery in ipairs(new.deliveries) do
   redis.call('HSET', deliveries, delivery.id, delivery.record)
   redis.call('ZADD', due, now_us, delivery.id)
