@@ -17,6 +17,7 @@ from pathlib import Path
 _FILES = {
     "p.pattern": "PATTERN paid EVENT SEQ(created a, paid b) WITHIN 1 HOUR\n",
     "e.csv": "subject,type,time\no,created,2026-01-01T00:00:00Z\no,paid,2026-01-01T00:01:00Z\n",
+    "q.sql": "SELECT * FROM e MATCH_RECOGNIZE (ORDER BY time PATTERN (A) DEFINE A AS type = 'paid')\n",
     "ends.json": '{"constraints": [], "end": ["paid"]}\n',
 }
 _MATCH = ("match", "--pattern", "p.pattern", "--events", "e.csv", "--key", "subject")
@@ -25,6 +26,7 @@ _COMMANDS = (
     ("--help",),
     ("streams", "list", "--url", "http://127.0.0.1:9"),  # no service answers: the start of every call of one
     ("check", "p.pattern"),
+    ("match", "--sql", "q.sql", "--events", "e.csv"),
     _MATCH,
     (*_MATCH, "--constraints", "ends.json"),
 )

@@ -1,4 +1,7 @@
-"""``forestall match``: match patterns in a file, in this process."""
+"""``forestall match``: match patterns in a file, in this process.
+
+What only patterns need is imported where they are matched: it takes longer than a query.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import orjson
 import typer
 
-from nfa import Overflow, Pattern, Prune
+import service
+from nfa import Prune
 from service.cli.choices import AUTO_FORM, OutputFormat, Suppress, as_seconds, read_lateness, suppress_of
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, as_asked, with_options
 from service.cli.inputs import (
@@ -30,11 +34,6 @@ from service.cli.inputs import (
 from service.cli.model_choice import ModelChoice, with_model
 from service.cli.sql_queries import answers_query
 from service.cli.waiting import waiting_on
-from service.registering.strangers import strangers
-from service.runs import OLD_LISTS, row_text
-from service.runs.run_rules import RunRules
-from service.runs.stream_report import LISTS, USUAL_LISTS, StreamReport, WorkflowUse
-from service.runs.stream_run import StreamRun, exercises_of
 from streams import EventBatch, KeyForm, Late, StreamDeclaration, Ties
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
@@ -42,6 +41,8 @@ from streams.tables import TableRefused, Tables, TableWish, ValueType, keep_name
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet
+    from nfa import Overflow, Pattern
+    from service import RunRules, StreamReport, WorkflowUse
 
 
 Pruning = Annotated[
@@ -53,8 +54,13 @@ QueryFile = Annotated[
     typer.Option(help="File with a query: SELECT ... FROM events MATCH_RECOGNIZE (...); instead of patterns."),
 ]
 Order = Annotated[Times, TimesOption]
-Listed = Annotated[str, typer.Option(metavar="LIST", help=f"Results to print, separated by commas: {','.join(LISTS)}.")]
-USUALLY_LISTED = ",".join(USUAL_LISTS)
+USUALLY_LISTED = "matches,endings,deviations,corrections"
+Listed = Annotated[
+    str,
+    typer.Option(
+        metavar="LIST", help="Results to print, separated by commas: matches,timeouts,endings,deviations,corrections."
+    ),
+]
 Beginning = Annotated[
     bool, typer.Option("--open", help="The file is the beginning of a stream: transactions are still open at its end.")
 ]
@@ -142,14 +148,14 @@ def match(
     prune = Prune.OFF if no_prune else prune
     timing = replace(timing, key=grouped or "key", keys=further_keys(further_key))
     timing = replace(timing, end_events=tuple(end or ()), ties=ties)
-    rules = RunRules(patterns=patterns, declaration=timing, own=own, prune=prune, is_open=is_open)
+    rules = service.RunRules(patterns=patterns, declaration=timing, own=own, prune=prune, is_open=is_open)
     rules = replace(rules, suppress=suppress_of(suppress), tables=reduce(_named_table, table or (), Tables()))
     for notice in rules.notices():
         standard_error.notice(notice)
     chosen = as_asked(reading_of(grouped, times, timing, lifecycle=lifecycle), context.params)
     read, dropped = _read(events, chosen, rules)
     tell_strangers(patterns, read)
-    run = StreamRun(rules.plan, lists=lists)
+    run = service.StreamRun(rules.plan, lists=lists)
     with progress_bar("matching") as (progress, task):
         run.feed(read, lambda done: progress.update(task, completed=done / len(read)))
         report = replace(run.report(is_open=is_open), workflow=use, duplicates=dropped)
@@ -179,7 +185,9 @@ def _read(events: Path, options: ReaderOptions, rules: RunRules) -> tuple[EventB
     Kernels that reading and matching need and that are not cached yet are compiled first.
     """
     with waiting_on() as waiting:
-        compile_kernels([*exercises_of(rules.plan), *([JSON_LINES] * reads_by_columns(events))], waiting.compiling)
+        compile_kernels(
+            [*service.exercises_of(rules.plan), *([JSON_LINES] * reads_by_columns(events))], waiting.compiling
+        )
     dropped: list[int] = []
     batch = read_event_batch(events, replace(options, on_dropped=dropped.append), rules.read)
     return batch, sum(dropped)
@@ -187,7 +195,7 @@ def _read(events: Path, options: ReaderOptions, rules: RunRules) -> tuple[EventB
 
 def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
     """Print notices of types and attributes that patterns name and no event has."""
-    for pattern, notice in strangers(patterns, events):
+    for pattern, notice in service.strangers(patterns, events):
         standard_error.notice(f"{pattern.name}: {notice.placed}")
 
 
@@ -215,6 +223,9 @@ def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[Cons
 
 
 def _lists(outputs: str) -> tuple[str, ...]:
+    from service.runs.results import OLD_LISTS  # noqa: PLC0415
+    from service.runs.stream_report import LISTS  # noqa: PLC0415
+
     asked = [OLD_LISTS.get(name.strip(), name.strip()) for name in outputs.split(",")]
     if unknown := sorted(set(asked) - set(LISTS)):
         raise typer.BadParameter(
@@ -320,6 +331,8 @@ def _print_timeouts(say: Callable[[str], None], report: StreamReport) -> None:
 
 def _key_of(found: Mapping[str, Any]) -> str:
     """The key of a result, with the row of its pattern."""
+    from service.runs.results import row_text  # noqa: PLC0415
+
     return f"{found['key']} {row_text(found)}".rstrip() if "row" in found else str(found["key"])
 
 

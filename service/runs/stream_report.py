@@ -21,7 +21,6 @@ _KINDS = {
     kind.member: kind for kind in PatternKind.result_kinds if kind.in_backtests != "no" and kind.name not in _MATCHES
 }
 LISTS = ("matches", *_KINDS)
-USUAL_LISTS = tuple(name for name in LISTS if name != "timeouts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

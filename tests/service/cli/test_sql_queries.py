@@ -1,6 +1,8 @@
 """``forestall match --sql``, called as a user calls it."""
 
 import gzip
+import subprocess
+import sys
 from typing import Any
 
 import orjson
@@ -78,3 +80,14 @@ def test_a_refused_query_names_line_and_column(call, files):
     status, _, error = call("match", "--sql", "q.sql", "--events", "e.jsonl")
     assert status != 0
     assert "line 4, column 39: there is no column w" in error
+
+
+def test_a_query_imports_neither_pandas_nor_what_matches_patterns(files):
+    code = (
+        "import sys; from service.cli import main\ntry: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    words = [sys.executable, "-c", code, "match", "--sql", "q.sql", "--events", "e.csv"]
+    done = subprocess.run(words, cwd=files, capture_output=True, text=True, check=True)
+    imported = set(done.stderr.split())
+    assert "nfa.sql.query" in imported
+    assert not imported & {"pandas", "service.runs", "nfa.lanes", "shards"}
