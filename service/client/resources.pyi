@@ -40,13 +40,11 @@ class Walk(Following, total=False):
 
 class Awaited(Generic[P, R]):
     """A method of the asynchronous client, with the types of the synchronous method."""
-
     def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None: ...
     def __get__(self, resource: object, owner: object = None) -> Callable[P, Coroutine[Any, Any, R]]: ...
 
 class Iterated(Generic[P, R]):
     """As ``Awaited``, for a method that returns an iterator."""
-
     def __init__(self, method: Callable[Concatenate[Any, P], Iterator[R]]) -> None: ...
     def __get__(self, resource: object, owner: object = None) -> Callable[P, AsyncIterator[R]]: ...
 

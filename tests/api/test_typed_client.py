@@ -17,7 +17,7 @@ def description():
     return unserved_app().openapi()
 
 
-@pytest.mark.parametrize("name", ["wire.py", "operations.json", "resources.pyi"])
+@pytest.mark.parametrize("name", ["wire.pyi", "operations.json", "resources.pyi"])
 def test_generated_files_are_up_to_date(name, description):
     assert typed_client.generated(description)[name] == (typed_client.FOLDER / name).read_text(encoding="utf-8"), (
         "run 'python scripts/typed_client.py'"
