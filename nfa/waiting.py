@@ -21,19 +21,11 @@ class TraceEnds:
     is_log_ordered: bool = True
 
     def check(self, pattern: Pattern) -> None:
-        """Refuse a pattern that would wait for ever.
-
-        Raises:
-            PatternRefused: ``needs-end``.
-        """
+        """Refuse a pattern that would wait for ever."""
         check_stream(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing)
 
     def warnings_of(self, pattern: Pattern) -> tuple[Notice, ...]:
-        """Warnings about parts that are accepted but probably mistakes, in the order of the text.
-
-        Raises:
-            PatternRefused: ``too-large``: the pattern has too many states to be run.
-        """
+        """Warnings about parts that are accepted but probably mistakes, in the order of the text."""
         return warnings_of(
             pattern,
             has_trace_end=self.has_trace_end,

@@ -30,11 +30,7 @@ _FEW = 2  # repetitions of at most this many elements cause no warning if traces
 def warnings_of(
     pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False, is_log_ordered: bool = True
 ) -> tuple[Notice, ...]:
-    """Warnings about parts that are accepted but probably mistakes, in the order of the text; see ``TraceEnds``.
-
-    Raises:
-        PatternRefused: ``too-large``: the pattern has too many states to be run.
-    """
+    """Warnings about parts that are accepted but probably mistakes, in the order of the text; see ``TraceEnds``."""
     found = (
         *plain_warnings_of(pattern, has_trace_end=has_trace_end, has_closing=has_closing),
         *row_notices(pattern),

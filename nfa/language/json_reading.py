@@ -68,12 +68,7 @@ _FIELDS = "keys where within_us within_business select after limit timeouts retu
 
 
 def pattern_from_json(document: object) -> Pattern:
-    """The pattern of a document, as ``json.loads`` returns it.
-
-    Raises:
-        PatternRefused: ``json``, with the path in the message, for a document of another form; otherwise as
-            ``parse_pattern``, with the place in ``describe_pattern`` of the document.
-    """
+    """The pattern of a document, as ``json.loads`` returns it."""
     _check_levels(document)
     pattern = _Reader().pattern(JsonPlace(document))
     text = describe_pattern(pattern)

@@ -42,11 +42,7 @@ _NAMES_IN_QUOTES = (STEP_WORDS | CONDITION_WORDS) - {"_"}
 
 
 def parse_patterns(text: str) -> tuple[Pattern, ...]:
-    """Read one or more patterns.
-
-    Raises:
-        PatternRefused: The text cannot be read or is refused; position and advice are in the message.
-    """
+    """Read one or more patterns."""
     return tuple(checked(draft) for draft in build_drafts(parse_tree(text), text))
 
 

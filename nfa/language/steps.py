@@ -36,9 +36,6 @@ def parse_step(text: str) -> Atom:
 
     An alias may be used in the condition and is then dropped: the step is named by its type, and the condition's
     attributes belong to the current event. Texts that differ in spaces, case of keywords and alias give equal steps.
-
-    Raises:
-        PatternRefused: The text is not such a step; position and advice are in the message.
     """
     written = build_step(parse_tree(text, "atom"))
     atom = Atom(written.types, written.type, position=written.position)

@@ -52,9 +52,6 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
 
     A trace ends by end events or an idle timeout. ``has_closing`` is whether a guard knows an event that nothing
     follows; this decides a NOT, but not GREEDY.
-
-    Raises:
-        PatternRefused: ``needs-end``.
     """
     if has_trace_end or pattern.has_window:
         return
