@@ -62,11 +62,7 @@ class OrderSettings:
 
 
 def order_fulfilment(settings: OrderSettings | None = None) -> ProcessTree:
-    """The order workflow as a process tree.
-
-    Raises:
-        InvalidWorkflow: Fewer than one quote, or an empty domain.
-    """
+    """The order workflow as a process tree."""
     chosen = settings if settings is not None else OrderSettings()
     common = _common_attributes(chosen)
     invoice = _price_attribute(("price", "amount"), chosen.invoice_fail)

@@ -14,12 +14,7 @@ from workflows.tree import ProcessTree
 
 
 def playable(model: WorkflowModel, limits: CompileLimits | None = None) -> ProcessTree | ProcessAutomaton:
-    """The model as a tree if it is made of blocks, otherwise its automaton.
-
-    Raises:
-        AutomatonTooLarge: The model is not a tree, and its automaton exceeds the limits.
-        UnsoundWorkflow: No trace of the model completes, or a place is unbounded.
-    """
+    """The model as a tree if it is made of blocks, otherwise its automaton."""
     source = model.source
     if not isinstance(source, FlowGraph | WorkflowNet):
         return source
