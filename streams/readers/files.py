@@ -65,10 +65,6 @@ def read_events(
 
     The name ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``, or in ``.parquet`` or
     ``.arrow`` (its format for files). ``progress`` is called with the share of the file that has been read.
-
-    Raises:
-        EventFileError: The file cannot be opened or read, is too large, or contains anything but acceptable events; the
-            message names the file and the places.
     """
     path, chosen = Path(path), options or ReaderOptions()
     if (kind := _kind(path)) in _TABLES:

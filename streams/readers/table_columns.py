@@ -42,10 +42,6 @@ def batch_of_table(table: pa.Table, options: ReaderOptions, read: Collection[str
         table: The columns.
         options: How they are read; ``key``, ``times``, ``columns``, ``clock`` and ``duplicates`` apply.
         read: Names of the attributes that are needed; None: all.
-
-    Raises:
-        EventRejected: A column is missing or has another type of values, or a row lacks its type, time or key; the
-            message names the column and the row, from 0.
     """
     if not table.num_columns:  # a list without rows has no columns either
         return EventBatch.from_events([])

@@ -63,12 +63,7 @@ def media_type_of(kind: TableFormat) -> str:
 
 
 def keep_table(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimits = USUAL_LIMITS) -> TableVersion:
-    """Read the rows of a table and keep them in the cache folder; returns version 0 of a table without a name.
-
-    Raises:
-        TableRefused: The rows cannot be read, do not have the declared types, repeat a key, or are too many; the
-            message names line and column.
-    """
+    """Read the rows of a table and keep them in the cache folder; returns version 0 of a table without a name."""
     with draft_file() as parts, draft_file() as draft:
         form = _write_parts(path, kind, wish, limits, parts)
         rows = _write_whole(parts, draft, form)
