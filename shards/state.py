@@ -271,11 +271,7 @@ class ShardState:
         return frozenset(name for place in self._places.values() for host in place.spilling for name in host.files)
 
     def verify(self) -> None:
-        """Compare the checksums of the state's files.
-
-        Raises:
-            StateLost: A file is missing or damaged; the message names it.
-        """
+        """Compare the checksums of the state's files."""
         for place in self._places.values():
             for host in place.spilling:
                 host.verify()
@@ -347,7 +343,6 @@ class ShardState:
 
         Raises:
             SavedStateError: The bytes are damaged, or a part is of a version that this release does not know.
-            StateLost: A file or a table that the state names is missing.
         """
         version, head, sections = unpack(body)
         if version == 1:
@@ -539,11 +534,7 @@ class ShardState:
         self._forget_unused(source.stream)
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:
-        """Stop an operator, whatever its key.
-
-        Raises:
-            ForestallError: No such operator runs.
-        """
+        """Stop an operator, whatever its key."""
         running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
         for place in running or [self._declared(entry)]:
             place.host(kind).stop(name)

@@ -309,11 +309,7 @@ class RoundPlan:
 
 
 def likeness(first: Variant, other: Variant) -> Likeness:
-    """Which alerts of another variant equal those of the first: aliases count if all compared patterns share them.
-
-    Raises:
-        RoundsImpossible: The alerts of a pattern and of its counterpart are decided in different shards.
-    """
+    """Which alerts of another variant equal those of the first: aliases count if all compared patterns share them."""
     tested = first.aliases
     _require_same_places(first, other)
     pairs = ((tested.get(other.counterparts.get(name, name)), theirs) for name, theirs in other.aliases.items())

@@ -100,11 +100,7 @@ class RunningJoin(Operator):
         self._tables = tables
 
     def load(self, saved: SavedHost) -> None:
-        """Restore the state; the join stops if rows on disk are missing and may be lost (``may_be_lost``).
-
-        Raises:
-            StateLost: A file of rows is missing, and ``spilled`` does not allow this.
-        """
+        """Restore the state; the join stops if rows on disk are missing and may be lost (``may_be_lost``)."""
         try:
             self._run.load(saved.head, saved.sections)
             if self._spilled.may_be_lost:

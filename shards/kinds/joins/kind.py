@@ -99,7 +99,6 @@ class JoinKind(DocumentKind):
 
         Raises:
             OperatorRefused: It describes no join, its memory is unbounded, or it cannot run on its streams.
-            ForestallError: A stream is not declared.
         """
         from shards.kinds.joins.conditions import body_of, condition_of  # noqa: PLC0415 - loads the joins
 

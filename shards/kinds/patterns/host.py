@@ -149,7 +149,6 @@ class PatternHost(Host):
         """Start a pattern.
 
         Raises:
-            PatternError: The text is refused.
             ControlRecordError: The text and the definition name the pattern differently.
         """
         text = definition.body["text"]
@@ -176,11 +175,7 @@ class PatternHost(Host):
         self._derives |= pattern.into is not None
 
     def stop(self, name: str) -> None:
-        """Stop a pattern; its partial matches are dropped.
-
-        Raises:
-            PatternError: No such pattern runs.
-        """
+        """Stop a pattern; its partial matches are dropped."""
         self._steps.clear()
         self._opened().remove_pattern(name)
         self._suppressions.pop(name, None)
@@ -209,7 +204,6 @@ class PatternHost(Host):
         open.
 
         Raises:
-            ConstraintError: The document is refused.
             ControlRecordError: The version belongs to another document, or is older than the newest version.
         """
         known = self._versions.get(record.version)
@@ -269,11 +263,7 @@ class PatternHost(Host):
         return self._measured
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The open traces, and the progress of each pattern in them.
-
-        Raises:
-            ControlRecordError: The question has another form.
-        """
+        """The open traces, and the progress of each pattern in them."""
         matcher = self._opened()
         words = CaseAnswer(
             declaration=self._declaration,
@@ -301,11 +291,7 @@ class PatternHost(Host):
 
     @classmethod
     def load(cls, declaration: StreamDeclaration, route: str, saved: SavedHost) -> PatternHost:
-        """The host that ``dump`` saved.
-
-        Raises:
-            ForestallError: A part cannot be read.
-        """
+        """The host that ``dump`` saved."""
         versions = {
             one["version"]: _Version(
                 name=one["name"], document=one["document"], rules=rules_of(one["document"], declaration.ties)

@@ -93,7 +93,6 @@ class PatternKind(DocumentKind):
         """Check the text of a pattern.
 
         Raises:
-            PatternError: The text is refused.
             OperatorRefused: Document and text have different names.
         """
         from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
@@ -112,14 +111,7 @@ class PatternKind(DocumentKind):
         return {**document, **{name: {"by": usual if name == "incident" else [], **one} for name, one in found.items()}}
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
-        """Read the document of a pattern.
-
-        Raises:
-            PatternError: The text is refused.
-            KeyMismatch: ``WHERE [..]`` contains no declared key of the stream.
-            OperatorRefused: ``suppress``, ``incident`` or ``resolves`` is refused.
-            ForestallError: The stream is not declared.
-        """
+        """Read the document of a pattern."""
         from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
         from shards.kinds.patterns.routing import routed  # noqa: PLC0415 - loads the language
         from shards.kinds.patterns.suppression import read_quiet  # noqa: PLC0415 - loads the language
@@ -143,11 +135,7 @@ class PatternKind(DocumentKind):
         )
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
-        """The lookups of a pattern.
-
-        Raises:
-            PatternError: The text is refused.
-        """
+        """The lookups of a pattern."""
         if _LOOKUP.search(definition.body["text"]) is None:
             return ()
         from nfa import lookups_in, parse_pattern  # noqa: PLC0415 - takes most of the start of a process
@@ -176,11 +164,7 @@ class PatternKind(DocumentKind):
         return (alerts_stream(name),)
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The derived stream of a pattern's INTO clause, or the inner stream to which its alerts go.
-
-        Raises:
-            PatternError: The text is refused.
-        """
+        """The derived stream of a pattern's INTO clause, or the inner stream to which its alerts go."""
         if self.derives and (suppression := definition.body.get(SUPPRESSION)) is not None:
             fed = fed_stream(definition.name, suppression)
             return Feed(stream=fed, is_rekeyed=suppression["is_rekeyed"], is_inner=True)
@@ -192,12 +176,7 @@ class PatternKind(DocumentKind):
         return None if into is None else Feed(stream=into.stream, is_rekeyed=into.key is not None)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host; loads the matcher.
-
-        Raises:
-            DeclarationError: The stream does not declare the further key.
-            ForestallError: The saved state cannot be read.
-        """
+        """A host; loads the matcher."""
         from shards.kinds.patterns.host import pattern_host  # noqa: PLC0415 - takes most of the start of a process
 
         return pattern_host(declaration, route, saved, follows_all=self.follows_all)

@@ -148,11 +148,7 @@ def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, 
 
 
 def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | None:
-    """The member ``suppress`` of a pattern, as plain JSON that says whether alerts are re-keyed; None: it has none.
-
-    Raises:
-        OperatorRefused: It has another form, names what alerts do not have, or the pattern raises no alerts.
-    """
+    """The member ``suppress`` of a pattern, as plain JSON that says whether alerts are re-keyed; None: it has none."""
     suppress = _members(_SUPPRESS, value, "for", "{by: [customer], for: 1 h}")
     if suppress is None:
         return None
