@@ -85,7 +85,6 @@ class EmbeddedServer:
         """Make sure that the server runs and has loaded its data; returns its URL.
 
         Raises:
-            NoServerBinary: No server runs for this folder, and no binary is found to start one.
             EmbeddedServerFailed: The server does not start; the message names its log.
         """
         try:

@@ -53,13 +53,7 @@ class KeyLibrary:
         self._clock = clock
 
     def create(self, draft: KeyDraft) -> tuple[ApiKey, str]:
-        """Create a key; returns the key and its token, which cannot be looked up later.
-
-        Raises:
-            KeyRefused: The key has no name or scope, has expired already, has ``admin`` and is restricted to streams,
-                or is the first key and could create no others.
-            TooManyKeys: The maximum number of keys is stored, and all of them are usable.
-        """
+        """Create a key; returns the key and its token, which cannot be looked up later."""
         now_us = self._clock.now_us()
         self._check(draft, now_us)
         secret = secrets.token_hex(_SECRET_BYTES)

@@ -70,19 +70,7 @@ class BacktestLibrary:
         self._clock = clock
 
     def ask(self, draft: BacktestDraft) -> Backtest:
-        """Queue a backtest; declaration, patterns and constraints are taken as they are now.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownPatternName: There is no such pattern, or no such version of it.
-            PatternOnOtherStream: It is registered on another stream.
-            PatternTooLong: The text is longer than the limit.
-            PatternRefused: The text cannot be read, or waits for an end of trace that does not come.
-            KeyMismatch: ``WHERE [..]`` does not contain the stream's key.
-            BacktestRefused: The file must not be read or does not exist, there is nothing to compare, or the pattern is
-                matched by a further key.
-            TooManyBacktests: Too many wait already.
-        """
+        """Queue a backtest; declaration, patterns and constraints are taken as they are now."""
         declaration = self._stores.registry.stream(draft.stream)
         if draft.path is not None:
             allowed_path(self._settings.backtest_dir, draft.path)
@@ -122,30 +110,17 @@ class BacktestLibrary:
         return self._stores.backtests.all()
 
     def get(self, backtest_id: str) -> tuple[Backtest, dict[str, Any] | None]:
-        """A backtest, and its summary once it is done.
-
-        Raises:
-            UnknownBacktest: No backtest has this id.
-        """
+        """A backtest, and its summary once it is done."""
         found = self._stores.backtests.get(backtest_id)
         return found, self._stores.backtests.summary(backtest_id) if found.status == "done" else None
 
     def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> BacktestAlerts:
-        """Alerts of a backtest by their end; none before it is done.
-
-        Raises:
-            UnknownBacktest: No backtest has this id.
-            InvalidCursor: ``after`` is not a cursor.
-        """
+        """Alerts of a backtest by their end; none before it is done."""
         self._stores.backtests.get(backtest_id)
         return self._stores.backtests.alerts(backtest_id, after=after, limit=limit)
 
     def delete(self, backtest_id: str) -> None:
-        """Cancel a backtest that has not ended; remove one that has.
-
-        Raises:
-            UnknownBacktest: No backtest has this id.
-        """
+        """Cancel a backtest that has not ended; remove one that has."""
         fields = {"status": "cancelled", "finished_us": self._clock.now_us()}
         if self._stores.backtests.change(backtest_id, ("queued", "running"), **fields) is None:
             self._stores.backtests.remove(backtest_id)

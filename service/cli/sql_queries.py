@@ -15,11 +15,7 @@ from streams import EventFileError, json_value
 
 
 def answers_query(query: Path | None, patterns: Collection[Path], events: Path, *, is_json: bool) -> bool:
-    """Print the rows of a query, if there is one instead of patterns; the table that it names is the file of events.
-
-    Raises:
-        ForestallError: The query or the file is refused, or the search takes too many steps.
-    """
+    """Print the rows of a query, if there is one instead of patterns; the table that it names is the file of events."""
     if query is None and not patterns:
         raise typer.BadParameter("give a file with patterns, or one with a query (--sql)", param_hint="--pattern")
     if query is None:

@@ -151,7 +151,6 @@ class Retries:
         """The pause after an answer; None: it is final, and a success. Its body has been read if it is an error.
 
         Raises:
-            ApiError: The call is refused, or the patience is over.
             UnexpectedAnswer: The answer leads to another address.
         """
         if answer.is_success:

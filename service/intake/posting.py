@@ -146,14 +146,6 @@ class Intake:
         The objects are decoded JSON, one per event, in their order; those of a feed's ``part`` may be ``Unreadable``.
         With the shape ``any``, CloudEvents have ``specversion``, and others use the stream's mapping. A batch is taken
         once per ``idempotency_key``, the client's name for it.
-
-        Raises:
-            StreamDerived: Patterns make its events.
-            BatchTooLarge: More events than one request may hold.
-            InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
-            IdempotencyKeyReused: The key came before, with another batch.
-            FeedMisplaced: The feed is not where its part begins.
-            LogFull: The backlog would exceed a limit; nothing was taken.
         """
         self._check(objects, idempotency_key)
         declaration, use = self._registry.stream_with_schemas(stream)

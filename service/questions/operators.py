@@ -30,13 +30,7 @@ class OperatorQuestions:
         self._questions = questions
 
     async def ask(self, kind: DocumentKind, name: str, document: Mapping[str, Any]) -> OperatorAnswer:
-        """Ask an operator in all shards.
-
-        Raises:
-            OperatorRefused: The operator cannot answer the document; ``field`` is the member.
-            OperatorAway: The operator does not run.
-            ServiceError: As ``Questions.ask``.
-        """
+        """Ask an operator in all shards."""
         definition: Definition | None = None
 
         def read(readings: Readings) -> ShardQuestion:

@@ -51,11 +51,7 @@ class ConstraintSets:
         that such a text decodes to.
 
         Raises:
-            InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
             WorkflowInDocument: The document contains a workflow.
-            StreamMissing: No stream is named, or the document names another one.
-            ConstraintsTooLarge: The set names too many event types.
-            ContradictoryConstraints: No trace at all keeps the set.
         """
         parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
         if parsed.constraint_set.process is not None:

@@ -30,9 +30,7 @@ class IncidentLibrary:
         Without effect if it is acknowledged already. An incident without a pattern, which was deleted, is closed here.
 
         Raises:
-            UnknownIncident: It does not exist.
             IncidentClosed: It is closed.
-            LogFull: Too many events wait in the log.
         """
         incident = self._stores.incidents.get(incident_id)
         if incident["state"] == "closed":

@@ -76,14 +76,6 @@ class OperatorLibrary:
 
         Returns the operator after the call, and whether it changed. Without a severity it keeps its own, at first
         ``medium``. A draft is only checked and stored. With ``creates`` it may not replace another one of its name.
-
-        Raises:
-            OperatorExists: It exists with other members, and may not be replaced.
-            OperatorRefused: The document does not describe an operator that can run.
-            StreamNotDerived: The operator makes events of a stream that takes posted events.
-            DerivationRefused: Its streams would be derived from each other.
-            OperatorOnOtherStream: The name is taken on another stream.
-            WrongOperatorState: It is retired, or the draft is of an operator that runs already.
         """
         reader = self._kinds[kind]
         wanted = self._read(reader, document)

@@ -96,20 +96,6 @@ class Registration:
         of its partial matches early. ``start`` decides about the partial matches of the version before: drop them
         (``fresh``), or let that version complete what began before this position of the log (``migrate``). Without a
         severity the pattern keeps its own, at first ``medium``.
-
-        Raises:
-            PatternTooLong: The text is longer than the limit.
-            PatternRefused: The text cannot be read, or waits for an end of trace that the stream does not have; the
-                message names line, column and what is expected.
-            KeyMismatch: ``WHERE [..]`` contains no declared key of the stream.
-            UnsatisfiablePattern: No trace that keeps the stream's constraints can match it; the details hold a minimal
-                clash.
-            PatternOnOtherStream: The name is taken on another stream.
-            MigrationRefused: The version that is to finish its partial matches is matched by another key.
-            WrongPatternState: It is retired, or the draft is of a pattern that is matched already.
-            StreamNotDerived: INTO names a stream that takes posted events.
-            DerivationRefused: INTO would close a cycle of streams, or make a chain of too many.
-            OperatorRefused: One of ``quiet`` (``suppress``, ``incident``, ``resolves``) is refused.
         """
         self._check_length(text)
         self._stores.registry.stream(stream)

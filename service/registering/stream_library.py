@@ -29,11 +29,6 @@ class StreamLibrary:
         """Change members of a declaration (``streams.CHANGEABLE``) for later entries of the log, and its checks.
 
         If the end events change, the constraint set of the stream gets its next version in the same step.
-
-        Raises:
-            DeclarationError: The members contradict each other.
-            StreamInUse: A pattern waits for ends of traces that would not come any more.
-            ContradictoryConstraints: The constraint set cannot be kept with the end events.
         """
 
         def changed(

@@ -119,7 +119,6 @@ class TableLibrary:
         """Change the row of a key, given by its parts in the order of its columns, or remove it (None).
 
         Raises:
-            UnknownTable: No table has that name.
             TableRefused: A value does not have the type of its column, or the key is not one of the table.
         """
         record = self._store.get(name)

@@ -131,14 +131,6 @@ class WorkflowLibrary:
         """Register a model; another model under the same name is its next version, to which its followers switch.
 
         Everything is checked before anything changes. The same upload again completes an interrupted one.
-
-        Raises:
-            InvalidWorkflowName: The name is not valid.
-            ModelTooLarge: The model has too many bytes, event types or elements.
-            ModelRefused: The model cannot be read; every problem is named with its element.
-            UnsoundWorkflow: The model can be read, but no trace of it completes.
-            AutomatonTooLarge: A stream is to follow it exactly, and it has no automaton within the limits.
-            ContradictoryConstraints: The hand-written constraints of a stream cannot be kept in it.
         """
         self._check(upload)
         model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)

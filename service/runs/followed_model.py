@@ -33,11 +33,7 @@ class FollowedModel:
 
 
 def follow_model(own: ConstraintSet | None, model: WorkflowModel, name: str, mode: FollowMode) -> FollowedModel:
-    """Join a hand-written set, or none, with the constraints of a model.
-
-    Raises:
-        WorkflowError: The model cannot be compiled, or not followed in this mode.
-    """
+    """Join a hand-written set, or none, with the constraints of a model."""
     compiled = compile_workflow(model)
     derived = Derived(
         workflow=name,

@@ -53,11 +53,7 @@ class RunRules:
 
     @cached_property
     def plan(self) -> RunPlan:
-        """The plan of the run.
-
-        Raises:
-            PatternRefused: A pattern has no meaning on the stream.
-        """
+        """The plan of the run."""
         return stream_plan(
             self.declaration, self.constraint_set, [(one, True) for one in self._routed], tables=self.tables
         )
@@ -75,12 +71,7 @@ class RunRules:
         return replace(joined, settings=replace(joined.settings, prune=self.prune))
 
     def notices(self) -> Iterator[str]:
-        """Probable mistakes in the patterns and the constraints, in words.
-
-        Raises:
-            PatternRefused: A pattern waits for an end of the trace that never comes.
-            ContradictoryConstraints: No trace can keep all constraints.
-        """
+        """Probable mistakes in the patterns and the constraints, in words."""
         whole = TraceEnds(has_trace_end=True, is_log_ordered=self.declaration.ties == "log")
         ends = {one.pattern: self._ends_of(one) if self.is_open or one.route else whole for one in self._routed}
         yield from pattern_notices(list(ends), ends.__getitem__)
@@ -113,9 +104,6 @@ def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], Tr
     Args:
         patterns: The patterns.
         ends_of: Returns the ends of traces for a pattern.
-
-    Raises:
-        PatternRefused: A pattern waits for an end of trace that never comes; with the name of the pattern.
     """
     for pattern in patterns:
         ends = ends_of(pattern)

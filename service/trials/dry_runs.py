@@ -53,9 +53,6 @@ class DryRuns:
 
         ``is_guarded``: whether the stream's current constraints terminate its partial matches early. ``suppress``: the
         member of a pattern's document; None: no match is suppressed.
-
-        Raises:
-            ForestallError: As for ``Registration.register_pattern``.
         """
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
