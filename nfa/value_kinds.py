@@ -30,12 +30,7 @@ _OF_AGGREGATE: dict[str, ValueKind] = {"count": "integer", "sum": "number", "avg
 
 
 def kind_of_value(expression: Expression, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> ValueKind:
-    """The kind of the values of an expression that is not null everywhere.
-
-    Args:
-        expression: The expression.
-        kind_of: The kind of an attribute, and of a lookup.
-    """
+    """The kind of the values of an expression that is not null everywhere."""
     match expression:
         case Literal():
             return _of_literal(expression.value)

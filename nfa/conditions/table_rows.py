@@ -84,7 +84,6 @@ class TableRows:
         names: Each row as text: its key, by ascending name of the column, and the values of the columns
             that are read, both as JSON objects.
         hashes: Of the names. Rows with the same key and values are the same row in all versions.
-        columns: By name.
     """
 
     names: pa.Array

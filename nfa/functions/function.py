@@ -22,7 +22,6 @@ class Parameter:
     """A parameter of a function.
 
     Attributes:
-        name: As the documentation calls it.
         kind: Values of another kind are null.
         fault: For a parameter that takes a constant: why it does not take a certain one, or None. Without: any value.
     """
@@ -44,7 +43,6 @@ class Function:
             operator on values that may be null.
         spans_events: Whether, in conditions between steps, its arguments may be of several events
             (``nfa.kernels.conditions`` computes it too).
-        summary: One sentence for the documentation.
         examples: Expressions and their values, as texts of the language.
         written: The name in texts, where the name is that of an aggregate, too.
     """

@@ -193,7 +193,6 @@ class MatcherStats:
         overflow: Matches beyond the limit per trace, pattern and event: counted, not reported.
         out_of_order: Events older than the newest before them.
         held: (pattern, instance) pairs bound in a retained partial match; ``peak_held`` is the most after any event.
-        nodes: Nodes and runs in use.
         guard_builds: Rows that guards were asked for.
         guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces continue unguarded.
         under_bits: Traces that continued under bit tables, beyond the cap.

@@ -44,7 +44,6 @@ class SharedTransition:
     Attributes:
         source: State within the pattern; 0 binds nothing.
         target: State within the pattern, never 0.
-        alias: Number of the bound alias, as in the result.
         predicate: Row of ``Columns.passed``.
         accepts: Whether a match is complete at the target.
         goes_on: Whether the target has outgoing transitions.
