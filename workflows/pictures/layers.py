@@ -27,7 +27,6 @@ class Layered:
             places of long arrows.
         links: Pairs of numbers in neighbouring layers.
         chains: For each forward arrow, its numbers from source to target.
-        back: Backward arrows, and arrows from a box to itself.
     """
 
     layers: tuple[tuple[int, ...], ...]

@@ -30,7 +30,6 @@ class Block:
     Attributes:
         parts: Its parts by their place in the outline, from left to right; of a loop the body, then the redo part.
         parent: The place of the block that contains it; ``NO_BLOCK`` for the whole tree.
-        first: The number of its first leaf.
         last: One more than the number of its last leaf.
     """
 
