@@ -72,7 +72,6 @@ class _Part:
     Attributes:
         constants: The attributes that it compares with constants, with these constants, and its free subexpressions.
         true_at: If it reads a single attribute, the cells of the attribute where it is true; otherwise None.
-        scale: The constants of that attribute.
         is_large: Whether the conjunct has too many constants to be examined; then only an equal conjunct implies it.
     """
 
