@@ -67,10 +67,7 @@ class FieldMapping:
 
     Attributes:
         id: Path of the event's id, such as ``order.id``; several paths make one id, joined by colons.
-        type: Path of the event type.
-        time: Path of the time.
         data: Path of the attributes object; None: the whole object.
-        clock: How times are written.
         delimiter: CSV: the separator of columns; None: detected.
         encoding: Files: their encoding; None: UTF-8, or UTF-16 with a byte order mark.
         columns: CSV: types of the columns named here; the types of others follow from their values.
@@ -130,11 +127,9 @@ class StreamDeclaration:
             by event type. Patterns may be matched on the traces of a further key; events without a text or an integer
             at its path are in none of them.
         event_types: The allowed types; empty: any. Events of other types are dead-lettered.
-        end_events: Types that end a trace.
         ties: How events with equal timestamps are ordered: as in the log, or not at all.
         lateness: Bound of out-of-orderness: the seconds that an event may be older than the newest event before it, or
             a measured bound; events are sorted by time within it. None: events are taken in the order of the log.
-        late: What to do with events that are later than the lateness.
         idle_timeout: Session gap: seconds of event time after which a trace without an event ends. None: never.
         quiet_after: Source idleness: seconds of wall clock without any event after which event time advances with the
             wall clock. None: it advances with events only.
@@ -144,7 +139,6 @@ class StreamDeclaration:
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
         derived: Whether the stream's events come from operators only; these decide the keys and the order.
-        description: Description for people.
     """
 
     name: str

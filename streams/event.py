@@ -18,7 +18,6 @@ class Event:
     Attributes:
         id: Unique within its stream.
         time_us: Occurrence time, microseconds since 1970-01-01 UTC.
-        key: Correlation key: the transaction that the event belongs to.
     """
 
     id: str

@@ -363,7 +363,6 @@ class Punctuation:
 
     Attributes:
         before_us: No later event has an earlier time.
-        key: No later event has this correlation key.
         keys: No later event has one of these correlation keys.
         range: No later event with a time after ``time_us`` has a key in this range. The range finishes keys of
             operators and ends no traces, because only the hash of a trace's key is known.
@@ -419,7 +418,6 @@ class Ask:
     """A question about the state at this place of each shard; it changes nothing.
 
     Attributes:
-        operator: The kind of operators that answers.
         route: Name of the further key where they run; empty for the correlation key.
     """
 
@@ -450,7 +448,6 @@ class LatenessChange:
     If the stream has a fixed lateness at this place, the record changes nothing.
 
     Attributes:
-        number: Number that counts the changes of the stream from 1.
         seen: The basis of the decision, for people.
     """
 

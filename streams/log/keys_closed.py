@@ -18,7 +18,6 @@ class ClosedKeys:
     Attributes:
         to: The input's closing key: no event with a key up to this one and a time after ``time_us`` is expected. None:
             the input's keys have begun again, so finished keys may come again.
-        time_us: When the keys are finished, in event time.
         seen: The basis of the decision, for people.
     """
 

@@ -120,7 +120,6 @@ class _Column:
 
     Attributes:
         numeric: Number of cells that could be numbers or booleans.
-        forms: The forms that all cells so far have.
         digits: Number of digits after the point in the first cell with a point; None before it.
         odd: The first cell after which no form remains.
     """

@@ -31,7 +31,6 @@ class BusinessHours:
         opens: Beginnings of the intervals, ascending, microseconds UTC.
         closes: Their ends, each after its beginning and at most the next one.
         begins: Beginnings of the business days, without repeats.
-        ends: Their ends.
     """
 
     zone: str

@@ -52,10 +52,7 @@ class Calendar:
 
     Attributes:
         hours: Of the weekdays, Monday first.
-        closed: Holidays.
         exceptions: The hours of single days, in place of those of the weekday or the holiday.
-        years: First and last.
-        document: The declaration as it was given.
     """
 
     zone: str

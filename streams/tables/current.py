@@ -88,7 +88,6 @@ class Tables:
     """The tables of a place of the log; a change makes another value, so batches keep the tables they were read with.
 
     Attributes:
-        files: Opens the content of tables.
         versions: Of each name one version, or those that hold from an event time on, in the order of these times.
     """
 
