@@ -22,7 +22,6 @@ class Derivation:
 
     Args:
         places: All places of the shard; more may be added later.
-        feeds: The operators that feed each derived stream.
     """
 
     def __init__(self, places: Mapping[PlaceKey, Place], feeds: Feeds) -> None:

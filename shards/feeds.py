@@ -23,7 +23,6 @@ class Feed:
     """A derived stream that an operator feeds.
 
     Attributes:
-        stream: The derived stream.
         is_rekeyed: Whether the derived events have keys of their own, and so reach the stream through the log.
         is_merged: Whether the derived events are put into one order with events of other operators, also of the same
             place.

@@ -44,8 +44,6 @@ class Decided(NamedTuple):
     """A decision of a decider.
 
     Attributes:
-        stream: The stream that the decision concerns.
-        record: The control record.
         events: Number of events of the observed stream that were fed before; 0 if all streams were observed.
     """
 
@@ -55,11 +53,7 @@ class Decided(NamedTuple):
 
 
 class InlineShards:
-    """Some shards with their logs, and the events that shards send each other.
-
-    Attributes:
-        decisions: All decisions so far.
-    """
+    """Some shards with their logs, and the events that shards send each other."""
 
     def __init__(self, shards: int, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> None:
         self.states = [ShardState(shard, kinds=kinds) for shard in range(shards)]

@@ -21,7 +21,6 @@ class Cost:
     """What a host has cost; older costs count less (``halve``).
 
     Attributes:
-        rows_in: Events that the host has processed.
         cpu_ns: Processor time for them, for passing time and for the results, in nanoseconds.
         rows_out: Results by the name of their operator; an empty name: of the host itself.
     """

@@ -51,7 +51,6 @@ class Origin:
     """The place in the log from which results come.
 
     Attributes:
-        entry: The last entry of the log that contributed to the results.
         newest: For each key, at most this many of the newest early terminations are reported one by one, and the others
             are counted by reason; None: all are reported.
     """
@@ -66,7 +65,6 @@ class Observation:
     """A summary of what a shard observed in a step.
 
     Attributes:
-        stream: The stream to which the decision applies.
         decider: Name of the decider: a key of ``DECIDERS``, followed by ``/`` and a suffix if a stream has several
             deciders of this kind.
         summary: Plain JSON of bounded size, read by the decider; the number of the ``shard`` is added.
@@ -107,8 +105,6 @@ class DeciderKind:
     """How deciders of one kind are created and loaded.
 
     Attributes:
-        name: Names the deciders in observations.
-        make: Creates a decider without observations.
         load: Reads the JSON form of ``Decider.to_json``.
     """
 
@@ -158,7 +154,6 @@ class SavedHost:
 
     Attributes:
         head: Small values, as plain JSON.
-        sections: Large values, by name.
     """
 
     head: Mapping[str, Any]

@@ -63,7 +63,6 @@ class Answer:
     """A place's answer to a question, or the reason why it has none.
 
     Attributes:
-        asked: The question.
         found: The member ``answer`` or ``error``.
     """
 
@@ -89,7 +88,6 @@ class LateEvent:
     """A late event that is not matched.
 
     Attributes:
-        event: A batch of one row.
         watermark_us: The watermark when the event came; earlier events are late.
     """
 

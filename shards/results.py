@@ -19,7 +19,6 @@ class ResultMetric:
 
     Attributes:
         name: Name without prefix and suffix.
-        meaning: One sentence.
         labels: Members of ``ResultKind.counted_by``; the counts are summed over the others.
     """
 
@@ -50,7 +49,6 @@ class ResultKind:
         shown: The members that runs show besides the stream, in this order; empty: all but ``type`` and ``id``.
         ordered_by: The members by which runs order results of a stream; empty: the order of their making.
         timed_by: The member with the event time by whose hour it is counted; empty: it is not.
-        metric: Its counter for monitoring, if any.
     """
 
     name: str

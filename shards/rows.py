@@ -32,12 +32,10 @@ class OutputRow(NamedTuple):
     """One result of a shard; a named tuple, as many are made at once.
 
     Attributes:
-        kind: Name of its kind of result.
         stream: Name of the stream; may be empty in a dead letter.
         id: 32 hexadecimal digits, the same however often the row is computed.
         body: JSON object in UTF-8, ``id`` and ``stream`` included; of the kind ``REKEYED`` an event batch.
         position: Position in the shard's log of the entry that caused it.
-        shard: Number of the shard that computed it.
         subject: Name of its operator; empty if it has none.
         counter: As ``ResultKind.counter_of``.
     """
@@ -57,7 +55,6 @@ class FoundRows:
     """Results of one kind as columns.
 
     Attributes:
-        kind: The kind of result.
         ids: Strings, as in ``OutputRow``.
         bodies: Bytes, as in ``OutputRow``.
         subjects: Strings, as in ``OutputRow``; may be a dictionary array.
@@ -141,9 +138,7 @@ class RowBlock:
     """Rows of one kind, caused by the same entry.
 
     Attributes:
-        found: The rows as columns.
         stream: As in ``OutputRow``, like the next two.
-        position: Position of the entry.
     """
 
     found: FoundRows

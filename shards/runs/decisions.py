@@ -22,8 +22,6 @@ class DeciderState(NamedTuple):
     """The state of a decider after the events.
 
     Attributes:
-        variant: Index of the variant.
-        stream: The stream for which it decides.
         state: Plain JSON, as ``Decider.to_json`` gives it.
     """
 

@@ -112,9 +112,6 @@ class Variant:
         """The time that each stream reaches; a derived stream reaches the least time of its sources.
 
         Streams without a time are missing.
-
-        Args:
-            newest_us: Of each posted stream with events, the time of its newest event.
         """
         found = {name: at_us for name, at_us in newest_us.items() if name in self.declarations}
         for name in self.feeds.order:
@@ -128,11 +125,8 @@ class Decision(NamedTuple):
     """A decision for a variant.
 
     Attributes:
-        variant: Index of the variant.
         source: The posted stream whose events led to it.
         number: Number of the last of these events (``EventBatch.arrivals``).
-        stream: The stream that the decision concerns.
-        record: The control record.
     """
 
     variant: int

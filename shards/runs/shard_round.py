@@ -28,10 +28,7 @@ class VariantCounts:
     """Results and costs of a variant; the counts of several shards and rounds add up.
 
     Attributes:
-        rows: Rows by kind.
-        patterns: Alerts by pattern.
         reasons: Dead letters by their code.
-        events: Matched events.
         released: Bound events that were dropped because of constraints.
         open_traces: Traces that were open before the end.
         peak_held: Most (pattern, instance) pairs bound in retained partial matches at once; for several shards the sum

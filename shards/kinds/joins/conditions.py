@@ -23,11 +23,7 @@ ReadTables: TypeAlias = Callable[[], Tables | None]
 
 @dataclass(frozen=True, slots=True)
 class JoinExpression:
-    """An expression of a join.
-
-    Attributes:
-        reads: The columns that it reads.
-    """
+    """An expression of a join."""
 
     reads: tuple[Column, ...]
     _parsed: Any  # nfa.CombinedExpression, which takes long to load

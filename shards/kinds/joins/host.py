@@ -72,7 +72,6 @@ class RunningJoin(Operator):
     """A join at the place of its merged events.
 
     Args:
-        declaration: The declaration of the stream of merged events.
         spilled: The store of rows that do not fit into the memory of the join.
 
     Raises:

@@ -68,8 +68,6 @@ class Merged:
     """Merged events of one input.
 
     Attributes:
-        operator: Name and version of the input.
-        into: The stream of merged events.
         is_rekeyed: Whether the events go through the log to the shards of their keys.
         refused: Events that are not handed on because their keys are no whole numbers.
     """
@@ -83,12 +81,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class MergedOutput:
-    """Merged events by input.
-
-    Attributes:
-        stream: The stream of the original events.
-        found: The events of each input.
-    """
+    """Merged events by input."""
 
     stream: str
     found: tuple[Merged, ...] = ()
@@ -111,13 +104,10 @@ class JoinInputHost(Host):
     """Host of the inputs of joins at one place.
 
     Attributes:
-        declaration: Declaration of the stream.
         route: Name of the further key by which the events arrive; empty for the correlation key.
         running: Versions and bodies of the inputs' definitions, by name.
         counts: The number of rows that each input has handed on within the shard, from which their places are made.
-        newest_us: Newest time seen.
         ruled_out: Inputs that constraints finish in each trace (``closed_by: workflow``); None: no such input.
-        trace_ends: The ends of traces, if an input is finished with them.
         monitors: For each input of a join with ``wait: auto``, its keys since the last observation.
         refused: For each input of such a join, the number of events whose keys are no whole numbers.
     """

@@ -25,9 +25,7 @@ class _Trace:
     """An open trace.
 
     Attributes:
-        version: Version of the constraints that it follows.
         state: Number of its monitor's state, or ``_RELEASED``.
-        finished: Names of the inputs that are finished.
         last_us: Time of its newest event.
     """
 

@@ -39,10 +39,8 @@ class BoundTexts:
     """The bound events of some matches, by match and alias.
 
     Attributes:
-        aliases: The aliases of all patterns, pattern by pattern.
         ranks: Place of each alias among the distinct names in ascending order.
         alias: The alias of each event, as an index into ``aliases``.
-        names: Ids of events.
         event: Index of each event in ``names``.
         ends: Index after the last event of each match.
     """

@@ -56,13 +56,7 @@ _FORM: Mapping[str, Callable[[Any], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseAnswer:
-    """Describes open traces.
-
-    Attributes:
-        declaration: The declaration of the stream.
-        patterns: The running patterns, by name.
-        rules: Constraints by version.
-    """
+    """Describes open traces."""
 
     declaration: StreamDeclaration
     patterns: Mapping[str, RunningPattern]

@@ -54,15 +54,10 @@ class _Found:
     """Derived events from matches or corrections of one per-key matcher.
 
     Attributes:
-        patterns: The patterns of the matches.
         intos: For each pattern, the stream of its events, their type, and whether they have keys of their own.
-        pattern: For each event, the index of its pattern.
-        ids: Strings: ids of the events.
         times_us: int64: times of the events.
-        sources: Strings: keys of the traces.
         keys: Keys of the events whose patterns have KEY; None: the value is not a key, or the event has the key of its
             trace.
-        data: The attributes as JSON.
         places: int64 (found, 2): index of the batch's event that decided it and 1, or of the next event after a
             decision by time and 0.
         is_retraction: Whether these events retract earlier ones.

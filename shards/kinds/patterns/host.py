@@ -42,10 +42,7 @@ class PatternOutput:
     """Output of the matcher, with the data needed to describe it.
 
     Attributes:
-        found: The whole output.
-        results_of: Renders it as results.
         alerts: The output without the matches that become events or are decided elsewhere; None: there are none.
-        events: The events that those matches become.
         quiet: The alerts that go to the places of their groups.
     """
 
@@ -73,7 +70,6 @@ class PatternHost(Host):
     and time passes there by one assignment.
 
     Args:
-        declaration: The declaration of the stream.
         route: Name of the further key; empty for the correlation key.
         matcher: The state of the traces; None: not yet created.
         versions: Constraints by version: the newest, and the versions that open traces follow.

@@ -29,12 +29,7 @@ class Incident:
 
     Attributes:
         id: The same in all its changes.
-        key_hash: The hashed key of its alerts at their place.
         opened_us: The time of its first alert.
-        last_us: The time of its last alert.
-        revision: The number of its changes.
-        suppressed: The number of its suppressed alerts.
-        first_alert: The id of the first alert.
         last_alert: The id, ``key`` and ``why`` of the last alert that was not suppressed.
         acknowledged: By whom and when it was acknowledged; None: it was not.
     """

@@ -50,8 +50,6 @@ class PatternResults:
     """Renders the output of a matcher as results.
 
     Attributes:
-        patterns: The patterns by name and version.
-        rules: Constraints by version.
         route: Name of the further key of the traces; empty for the correlation key.
         steps: The steps of patterns in words, added when an alert first needs them.
     """
