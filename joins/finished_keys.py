@@ -23,7 +23,6 @@ class FinishedKeys:
     Attributes:
         numbers: The input and the mark of each type of merged events.
         newest: The newest hashed key of each input whose events of a key come together; its next key finishes it.
-        broken: Number of events of keys that their input had finished by ranges.
     """
 
     def __init__(self, body: JoinBody) -> None:

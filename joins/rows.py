@@ -26,7 +26,6 @@ class JoinRows:
 
     Attributes:
         held: The events that results may still need.
-        totals: Totals of keys that are not over.
         retractions: Results that may be retracted; None before the first event that may be retracted.
     """
 
