@@ -27,10 +27,8 @@ class SparkUse:
     """Options of Spark for a backtest.
 
     Attributes:
-        master: Its master URL.
         data_folder: The folder for scratch files; None: a folder that is removed afterwards.
         is_last: Whether this process ends afterwards, which saves a second.
-        settings: Further settings of Spark.
     """
 
     master: str = "local[*]"

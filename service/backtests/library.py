@@ -29,7 +29,6 @@ class PatternChoice:
 
     Attributes:
         text: In the pattern language; None for a registered pattern.
-        name: Of a registered pattern.
         version: Of the registered pattern; None: the current one.
         suppress: The member of the document of a pattern; with a registered one, in place of its own.
     """
@@ -46,8 +45,6 @@ class BacktestDraft:
 
     Attributes:
         stream: A declared stream; its constraints apply.
-        pattern: The pattern to test.
-        against: A pattern to compare it with.
         path: A file or folder below the configured one; None: the log.
         pruning: Whether the constraints terminate partial matches early, or whether both are compared.
         is_open: Whether traces continue after the history; None: if it is the log.

@@ -18,8 +18,6 @@ class TriedPattern:
     """A pattern of a backtest.
 
     Attributes:
-        name: Also in the text.
-        text: In the pattern language.
         version: Of the registered pattern; else 1.
         is_guarded: Whether constraints terminate its partial matches early.
         budget: How much work it may cost.
@@ -56,8 +54,6 @@ class Question:
 
     Attributes:
         declaration: The stream, its end events included.
-        patterns: The patterns to test.
-        against: The patterns to compare them with.
         constraint_set: The constraints that the traces keep, the stream's end events included; None: none.
         prune: What to do with doomed partial matches; None: as in the set.
         compares_pruning: Whether to compare with matching without pruning.

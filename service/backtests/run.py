@@ -32,9 +32,7 @@ class BacktestRun:
     """Runs a backtest that the worker has begun.
 
     Attributes:
-        stores: The stores of the service.
         settings: Spark's master, the readable files, and how many alerts are kept.
-        clock: Gives the times.
     """
 
     stores: Stores

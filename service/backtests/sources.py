@@ -70,7 +70,6 @@ class ExportedLog:
     """The exported part of the log.
 
     Attributes:
-        files: One file of lines for each shard.
         places: For each file the number of its events before each change.
         changes: The changes of the tables, in the order of the log.
     """

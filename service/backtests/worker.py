@@ -39,8 +39,6 @@ class Worker:
     """Starts the process of the oldest waiting backtest, and watches it.
 
     Attributes:
-        stores: The stores of the service.
-        clock: Gives the times.
         command: The command to start; the id of the backtest is appended.
     """
 

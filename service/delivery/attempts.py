@@ -41,9 +41,7 @@ class Message:
         id: Id of the alert, correction or deviation.
         kind: Kind of what is sent, such as ``derived``.
         secrets: Secrets that sign the message: the current one, and those that are being replaced.
-        body: JSON.
         sent_us: When the message is sent, microseconds UTC.
-        headers: The webhook's own headers.
         traceparent: Context of the attempt's span, if the attempt is traced; replaces a header of the webhook.
     """
 

@@ -21,7 +21,6 @@ class Allowance:
     """The answer of a bucket.
 
     Attributes:
-        limit: Tokens of a full bucket.
         remaining: Whole tokens that are left.
         window_s: Seconds in which an empty bucket fills up.
         reset_s: Seconds until this bucket is full.

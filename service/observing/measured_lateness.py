@@ -33,7 +33,6 @@ class MeasuredLateness:
         bound_us: The current bound; the smallest one while shards differ for a moment.
         seen: The observations since, as in ``LatenessDecision``; None before the first events.
         decisions: The newest, oldest first.
-        total: The number of decisions.
     """
 
     bound_us: int

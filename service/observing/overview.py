@@ -25,7 +25,6 @@ class StreamOverview:
         lag_s: How far this is behind the wall clock.
         held: Bound events retained in partial matches.
         waiting: Events that wait to be put in order.
-        late: Late events, by what was done with them.
         lateness_us: The bound of out-of-orderness, where it is measured; the smallest of all shards.
         without_key: The number of events without a key that their operator can use; None if none counts them.
     """
@@ -52,7 +51,6 @@ class PipelineOverview:
         rate: The volume matched per second recently; None if unknown.
         last_batch: The latest micro-batch, in the JSON form of ``pipeline.BatchProgress``; None before the first.
         seconds: The time that all micro-batches took, by part.
-        shards: Number of shards that have reported.
         state_bytes: Bytes of the shards' saved states; None if no shard reported them.
         executors: The executors of a cluster; None where Spark is local, or the pipeline does not run.
     """

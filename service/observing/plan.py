@@ -43,9 +43,7 @@ class EngineCost:
 
     Attributes:
         stream: Name of the stream; of a further key ``<stream>@<key>``.
-        events_per_s: Events that the engine processed.
         cost_us: Processor time per event, results included, in microseconds; None: no events yet.
-        selectivity: Results per event.
         priority: What an event less costs: ``(1 - selectivity) / cost_us``; None: unknown.
         cores: Processor time per second.
     """

@@ -48,7 +48,6 @@ class Case:
         promises: Ranges of keys that are finished, each with its stream.
         patterns: Operators whose results are compared; empty: all.
         is_open: Whether transactions continue after the last event; otherwise they all end there.
-        expected: Lines by the name of the list of results.
     """
 
     name: str

@@ -39,13 +39,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A resource as written in a file.
-
-    Attributes:
-        body: The other members.
-        line: The line at which it begins.
-        lines: The line at which each member begins.
-    """
+    """A resource as written in a file."""
 
     kind: str
     name: str

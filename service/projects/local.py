@@ -42,7 +42,6 @@ class LocalStream:
     """A stream of a project.
 
     Attributes:
-        declaration: Of the project.
         constraint_set: The constraints that its transactions keep: the hand-written set, and those of its workflow.
         patterns: The active patterns, each with whether the set terminates its partial matches.
     """
@@ -58,7 +57,6 @@ class LocalProject:
 
     Attributes:
         operators: Active operators of other kinds than patterns, and their parts.
-        tables: The reference tables and calendars.
         notices: By operator the members of its document without effect, in words.
     """
 

@@ -29,7 +29,6 @@ class ShardQuestion:
     """A question to the operators of a kind at the correlation key of a stream.
 
     Attributes:
-        question: Its words, which the kind reads.
         key: Only the shard of this key is asked; None: every shard.
     """
 

@@ -45,7 +45,6 @@ class OpenCaseReport:
     Attributes:
         positions: By shard, the position of the log to which the report belongs.
         time_us: How far event time has come; None before the first event.
-        total: The number of all open transactions.
         matching: The number that the filter selects, including those beyond the limit.
         unnamed: Open transactions whose key is unknown: an earlier release saved them, and no event has come since.
         by_last_type: The number of open transactions by the type of their newest event; empty if unknown.

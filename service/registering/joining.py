@@ -31,7 +31,6 @@ class Derived:
     Attributes:
         cover: A smallest subset from which the other constraints follow.
         automaton: Its language, if it is small enough.
-        without_automaton: Why it has no automaton, in words.
     """
 
     workflow: str

@@ -58,7 +58,6 @@ class ModelUpload:
     Attributes:
         media_type: Of these bytes, for returning them.
         format: None: detected.
-        process: The process to take, if the model has several.
         mapping: From tasks, by name or id, to event types; None makes a task silent.
     """
 

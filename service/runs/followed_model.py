@@ -20,8 +20,6 @@ class FollowedModel:
     """A constraint set joined with the constraints of a model.
 
     Attributes:
-        constraint_set: The joined set.
-        use: How the model is followed.
         warnings: Doubtful places of the model, in words.
         explanation: How the model is followed and why, in words.
     """

@@ -33,7 +33,6 @@ class RunPlan:
 
     Attributes:
         declarations: The streams by name, in the order in which results are listed.
-        sets: The constraints that the transactions of each stream keep.
         patterns: The patterns of each stream, each with whether the set terminates its partial matches.
         operators: Operators of other kinds; undeclared streams between them are derived.
         tables: The reference tables; their content is in the cache folder.

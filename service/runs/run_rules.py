@@ -23,13 +23,10 @@ class RunRules:
     """Patterns of one stream, and the constraints that its transactions keep.
 
     Attributes:
-        patterns: The patterns.
-        declaration: The stream.
         own: The constraints, without the end events of the declaration; None: there are none.
         prune: How partial matches are pruned; None: as the constraints say.
         is_open: Whether transactions continue after the events.
         suppress: The suppression of every pattern, as plain JSON; None: all matches are emitted.
-        tables: The reference tables that patterns read.
     """
 
     patterns: Sequence[Pattern]
@@ -99,12 +96,7 @@ class RunRules:
 
 
 def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> Iterator[str]:
-    """Probable mistakes in patterns, in words, in the order of the patterns.
-
-    Args:
-        patterns: The patterns.
-        ends_of: Returns the ends of traces for a pattern.
-    """
+    """Probable mistakes in patterns, in words, in the order of the patterns."""
     for pattern in patterns:
         ends = ends_of(pattern)
         try:

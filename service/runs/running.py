@@ -32,13 +32,7 @@ _Counts: TypeAlias = Mapping[str, Mapping[str, int | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """The measured bound of out-of-orderness of a stream.
-
-    Attributes:
-        seconds: The bound at the end.
-        changes: How often it changed.
-        late: The number of events that were late.
-    """
+    """The measured bound of out-of-orderness of a stream."""
 
     seconds: float
     changes: int

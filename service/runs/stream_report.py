@@ -29,7 +29,6 @@ class WorkflowUse:
 
     Attributes:
         mode: ``exact`` by its automaton, ``tables`` by its constraints.
-        method: How the constraints were found.
         states: States of the automaton; None where there is none.
     """
 
@@ -47,14 +46,10 @@ class StreamReport:
     """The results of a run of one stream.
 
     Attributes:
-        lanes: The matches.
         rows: Kind and body of each other result, in the order of the events.
         overflow: The results beyond a limit, which are not listed, in the order of the events.
-        stats: Counts.
-        with_returns: Names of the patterns that have RETURN.
         late: Number of late events; None where no event is ever late.
         lateness: The measured lateness, with ``lateness: auto``.
-        workflow: How a workflow was used, if one was given.
         duplicates: Number of events that were dropped, as their ids came before in the file.
         suppressed: Number of suppressed matches, which are not listed; None: no pattern suppresses matches.
     """

@@ -69,7 +69,6 @@ class StreamRun:
     """A run of the patterns of one stream; INTO has no effect.
 
     Args:
-        plan: The plan, of one stream.
         lists: The lists of results that the report has; everything is counted.
         follows_all: Whether transactions without constraints and bound events are counted as open, those of further
             keys, too.

@@ -17,7 +17,6 @@ class AuditEntry:
         at_us: When the request was answered, microseconds UTC.
         key: Id of the API key; ``environment`` for the key of the environment, None where no key is required.
         client: Address of the caller; empty where it is unknown.
-        route: The operation, with its parameters by name.
     """
 
     at_us: int

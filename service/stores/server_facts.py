@@ -26,7 +26,6 @@ class ServerFacts:
         failures: The server's last failures to write, in words.
         eviction: What happens when memory is used up; ``noeviction``: writes are refused.
         memory_limit: Bytes that the server may use; 0 for no limit.
-        memory_used: Bytes that the server uses.
     """
 
     product: str

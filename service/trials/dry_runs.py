@@ -30,7 +30,6 @@ class DryRuns:
 
     Args:
         stores: Where the log and the registry are.
-        registration: Checks them as if they were to be registered.
     """
 
     def __init__(self, stores: Stores, registration: Registration) -> None:

@@ -85,12 +85,7 @@ class SeenKey:
 
 
 class TraceLog:
-    """Reads the last transaction of a key from the log; events of derived streams come from the list of derived events.
-
-    Args:
-        stores: Where the log and the registry are.
-        limits: How much of the log is read.
-    """
+    """Reads the last transaction of a key from the log; events of derived streams come from their list."""
 
     def __init__(self, stores: Stores, limits: Limits) -> None:
         self._stores = stores

@@ -34,7 +34,6 @@ class Delivery:
 
     Attributes:
         alert: Id of the delivered result, mostly an alert.
-        queued_us: When the delivery was queued.
         lease_us: End of the lease of the worker that claimed the delivery.
         body: The result as JSON; None for an alert, which the alert log holds.
         traceparent: Context of the alert's span, if the alert is traced.
@@ -88,7 +87,6 @@ class Deliverable:
 
     Attributes:
         pattern: The pattern that it belongs to; None for a deviation.
-        severity: Severity of this pattern.
         body: The result as JSON; see ``Delivery.body``.
     """
 

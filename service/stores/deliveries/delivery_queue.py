@@ -81,8 +81,6 @@ class CollectedResult:
     """A result that waits for a digest.
 
     Attributes:
-        id: Id of its delivery.
-        item: Id of the result.
         body: As in ``Delivery``.
     """
 

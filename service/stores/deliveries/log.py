@@ -20,11 +20,9 @@ class Attempt:
 
     Attributes:
         item: Id of the alert, correction or deviation.
-        attempt: Number of the attempt, from 1.
         verdict: The outcome; ``dead``: it was the last attempt.
         at_us: When the attempt ended, microseconds UTC.
         status: HTTP status, if there was an answer.
-        next_us: When the next attempt is due, if any.
     """
 
     delivery: str

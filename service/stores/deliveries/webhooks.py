@@ -60,7 +60,6 @@ class RegisteredWebhook:
         stream: Only results of this stream; None means any.
         pattern: Only results of this pattern; None means any.
         is_enabled: Whether anything is sent; queued deliveries wait until it is enabled.
-        registered_us: Microseconds UTC.
         min_severity: Only results of patterns of at least this severity; None means any, deviations included.
         template: The form of the bodies; None: the results as they are.
         retiring: Earlier secrets, the latest first.

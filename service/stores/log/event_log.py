@@ -53,7 +53,6 @@ class Submission:
     """A posted batch on its way into the log.
 
     Attributes:
-        dead_letters: Dead letters of the rejected events.
         answer: Plain JSON that a repetition of the batch gets again.
         idempotency_key: The client's name for the batch; None makes every call a new batch.
         keys: The stream's further keys: paths of attributes by name.

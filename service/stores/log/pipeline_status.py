@@ -76,9 +76,6 @@ class HostCost:
         at_us: When it was measured, microseconds UTC.
         seconds: The time in which it arose; older steps count less.
         rows_in: Events that were processed in that time.
-        rows_out: Results of the operators.
-        cpu_ns: Processor time.
-        operators: Results by operator.
     """
 
     shard: int

@@ -46,7 +46,6 @@ class Change:
     """A new record and the control record that announces it to the pipeline.
 
     Attributes:
-        record: The new record in stored form.
         control: The control record for the log; None: the log need not know.
         route: The route of an operator's events from here on; empty for the correlation key, and for the declaration of
             a stream. None for other changes.

@@ -23,11 +23,9 @@ class OperatorDraft:
         route: Name of the further key of the first input; empty for the correlation key.
         severity: Of its alerts; None: as before, and ``medium`` at first.
         keeps: Whether it can continue with the state of an operator with another body.
-        start: How it starts if it cannot continue.
         is_draft: Whether it is only stored, to run later.
         creates: Whether it may not replace another operator of its name.
         into: The derived stream that it produces; empty: none.
-        parts: Further operators that it consists of.
     """
 
     kind: str

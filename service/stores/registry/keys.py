@@ -26,12 +26,8 @@ class ApiKey:
 
     Attributes:
         id: Unique; also a part of the token.
-        scopes: The scopes of the key, without repetition.
         streams: The only streams that it may touch; None means all.
-        created_us: Microseconds UTC, as all times here.
-        digest: Digest of the secret, hexadecimal.
         expires_us: When the key expires: it is refused from then on; None means never.
-        revoked_us: When the key was revoked: it is refused since then.
         former_digest: Digest of the secret before the last rotation.
         former_until_us: Time until which the former secret is accepted, too.
     """

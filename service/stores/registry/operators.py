@@ -26,7 +26,6 @@ class Form:
     """The form of one kind of operators.
 
     Attributes:
-        one: The kind's name for people.
         key: Redis key of the current records, by name.
         prefix: Prefix of the fields, if kinds share a hash.
         read: Reads a stored record, the JSON form of ``RegisteredOperator.tagged``.

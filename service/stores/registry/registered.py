@@ -64,7 +64,6 @@ class RegisteredOperator:
     """An operator of any kind. The body of a pattern has ``text``, ``is_guarded`` and perhaps ``suppression``.
 
     Attributes:
-        stream: The stream of its first input.
         is_active: False once it is deleted; its versions continue to count if it is registered again.
         registered_us: When this version was registered, microseconds UTC.
         inputs: (stream, name of the further key or empty) of all its inputs.
@@ -178,7 +177,6 @@ class ConstraintsDraft:
         document: The set in canonical form: hand-written constraints, the constraints of the followed workflow, the
             stream's end events.
         notices: In words, where the upload means more than the stored set.
-        following: The workflow of the other constraints.
     """
 
     document: Mapping[str, Any]

@@ -32,7 +32,6 @@ class WorkflowSummary:
         end: Event types that nothing follows, sorted.
         counts: Number of all constraints that hold, by kind.
         states: Number of states of its automaton; None without an automaton.
-        without_automaton: Why it has no automaton, in words.
         notices: (element id or '', message) about elements that were left out.
     """
 

@@ -17,12 +17,10 @@ class Writing:
     """How rows of a micro-batch are stored and delivered.
 
     Attributes:
-        epoch: Number of the micro-batch.
         now_us: When the first attempts of deliveries are due.
         webhooks: The webhooks that may get results.
         severities: The severities of operators by name, which bodies get as their last member; None: results of the
             kind have none.
-        traceparents: The spans of results by id.
         created_us: When the results are found, which bodies get as a member; None: results of the kind have none.
     """
 
