@@ -102,24 +102,20 @@ class DerivedPlace(Place):
                 yield entry, self.metering.advance_time(host, watermark_us)
 
     def finish(self, entry: Entry) -> Iterator[Step]:
-        """Finish a finite input."""
         yield from self._taken(entry, self._let_go(None))
         yield from super().finish(entry)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget every other key, as if its events had gone to another shard."""
         super().keep(is_kept, has_counts=has_counts)
         hashes = self._waiting.key_hashes
         self._waiting = self._waiting.take(np.flatnonzero(is_kept(hashes) | (hashes == EVERY_KEY)))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state as a JSON object and sections by name."""
         head, sections = super().dump()
         head["derived"] = {"watermark_us": self._watermark_us, "logged_us": self._logged_us}
         return head, {**sections, _WAITING: self._waiting.to_bytes()}
 
     def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Restore what ``dump`` returned, except the hosts."""
         super().restore(head, sections)
         self._watermark_us, self._logged_us = head["derived"]["watermark_us"], head["derived"]["logged_us"]
         self._waiting = EventBatch.from_bytes(sections[_WAITING])

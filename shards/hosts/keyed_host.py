@@ -119,21 +119,17 @@ class KeyedOperator(Operator, Generic[State]):
         return Results(found)
 
     def advance_time(self, watermark_us: int) -> Output:
-        """No effect: time alone decides nothing."""
         return NO_OUTPUT
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """Forget a key."""
         self._states.pop(key_hash(key), None)
         return NO_OUTPUT
 
     def finish(self) -> Output:
-        """Forget every key."""
         self._states.clear()
         return NO_OUTPUT
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget all other keys."""
         stays = is_kept(np.fromiter(self._states, np.uint64, len(self._states))).tolist()
         self._states = {key: one for (key, one), stay in zip(self._states.items(), stays, strict=True) if stay}
 
@@ -142,11 +138,9 @@ class KeyedOperator(Operator, Generic[State]):
         return {"keys": len(self._states)}
 
     def dump(self) -> SavedHost:
-        """The states by key."""
         return SavedHost(head={}, sections={"states": orjson.dumps([*self._states.items()])})
 
     def load(self, saved: SavedHost) -> None:
-        """Restore the states."""
         self._states = dict(orjson.loads(saved.sections["states"]))
 
 
@@ -186,7 +180,6 @@ class KeyedHost(Host):
 
     @property
     def names(self) -> Collection[str]:
-        """The running operators."""
         return self._operators.keys()
 
     @property
@@ -238,7 +231,6 @@ class KeyedHost(Host):
             one.read_tables(tables)
 
     def process(self, batch: EventBatch) -> Output:
-        """Let every operator process events."""
         if not len(batch):
             return NO_OUTPUT
         newest_us = self._newest_us
@@ -274,7 +266,6 @@ class KeyedHost(Host):
         return self._all(lambda one: one.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget all other keys."""
         for one in self._operators.values():
             one.keep(is_kept, has_counts=has_counts)
         if self._traces is not None:
@@ -289,13 +280,11 @@ class KeyedHost(Host):
         return found
 
     def observed(self) -> Iterator[Observation]:
-        """The observations of all operators."""
         for one in self._operators.values():
             yield from one.observed()
 
     @property
     def files(self) -> Collection[str]:
-        """The files of all operators."""
         return [name for one in self._operators.values() for name in one.files]
 
     def verify(self) -> None:

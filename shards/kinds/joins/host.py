@@ -111,7 +111,6 @@ class RunningJoin(Operator):
             self._run.lose(error.message)
 
     def dump(self) -> SavedHost:
-        """The state of the join."""
         head, sections = self._run.dump()
         return SavedHost(head=head, sections=sections)
 
@@ -124,22 +123,18 @@ class RunningJoin(Operator):
         return self._results(self._run.change(body, definition.version))
 
     def process(self, batch: EventBatch) -> JoinResults:
-        """Join events."""
         return self._results(self._run.process(batch))
 
     def advance_time(self, watermark_us: int) -> JoinResults:
-        """Let events leave their windows."""
         return self._results(self._run.advance_time(watermark_us))
 
     def finish(self) -> JoinResults:
-        """Finish every key."""
         return self._results(self._run.finish())
 
     def _results(self, output: JoinOutput) -> JoinResults:
         return JoinResults(self.declaration.name, self._run, output)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget all other keys."""
         keys = self._run.keys()
         self._run.drop(~is_kept(keys), keys)
 
@@ -176,7 +171,6 @@ class RunningJoin(Operator):
         self._run.rows.verify()
 
     def measures(self) -> Mapping[str, int]:
-        """The counts of the join."""
         return self._run.measures()
 
 

@@ -147,16 +147,13 @@ class JoinInputHost(Host):
 
     @property
     def names(self) -> Collection[str]:
-        """The inputs that run."""
         return self.running.keys()
 
     @property
     def waits_for_time(self) -> bool:
-        """False: inputs wait for no time."""
         return False
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an input."""
         self.running[definition.name] = definition.version, definition.body
         self.counts.setdefault(definition.name, 0)
         self.monitors.pop(definition.name, None)
@@ -205,7 +202,6 @@ class JoinInputHost(Host):
             self.ruled_out.follow(record)
 
     def process(self, batch: EventBatch) -> MergedOutput:
-        """Hand events on."""
         if not len(batch):
             return MergedOutput(self.declaration.name)
         if not self._ends_with_traces:  # a change of the join has stopped all inputs that need them, not the first one
@@ -275,7 +271,6 @@ class JoinInputHost(Host):
         return MergedOutput(self.declaration.name)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the traces of other keys."""
         if self.ruled_out is not None:
             self.ruled_out.keep(is_kept)
         self.trace_ends.keep(is_kept)
@@ -294,7 +289,6 @@ class JoinInputHost(Host):
                 yield Observation(stream=body["into"], decider=WAIT, summary=summary)
 
     def dump(self) -> SavedHost:
-        """The definitions and counts."""
         running = [[name, version, body] for name, (version, body) in self.running.items()]
         head: dict[str, Any] = {"running": running, "counts": self.counts, "newest_us": self.newest_us}
         if self.ruled_out is not None:

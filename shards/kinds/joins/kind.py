@@ -163,7 +163,6 @@ class JoinKind(DocumentKind):
         return (merged_stream(name),)
 
     def advice_on_ranges(self, stream: str, key: str) -> str:
-        """A sentence about the missing input."""
         return f"no active join has an input of the stream {stream!r} with {key} and closed_by end or punctuation"
 
     def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

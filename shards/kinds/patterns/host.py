@@ -110,12 +110,10 @@ class PatternHost(Host):
 
     @property
     def names(self) -> Collection[str]:
-        """The names of the running patterns."""
         return () if self._matcher is None else self._matcher.patterns.keys()
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether passing time decides some pattern."""
         return self._matcher is not None and self._matcher.waits_for_time
 
     @property
@@ -225,7 +223,6 @@ class PatternHost(Host):
             self._opened().read_tables(tables)
 
     def process(self, batch: EventBatch) -> Output:
-        """Match events."""
         newest_us = self.newest_us
         return self._output(self._opened().process(batch), batch, newest_us)
 
@@ -237,17 +234,14 @@ class PatternHost(Host):
         return self._output(self._opened().pass_time(watermark_us))
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """End the trace of a key."""
         if self._matcher is None:
             return NO_OUTPUT
         return self._output(self._opened().end_traces([key], time_us))
 
     def finish(self) -> Output:
-        """End every trace."""
         return NO_OUTPUT if self._matcher is None else self._output(self._opened().finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the traces of other keys."""
         if self._matcher is not None:
             self._opened().keep(is_kept, has_counts=has_counts)
 

@@ -111,7 +111,6 @@ class PatternKind(DocumentKind):
         return {**document, **{name: {"by": usual if name == "incident" else [], **one} for name, one in found.items()}}
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
-        """Read the document of a pattern."""
         from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
         from shards.kinds.patterns.routing import routed  # noqa: PLC0415 - loads the language
         from shards.kinds.patterns.suppression import read_quiet  # noqa: PLC0415 - loads the language
@@ -135,7 +134,6 @@ class PatternKind(DocumentKind):
         )
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
-        """The lookups of a pattern."""
         if _LOOKUP.search(definition.body["text"]) is None:
             return ()
         from nfa import lookups_in, parse_pattern  # noqa: PLC0415 - takes most of the start of a process
@@ -176,7 +174,6 @@ class PatternKind(DocumentKind):
         return None if into is None else Feed(stream=into.stream, is_rekeyed=into.key is not None)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host; loads the matcher."""
         from shards.kinds.patterns.host import pattern_host  # noqa: PLC0415 - takes most of the start of a process
 
         return pattern_host(declaration, route, saved, follows_all=self.follows_all)

@@ -102,7 +102,6 @@ class SuppressingOperator(Operator):
         return NO_OUTPUT if self._incidents is None else Results(self._changes(self._incidents.pass_time(watermark_us)))
 
     def finish(self) -> Output:
-        """Close every incident at its time."""
         return NO_OUTPUT if self._incidents is None else Results(self._changes(self._incidents.pass_time(None)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
