@@ -33,17 +33,14 @@ class Calendars(ResourceKind):
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra={"version": version})
 
     def names(self, client: Client) -> list[str]:
-        """The calendars of a service."""
         return [item["name"] for item in client.calendars.list()]
 
     def find(self, client: Client, name: str) -> Found | None:
-        """A calendar of a service."""
         at = f"/calendars/{part(name)}"
         read = client.find(at)
         return None if read is None else Found(form=read[0]["calendar"], tag=read[1], at=at, answer=read[0])
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Declare the calendar."""
         client.request("PUT", f"/calendars/{part(wanted.name)}", body=wanted.form, headers=condition(tag_of(found)))
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:

@@ -27,7 +27,6 @@ class Streams(ResourceKind):
     title = "stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The declaration."""
         if document.kind != "stream":
             return
         members = {name: value for name, value in document.body.items() if name != _WORKFLOW}
@@ -56,7 +55,6 @@ class Streams(ResourceKind):
         return [item["name"] for item in client.streams.list() if item["name"] not in inner]
 
     def find(self, client: Client, name: str) -> Found | None:
-        """A declaration."""
         at = f"/streams/{part(name)}"
         read = client.find(at)
         return None if read is None else Found(form=_declared(read[0]), tag=read[1], at=at)
@@ -82,7 +80,6 @@ class EventTypes(ResourceKind):
     title = "event type"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The schema."""
         if document.kind != "event-type":
             return
         if ("schema" in document.body) == ("schema_file" in document.body):
@@ -97,7 +94,6 @@ class EventTypes(ResourceKind):
         yield Wanted(kind=self, name=name, form={"schema": schema}, document=document)
 
     def names(self, client: Client) -> list[str]:
-        """The schemas of all streams."""
         found: list[str] = []
         for stream in client.streams.list():
             items = client.event_types.page(stream["name"])["items"]
@@ -105,17 +101,14 @@ class EventTypes(ResourceKind):
         return found
 
     def find(self, client: Client, name: str) -> Found | None:
-        """A schema."""
         at = _event_type_at(name)
         read = client.find(at)
         return None if read is None else Found(form={"schema": read[0]["json_schema"]}, tag=read[1], at=at)
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Set the schema."""
         client.request("PUT", _event_type_at(wanted.name), body=wanted.form["schema"], headers=condition(tag_of(found)))
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        """The schema with its stream."""
         return {"stream": name.partition("/")[0], **found.form}
 
 
@@ -125,7 +118,6 @@ class Workflows(ResourceKind):
     title = "workflow"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The model with its options."""
         if document.kind != "workflow":
             return
         if ("model" in document.body) == ("model_file" in document.body):
@@ -142,11 +134,9 @@ class Workflows(ResourceKind):
         yield Wanted(kind=self, name=document.name, form={"model": model, **options}, document=document)
 
     def names(self, client: Client) -> list[str]:
-        """All workflows."""
         return [item["name"] for item in client.workflows.list()]
 
     def find(self, client: Client, name: str) -> Found | None:
-        """A workflow with its model."""
         at = f"/workflows/{part(name)}"
         read = client.find(at)
         if read is None:
@@ -157,7 +147,6 @@ class Workflows(ResourceKind):
         return Found(form=form, tag=tag, at=at, answer=answer)
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Upload the model."""
         options = {
             "content": wanted.form["model"],
             "process": wanted.form["process"],
@@ -167,7 +156,6 @@ class Workflows(ResourceKind):
         client.request("PUT", f"/workflows/{part(wanted.name)}", body=body, headers=condition(tag_of(found)))
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        """The model as a file."""
         suffix = ".model" if found.answer["format"] == "tree" else f".{found.answer['format']}"
         body: Form = {"model_file": keep(f"{name}{suffix}", found.form["model"].encode())}
         return {**body, **{member: found.form[member] for member in ("process", "mapping") if found.form[member]}}
@@ -189,11 +177,9 @@ class Following(ResourceKind):
             yield Wanted(kind=self, name=document.name, form=form, document=document)
 
     def names(self, client: Client) -> list[str]:
-        """The streams that follow a workflow."""
         return sorted(follower["stream"] for item in client.workflows.list() for follower in item["streams"])
 
     def find(self, client: Client, name: str) -> Found | None:
-        """The workflow that a stream follows."""
         at = f"/streams/{part(name)}/workflow"
         read = client.find(at)
         if read is None:
@@ -212,7 +198,6 @@ class ConstraintSets(ResourceKind):
     title = "constraint set"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The set in canonical form."""
         if document.kind != "constraints":
             return
         try:
@@ -222,7 +207,6 @@ class ConstraintSets(ResourceKind):
         yield Wanted(kind=self, name=document.name, form=form, document=document)
 
     def names(self, client: Client) -> list[str]:
-        """The streams with hand-written constraints."""
         streams = [item["stream"] for item in client.constraints.list()]
         return [stream for stream in streams if self.find(client, stream) is not None]
 
@@ -235,12 +219,10 @@ class ConstraintSets(ResourceKind):
         return Found(form=read[0]["source"], tag=read[1], at=at)
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Upload the set."""
         tag = "" if found is None else found.tag
         client.request("POST", "/constraints", body={"stream": wanted.name, **wanted.form}, headers=condition(tag))
 
     def remove(self, client: Client, found: Found) -> None:
-        """Upload an empty set."""
         stream = found.at.rpartition("/")[2]
         client.request(
             "POST", "/constraints", query={"stream": stream}, body={"constraints": []}, headers=condition(found.tag)

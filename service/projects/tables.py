@@ -33,11 +33,9 @@ class ReferenceTables(ResourceKind):
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
     def names(self, client: Client) -> list[str]:
-        """The tables of a service."""
         return [item["name"] for item in client.tables.list()]
 
     def find(self, client: Client, name: str) -> Found | None:
-        """A table of a service."""
         at = f"/tables/{part(name)}"
         read = client.find(at)
         if read is None:
@@ -46,7 +44,6 @@ class ReferenceTables(ResourceKind):
         return Found(form=form, tag=read[1], at=at, answer=read[0])
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Upload the file."""
         file: Path = wanted.extra["file"]
         columns = [f"{name}:{kind}" for name, kind in wanted.form["columns"].items()]
         client.request(

@@ -53,11 +53,9 @@ class Webhooks(ResourceKind):
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
     def names(self, client: Client) -> list[str]:
-        """All webhooks."""
         return [item["name"] or item["id"] for item in client.get(self.path)["items"]]
 
     def find(self, client: Client, name: str) -> Found | None:
-        """A webhook."""
         found = self._found(client, name)
         if found is None:
             return None
@@ -121,7 +119,6 @@ class Sinks(Webhooks):
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
     def find(self, client: Client, name: str) -> Found | None:
-        """A sink."""
         found = self._found(client, name)
         if found is None:
             return None
