@@ -94,7 +94,6 @@ class BindingStep:
     """One way to bind one more event.
 
     Attributes:
-        after: Progress of the whole pattern afterwards.
         begins: Repetitions of which it begins an iteration.
         goes_on: Repetitions with UNTIL that had begun before it.
         within: Repetitions with UNTIL that contain it.

@@ -43,7 +43,6 @@ class Function:
             operator on values that may be null.
         spans_events: Whether, in conditions between steps, its arguments may be of several events
             (``nfa.kernels.conditions`` computes it too).
-        examples: Expressions and their values, as texts of the language.
         written: The name in texts, where the name is that of an aggregate, too.
     """
 

@@ -101,7 +101,6 @@ class LaneState:
         guard_version: The guard that new traces follow; None: none.
         shadow: Moves of monitors whose kills are only reported.
         idle: The newest event of each trace, if there is an idle timeout.
-        finer: Finer traces by correlation key.
         open: Keys and times of the open traces; None if the lane does not see every event.
         sequence: Number of rows so far: the sequence number of the next.
         counts: Counters that the parts do not have themselves.

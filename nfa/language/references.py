@@ -46,7 +46,6 @@ class NameScope:
 
     Attributes:
         own: Alias of the current event; None in WHERE and RETURN.
-        known: Every alias that a name can mean here.
         hidden: Aliases of NOT and UNTIL steps elsewhere, which no name can mean here.
         bound: Aliases bound before, in the same iteration of the repetitions around.
         listed: Aliases with events bound before in any iteration, for aggregates.

@@ -41,7 +41,6 @@ class Match:
             forbidden event can no longer come; None without a wait.
         deviating: Whether the trace had broken a constraint when the match was emitted.
         would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
-        row: The key of its row of FOR EACH ROW, by column; None: its pattern has no rows.
     """
 
     pattern: str
@@ -164,7 +163,6 @@ class Overflow:
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
         work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
             allowance of the events by this amount (with ``is_in_all``, in all traces).
-        suspends: Whether the pattern is suspended: it meets no events from here on.
         is_in_all: The suspension is for its work in all traces, not for the number of traces in which it was given up.
     """
 
@@ -235,7 +233,6 @@ class LaneOutput:
     Attributes:
         stored: The bound events from before the batch, in consecutive parts.
         is_deviating: Matches of traces that broke a constraint.
-        is_lost: Matches that eviction would have lost.
         corrections: Matches reported early that the event of their row contradicts.
         ending_rows: (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class of
             the event.

@@ -18,7 +18,6 @@ class CaseQuery:
     """Selection of open traces: those that satisfy all given members.
 
     Attributes:
-        pattern: Only traces in which this pattern has a partial match.
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: the trace broke a
             constraint.
         older_than_us: Only traces whose first event is older than this, by the newest time.
@@ -50,7 +49,6 @@ class Furthest:
 
     Attributes:
         waits_for: The steps that would extend it, as pattern text; ``NOT`` steps for a complete match that waits.
-        expires_us: When its WITHIN ends it; None without WITHIN.
     """
 
     bound: Sequence[BoundStep]

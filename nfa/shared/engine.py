@@ -45,8 +45,6 @@ class SharedTransition:
         source: State within the pattern; 0 binds nothing.
         target: State within the pattern, never 0.
         predicate: Row of ``Columns.passed``.
-        accepts: Whether a match is complete at the target.
-        goes_on: Whether the target has outgoing transitions.
         cell: Only events that meet this cell of the filter index can take the transition; ``NO_CELL``: all.
     """
 
@@ -65,12 +63,9 @@ class SharedPattern:
     """A pattern in the form of this engine.
 
     Attributes:
-        states: Number of states, state 0 included.
         terms: For each state, the alternatives that a partial match in it can become, as bits.
         depth: The progress of each state: an early termination names the furthest of the states that died.
         transitions: Transitions in any order; a transition for several types occurs once per type.
-        within_us: Clause WITHIN, exclusive; 0: none.
-        is_next: A plain sequence with gaps NEXT.
         limit: Most matches written per trace and event; the rest is counted.
         may_repeat: Two paths may bind the same events to the same aliases: equal matches of one event are written once.
     """
