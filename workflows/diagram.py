@@ -17,7 +17,6 @@ class Shape:
             ``end``, ``intermediate``, ``boundary``, ``subprocess``, ``place``, ``transition``, ``silent``, ``pool``,
             ``lane``, ``note``, ``data``.
         x: Left edge, as ``y`` is the upper one, in the drawing's own unit.
-        event: The event type that the element emits; None: none.
     """
 
     element: str

@@ -39,7 +39,6 @@ class Markings:
         transitions: int32, the transition of each step.
         targets: int32, the marking after each step.
         found_by: int64, the step that found a marking; -1 for the initial one.
-        is_final: Whether a trace is complete there.
     """
 
     net: WorkflowNet

@@ -27,8 +27,6 @@ class TreeTransition:
     """A transition with a tree.
 
     Attributes:
-        inputs: Places; the step takes a token from each.
-        outputs: Places; the step puts a token on each.
         tree: Process tree, a trace of which the step performs in between.
         is_open_join: The step takes tokens from those inputs that have one, once the other inputs can get none.
         is_open_split: The step puts tokens on any of its outputs, at least one.

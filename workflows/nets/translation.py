@@ -107,7 +107,6 @@ class _Way:
 
     Attributes:
         done: Tokens that remain when a token of the run ends.
-        frames: The blocks around it, outermost first.
         running: A place that is filled while it runs, if its end is waited for.
         after: In that case, the tokens that remain after a terminate.
     """

@@ -56,7 +56,6 @@ class NetNode:
     Attributes:
         kind: ``place`` or ``transition``.
         tokens: Initial tokens of a place.
-        is_invisible: Whether a transition is marked as silent.
         refers_to: The id of a reference node's target; empty for other nodes.
         page: Id of the page that contains it; empty for the net itself.
     """
