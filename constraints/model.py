@@ -262,7 +262,6 @@ class ConstraintSet:
         end_events: Types that nothing follows: they close the monitor of a trace. After end events of the workflow,
             types unknown to it may come.
         rules: Rules in the order of the upload, without repetitions.
-        symbols: The symbols that some part names, by name.
         process: The workflow that some of the parts come from, if any.
         clauses: The occurrence constraints as Horn clauses; those with a head only if traces are assumed to complete.
         heads: The requirements of names, by the clauses with a head.

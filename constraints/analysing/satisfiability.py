@@ -28,7 +28,6 @@ class DeadTerm:
     """An alternative of a pattern that no conforming trace completes, with a minimal set of constraints.
 
     Attributes:
-        term: Its index in ``Query.terms``.
         atoms: A minimal set of its atoms that clash with the constraints.
         forbidden: Types that must not come, if the atoms alone would be possible; otherwise empty.
     """

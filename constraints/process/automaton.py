@@ -25,7 +25,6 @@ class ProcessAutomaton:
     Attributes:
         letters: Event types, sorted; the process emits no others.
         table: (states, letters) int32, the state after an event; ``NOWHERE`` if it cannot come.
-        accepting: (states,) bool, whether a trace may be complete there.
     """
 
     letters: tuple[str, ...]
