@@ -135,7 +135,6 @@ class StreamDeclaration:
             wall clock. None: it advances with events only.
         max_ahead: The seconds that the time of an event may be ahead of the wall clock when a service accepts it;
             ``none``: any number. None: ``USUAL_AHEAD_S``.
-        mapping: How plain JSON objects are read.
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
         derived: Whether the stream's events come from operators only; these decide the keys and the order.

@@ -17,7 +17,6 @@ class Event:
 
     Attributes:
         id: Unique within its stream.
-        time_us: Occurrence time, microseconds since 1970-01-01 UTC.
     """
 
     id: str

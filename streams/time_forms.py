@@ -59,12 +59,10 @@ class TimeForm:
     """The form of times that are not written in RFC 3339.
 
     Attributes:
-        unit: Unit of times that are numbers; ``auto``: by their magnitude.
         zone: Zone of texts without one, such as ``Europe/Berlin`` or ``+02:00``; None: such texts are rejected.
         format: Form of texts: ``day-first`` or ``month-first`` for dates such as 03/04/2025, or a form of ``strptime``
             such as ``%d.%m.%y %H:%M``. None: ISO 8601, dates with points (day first), and dates with slashes that can
             be read in only one way.
-        local_times: How to read local times that exist twice or not at all.
     """
 
     unit: TimeUnit = "auto"

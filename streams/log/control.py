@@ -92,7 +92,6 @@ class PatternOn:
         version: Counts from 1 for each name and never repeats.
         is_guarded: Whether the stream's constraints terminate its partial matches early.
         route: Name of the further key whose traces it sees; empty for those of the correlation key.
-        suppression: How its alerts are suppressed; None: they are not.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_ON
@@ -362,8 +361,6 @@ class Punctuation:
     """A promise about the events after this place; at least one of the first four members is set.
 
     Attributes:
-        before_us: No later event has an earlier time.
-        keys: No later event has one of these correlation keys.
         range: No later event with a time after ``time_us`` has a key in this range. The range finishes keys of
             operators and ends no traces, because only the hash of a trace's key is known.
         by: The key of the range: name or path of a further key, or the path of another attribute; empty: the

@@ -38,7 +38,6 @@ class CsvForm:
 
     Attributes:
         has_mark: Whether the first line is ``sep=...``, as spreadsheets write it.
-        types: Types of columns by name; other columns are texts.
     """
 
     delimiter: str

@@ -35,7 +35,6 @@ class RawRow:
     Attributes:
         place: Number of its line (JSON lines, CSV) or row (Parquet), from 1, or words (XES).
         body: A JSON object as written, not checked; of a faulty row, its first bytes.
-        fault: Why the row has no object; None if it has one.
     """
 
     place: int | str

@@ -54,7 +54,6 @@ class ReaderOptions:
         types: CSV: types of the columns named here; the types of others follow from their values.
         duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other event.
         on_dropped: Called with the number of dropped events, if any.
-        on_notice: Called with notices about the file, in words.
         keeps_order: Events stay in the order of the file instead of being sorted by time.
         lifecycle: XES: the event type is ``name+transition`` if the event has a ``lifecycle:transition``.
         classifier: XES: the name of the log's classifier that makes event types; None: ``concept:name``.

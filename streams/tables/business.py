@@ -28,7 +28,6 @@ class BusinessHours:
 
     Attributes:
         zone: Of its clocks, in which texts without a zone are read.
-        opens: Beginnings of the intervals, ascending, microseconds UTC.
         closes: Their ends, each after its beginning and at most the next one.
         begins: Beginnings of the business days, without repeats.
     """

@@ -25,7 +25,6 @@ class MappedTable:
     """The columns of a table and the index of its keys.
 
     Attributes:
-        columns: In the order of the form.
         keys: The keys of the rows, as ``key_texts`` makes them.
         slots: See ``streams.kernels.key_index``.
     """

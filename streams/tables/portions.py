@@ -39,7 +39,6 @@ class Portion:
     """Some rows of a file.
 
     Attributes:
-        columns: In the order of the form.
         first: Number of the first row among the ``unit`` of the file: lines, or rows of Parquet.
     """
 
