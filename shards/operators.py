@@ -150,11 +150,7 @@ def no_results(output: Output, origin: Origin) -> Iterable[Result]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedHost:
-    """The saved state of a host.
-
-    Attributes:
-        head: Small values, as plain JSON.
-    """
+    """The saved state of a host."""
 
     head: Mapping[str, Any]
     sections: Mapping[str, bytes]

@@ -85,11 +85,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """A late event that is not matched.
-
-    Attributes:
-        watermark_us: The watermark when the event came; earlier events are late.
-    """
+    """A late event that is not matched."""
 
     event: EventBatch
     watermark_us: int

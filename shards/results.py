@@ -18,7 +18,6 @@ class ResultMetric:
     """The counter of a kind of result for monitoring.
 
     Attributes:
-        name: Name without prefix and suffix.
         labels: Members of ``ResultKind.counted_by``; the counts are summed over the others.
     """
 

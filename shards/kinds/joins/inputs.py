@@ -105,7 +105,6 @@ class JoinInputHost(Host):
 
     Attributes:
         route: Name of the further key by which the events arrive; empty for the correlation key.
-        running: Versions and bodies of the inputs' definitions, by name.
         counts: The number of rows that each input has handed on within the shard, from which their places are made.
         ruled_out: Inputs that constraints finish in each trace (``closed_by: workflow``); None: no such input.
         monitors: For each input of a join with ``wait: auto``, its keys since the last observation.

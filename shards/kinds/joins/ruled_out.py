@@ -22,12 +22,7 @@ _RELEASED = -1  # the trace deviates, or needs more states than allowed: any eve
 
 @dataclass(slots=True)
 class _Trace:
-    """An open trace.
-
-    Attributes:
-        state: Number of its monitor's state, or ``_RELEASED``.
-        last_us: Time of its newest event.
-    """
+    """An open trace."""
 
     version: int
     state: int

@@ -40,9 +40,6 @@ class BoundTexts:
 
     Attributes:
         ranks: Place of each alias among the distinct names in ascending order.
-        alias: The alias of each event, as an index into ``aliases``.
-        event: Index of each event in ``names``.
-        ends: Index after the last event of each match.
     """
 
     aliases: Sequence[str]

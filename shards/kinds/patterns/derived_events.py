@@ -55,12 +55,10 @@ class _Found:
 
     Attributes:
         intos: For each pattern, the stream of its events, their type, and whether they have keys of their own.
-        times_us: int64: times of the events.
         keys: Keys of the events whose patterns have KEY; None: the value is not a key, or the event has the key of its
             trace.
         places: int64 (found, 2): index of the batch's event that decided it and 1, or of the next event after a
             decision by time and 0.
-        is_retraction: Whether these events retract earlier ones.
     """
 
     patterns: Sequence[RunningPattern]

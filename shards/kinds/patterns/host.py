@@ -70,7 +70,6 @@ class PatternHost(Host):
     and time passes there by one assignment.
 
     Args:
-        route: Name of the further key; empty for the correlation key.
         matcher: The state of the traces; None: not yet created.
         versions: Constraints by version: the newest, and the versions that open traces follow.
         newest_us: How far time has come while there is no matcher.

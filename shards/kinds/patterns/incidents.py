@@ -29,9 +29,7 @@ class Incident:
 
     Attributes:
         id: The same in all its changes.
-        opened_us: The time of its first alert.
         last_alert: The id, ``key`` and ``why`` of the last alert that was not suppressed.
-        acknowledged: By whom and when it was acknowledged; None: it was not.
     """
 
     id: str

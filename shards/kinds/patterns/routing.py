@@ -17,7 +17,6 @@ class RoutedPattern:
     Attributes:
         route: Name of the further key by which it is matched; empty: the correlation key.
         finer: The pattern's finer keys: further attributes on which the events of a match agree.
-        suppression: How its alerts are suppressed (``read_suppression``); None: they are not.
     """
 
     pattern: Pattern

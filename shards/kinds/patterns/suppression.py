@@ -35,7 +35,6 @@ class Suppression:
             none is.
         is_rekeyed: Whether the alerts of a group may have different keys.
         closes_after_us: For how long a group has no alerts when its incident closes; None: there are no incidents.
-        resolves: The pattern whose incidents the alerts close; empty: they close none.
     """
 
     by: tuple[str, ...]
