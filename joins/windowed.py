@@ -37,10 +37,7 @@ class JoinStats:
     """Counts since the join began; ``stored``, ``keys`` and ``remembered`` are current.
 
     Attributes:
-        events: Events taken in, including events without a key.
-        stored: Events that may still join.
         remembered: Keys that are over, while some input may still bring events of them.
-        results: Results reported: combinations and absences.
         absent: Events reported because they can no longer join, and combinations that lack inputs.
         dropped: Events of keys that were over.
         on_the_fly: Events that did not have to be stored.
