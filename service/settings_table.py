@@ -65,7 +65,6 @@ class SettingRow:
         group: The attribute of ``Settings`` that it is a part of; empty for none.
         kind: What may be written, in words.
         value: The value in force, without secrets; None if no settings were given.
-        is_set: Whether the value comes from the environment.
     """
 
     variable: str

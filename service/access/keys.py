@@ -26,7 +26,6 @@ class KeyDraft:
 
     Attributes:
         streams: The only streams that it may touch; None means all.
-        expires_us: When the key expires, microseconds UTC; None means never.
     """
 
     name: str

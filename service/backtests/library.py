@@ -44,7 +44,6 @@ class BacktestDraft:
     """A backtest to be run.
 
     Attributes:
-        stream: A declared stream; its constraints apply.
         path: A file or folder below the configured one; None: the log.
         pruning: Whether the constraints terminate partial matches early, or whether both are compared.
         is_open: Whether traces continue after the history; None: if it is the log.

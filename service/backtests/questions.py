@@ -18,10 +18,8 @@ class TriedPattern:
     """A pattern of a backtest.
 
     Attributes:
-        version: Of the registered pattern; else 1.
         is_guarded: Whether constraints terminate its partial matches early.
         budget: How much work it may cost.
-        suppression: How its alerts are suppressed (``shards.read_suppression``); None: they are not.
     """
 
     name: str
@@ -56,8 +54,6 @@ class Question:
         declaration: The stream, its end events included.
         constraint_set: The constraints that the traces keep, the stream's end events included; None: none.
         prune: What to do with doomed partial matches; None: as in the set.
-        compares_pruning: Whether to compare with matching without pruning.
-        compares_constraints: Whether to compare with matching without any constraints.
         is_open: Whether traces continue after the history.
         tables: The versions of the tables that patterns look up, each with the time from which it holds, in the form
             of ``Tables.to_json``; over the log, the one before its first event.

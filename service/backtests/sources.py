@@ -71,7 +71,6 @@ class ExportedLog:
 
     Attributes:
         places: For each file the number of its events before each change.
-        changes: The changes of the tables, in the order of the log.
     """
 
     files: tuple[Path, ...]

@@ -38,10 +38,7 @@ class Message:
     """The message of one attempt.
 
     Attributes:
-        id: Id of the alert, correction or deviation.
-        kind: Kind of what is sent, such as ``derived``.
         secrets: Secrets that sign the message: the current one, and those that are being replaced.
-        sent_us: When the message is sent, microseconds UTC.
         traceparent: Context of the attempt's span, if the attempt is traced; replaces a header of the webhook.
     """
 

@@ -50,7 +50,6 @@ class FeedProgress:
 
     Attributes:
         repeated: Rows of a repeated micro-batch that had been taken before.
-        waiting: The reason why the feed waits; empty if it does not wait.
     """
 
     accepted: int = 0

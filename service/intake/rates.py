@@ -21,9 +21,6 @@ class Allowance:
     """The answer of a bucket.
 
     Attributes:
-        remaining: Whole tokens that are left.
-        window_s: Seconds in which an empty bucket fills up.
-        reset_s: Seconds until this bucket is full.
         retry_after_s: Seconds until a token is available; 0 if one is.
     """
 

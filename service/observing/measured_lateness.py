@@ -32,7 +32,6 @@ class MeasuredLateness:
     Attributes:
         bound_us: The current bound; the smallest one while shards differ for a moment.
         seen: The observations since, as in ``LatenessDecision``; None before the first events.
-        decisions: The newest, oldest first.
     """
 
     bound_us: int

@@ -24,7 +24,6 @@ class StreamOverview:
         watermark_us: How far event time has come in the slowest shard.
         lag_s: How far this is behind the wall clock.
         held: Bound events retained in partial matches.
-        waiting: Events that wait to be put in order.
         lateness_us: The bound of out-of-orderness, where it is measured; the smallest of all shards.
         without_key: The number of events without a key that their operator can use; None if none counts them.
     """
@@ -51,7 +50,6 @@ class PipelineOverview:
         rate: The volume matched per second recently; None if unknown.
         last_batch: The latest micro-batch, in the JSON form of ``pipeline.BatchProgress``; None before the first.
         seconds: The time that all micro-batches took, by part.
-        state_bytes: Bytes of the shards' saved states; None if no shard reported them.
         executors: The executors of a cluster; None where Spark is local, or the pipeline does not run.
     """
 
@@ -126,7 +124,6 @@ class PatternCounts:
 
     Attributes:
         would_be_lost: The number of alerts that pruning would have lost, in the mode ``shadow``.
-        last_alert: The newest alert that is kept, as plain JSON.
         timeouts: Counters as plain JSON, by missing steps.
         endings: Counters as plain JSON, by reason.
     """

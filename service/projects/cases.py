@@ -44,7 +44,6 @@ class Case:
     """A test of a project: events, and the expected results.
 
     Attributes:
-        events: Events by stream, in the order of arrival.
         promises: Ranges of keys that are finished, each with its stream.
         patterns: Operators whose results are compared; empty: all.
         is_open: Whether transactions continue after the last event; otherwise they all end there.

@@ -25,8 +25,6 @@ class Difference:
     """The difference in the results of an operator, or in the events of a derived stream.
 
     Attributes:
-        added: Results that only the project finds.
-        lost: Results that only the service finds.
         same: Number of results that both find.
     """
 

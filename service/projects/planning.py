@@ -54,8 +54,6 @@ class Change:
     Attributes:
         action: ``new``: the service has none; ``changed``: it has another; ``gone``: the project has none, and it is
             deleted; ``kept``: the project has none, and it stays.
-        wanted: The project's resource; None if it has none.
-        found: The service's resource; None if it has none.
         why: The reason why a resource stays, in words.
     """
 

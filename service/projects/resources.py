@@ -23,7 +23,6 @@ class Wanted:
     """A resource as a project wants it.
 
     Attributes:
-        feeds: The derived stream that it feeds; empty: none.
         is_implied: Whether the resource has no document, but another resource needs it.
     """
 

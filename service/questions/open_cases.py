@@ -22,7 +22,6 @@ class CaseFilter:
     """Selects open transactions.
 
     Attributes:
-        pattern: Only transactions in which this pattern has a partial match.
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
         older_than: Only transactions that have been open for longer: seconds, or a duration such as ``2d``.
         waits_for: Only transactions in which the furthest partial match of a pattern waits for this type.
@@ -44,10 +43,8 @@ class OpenCaseReport:
 
     Attributes:
         positions: By shard, the position of the log to which the report belongs.
-        time_us: How far event time has come; None before the first event.
         matching: The number that the filter selects, including those beyond the limit.
         unnamed: Open transactions whose key is unknown: an earlier release saved them, and no event has come since.
-        by_last_type: The number of open transactions by the type of their newest event; empty if unknown.
         traces: The selected transactions, oldest first, in the form of the shards' answers.
     """
 

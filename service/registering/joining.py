@@ -30,7 +30,6 @@ class Derived:
 
     Attributes:
         cover: A smallest subset from which the other constraints follow.
-        automaton: Its language, if it is small enough.
     """
 
     workflow: str

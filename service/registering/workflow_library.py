@@ -78,7 +78,6 @@ class Follower:
 
     Attributes:
         is_exact: Whether it follows the automaton, and not only the constraints.
-        notices: Contradictions between stream and workflow, in words.
     """
 
     stream: str

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedModel:
-    """A constraint set joined with the constraints of a model.
-
-    Attributes:
-        warnings: Doubtful places of the model, in words.
-        explanation: How the model is followed and why, in words.
-    """
+    """A constraint set joined with the constraints of a model."""
 
     constraint_set: ConstraintSet
     use: WorkflowUse

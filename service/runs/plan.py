@@ -32,11 +32,9 @@ class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
     Attributes:
-        declarations: The streams by name, in the order in which results are listed.
         patterns: The patterns of each stream, each with whether the set terminates its partial matches.
         operators: Operators of other kinds; undeclared streams between them are derived.
         tables: The reference tables; their content is in the cache folder.
-        budget: The work that each pattern may cost.
     """
 
     declarations: Mapping[str, StreamDeclaration]

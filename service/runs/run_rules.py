@@ -25,7 +25,6 @@ class RunRules:
     Attributes:
         own: The constraints, without the end events of the declaration; None: there are none.
         prune: How partial matches are pruned; None: as the constraints say.
-        is_open: Whether transactions continue after the events.
         suppress: The suppression of every pattern, as plain JSON; None: all matches are emitted.
     """
 

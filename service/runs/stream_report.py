@@ -48,8 +48,6 @@ class StreamReport:
     Attributes:
         rows: Kind and body of each other result, in the order of the events.
         overflow: The results beyond a limit, which are not listed, in the order of the events.
-        late: Number of late events; None where no event is ever late.
-        lateness: The measured lateness, with ``lateness: auto``.
         duplicates: Number of events that were dropped, as their ids came before in the file.
         suppressed: Number of suppressed matches, which are not listed; None: no pattern suppresses matches.
     """

@@ -28,7 +28,6 @@ class KeyPart:
 
     Attributes:
         kind: Redis' name of the kind: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
-        expires_ms: When the key expires, in milliseconds UTC; 0 for never.
         values: The value of a string; fields and values of a hash in turn; members and scores of a sorted set in turn;
             the members of a list or set. For a stream, entry after entry: the id, the number of values that follow,
             fields and values in turn; the last part of a stream ends with an empty id, the last generated id, the

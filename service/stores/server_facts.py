@@ -25,7 +25,6 @@ class ServerFacts:
         save: When snapshots are saved; empty for never.
         failures: The server's last failures to write, in words.
         eviction: What happens when memory is used up; ``noeviction``: writes are refused.
-        memory_limit: Bytes that the server may use; 0 for no limit.
     """
 
     product: str

@@ -26,11 +26,7 @@ _SHOWN_LOSSES = 10
 
 
 class DryRuns:
-    """Tries patterns.
-
-    Args:
-        stores: Where the log and the registry are.
-    """
+    """Tries patterns."""
 
     def __init__(self, stores: Stores, registration: Registration) -> None:
         self._stores = stores

@@ -44,13 +44,11 @@ class SeenKey:
         events: The events of the newest transaction so far.
         starts: For each version of a pattern, the number of events of the transaction before it.
         ends: Types that end a transaction, by the entries so far.
-        is_over: Whether the transaction has ended.
         newest_us: The newest time of the stream in these shards.
         idle_timeout_us: How long a transaction may be without an event, by the entries so far.
         declared: The newest declaration in the log so far.
         rules: The constraints in the log, newest last, each with the number of events before it.
         positions: The last entry that was read, by shard; empty for a derived stream.
-        is_complete: Whether no part of the log was missing.
     """
 
     events: list[Event] = field(default_factory=list)

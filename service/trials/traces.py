@@ -50,12 +50,7 @@ class TracedPattern:
 
 
 class Traces:
-    """Shows transactions.
-
-    Args:
-        stores: Where the log and the registry are.
-        limits: How much of the log is read.
-    """
+    """Shows transactions."""
 
     def __init__(self, stores: Stores, limits: Limits) -> None:
         self._stores = stores

@@ -37,7 +37,6 @@ class MailSink:
 
     Attributes:
         security: ``tls`` from the first byte on, or ``starttls``.
-        user: The name for the login, with the secret as password; None: no login.
     """
 
     host: str

@@ -24,9 +24,6 @@ class Item:
 
     Attributes:
         id: Id of the result or the digest: the same over all attempts.
-        body: The result or the digest as JSON.
-        filled: The filled template of the sink as JSON; None: it has none.
-        secret: The password of the sink; may be empty.
     """
 
     id: str

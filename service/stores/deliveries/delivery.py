@@ -33,10 +33,8 @@ class Delivery:
     """One alert, correction or deviation on its way to one webhook.
 
     Attributes:
-        alert: Id of the delivered result, mostly an alert.
         lease_us: End of the lease of the worker that claimed the delivery.
         body: The result as JSON; None for an alert, which the alert log holds.
-        traceparent: Context of the alert's span, if the alert is traced.
     """
 
     id: str
@@ -67,8 +65,6 @@ class DeliveryOutcome:
 
     Attributes:
         verdict: ``delivered``; ``retry`` at ``next_us``; ``dead``: abandoned; ``dropped``: no longer wanted.
-        status: HTTP status, if there was an answer.
-        next_us: When the next attempt is due, for ``retry``.
         rest_us: The receiver asked for no further attempt before this time.
     """
 
@@ -86,7 +82,6 @@ class Deliverable:
     """A result that webhooks may receive.
 
     Attributes:
-        pattern: The pattern that it belongs to; None for a deviation.
         body: The result as JSON; see ``Delivery.body``.
     """
 

@@ -66,7 +66,6 @@ class Circuit:
     """The circuit of a webhook: its failed attempts since the last success.
 
     Attributes:
-        since_us: When the first failed attempt ended; None if no attempt failed.
         until_us: No attempt is made before this time, because the circuit is open or the receiver asked for a pause
             (``Retry-After``); else None.
     """

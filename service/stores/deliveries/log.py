@@ -19,10 +19,7 @@ class Attempt:
     """A delivery attempt.
 
     Attributes:
-        item: Id of the alert, correction or deviation.
         verdict: The outcome; ``dead``: it was the last attempt.
-        at_us: When the attempt ended, microseconds UTC.
-        status: HTTP status, if there was an answer.
     """
 
     delivery: str

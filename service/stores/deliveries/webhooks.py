@@ -38,13 +38,7 @@ class RetiringSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestRules:
-    """How a webhook collects results.
-
-    Attributes:
-        every: For how long results are collected from the first one on, such as ``10 min``.
-        every_us: The same in microseconds.
-        at_once: Results of operators of at least this severity are not collected; None: all are.
-    """
+    """How a webhook collects results."""
 
     every: str
     every_us: int
@@ -57,15 +51,10 @@ class RegisteredWebhook:
 
     Attributes:
         secret: ``whsec_`` and the base64 of the signing key.
-        stream: Only results of this stream; None means any.
-        pattern: Only results of this pattern; None means any.
         is_enabled: Whether anything is sent; queued deliveries wait until it is enabled.
         min_severity: Only results of patterns of at least this severity; None means any, deviations included.
-        template: The form of the bodies; None: the results as they are.
         retiring: Earlier secrets, the latest first.
         disabled_because: The reason why the webhook is disabled, in words.
-        name: A unique name for people; empty if it has none.
-        digest: How results are collected; None: each is delivered at once.
         sink: The ``kind`` and the members of a sink that is not a webhook; None: it is a webhook. The secret of such a
             sink is its password, and its address is for people.
     """

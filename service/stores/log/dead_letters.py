@@ -18,13 +18,7 @@ DEAD_LETTERS_KEY = list_key(DEAD_LETTER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOutcome:
-    """The result of resending a dead letter.
-
-    Attributes:
-        at_us: Time of the resending, microseconds UTC.
-        is_accepted: Whether the log has its event now.
-        code: The reason of a rejection; None if it was accepted.
-    """
+    """The result of resending a dead letter."""
 
     at_us: int
     is_accepted: bool

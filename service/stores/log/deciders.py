@@ -32,9 +32,7 @@ class DeciderRecord:
     Attributes:
         state: The decider's own state, as plain JSON; None for a new decider.
         positions: The position up to which it has observed each shard, by the number of the shard.
-        decisions: The newest decisions, oldest first.
         stored: The record as bytes; empty for a new decider.
-        since: When its stream was declared; empty if it is not declared.
     """
 
     state: Mapping[str, Any] | None = None

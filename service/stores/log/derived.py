@@ -49,7 +49,6 @@ class DerivedPart:
 
     Attributes:
         after: Position after which the shard's range in the micro-batch begins.
-        events: Events in the order of time and id.
         positions: For each event, the position in the shard's log of the entry that brought it; empty: all events
             belong to the present declaration of the stream.
     """

@@ -59,7 +59,6 @@ class Submission:
         fingerprint: Digest of the batch, which shows whether a repetition is the same batch.
         token: Unique to this call; keeps it from being taken twice when Redis' reply is lost.
         step: The step of a feed that the batch is; replaces key and token.
-        context: The ``traceparent`` of the request, if it is traced.
         ids: For each event of the batch the digest of its identity, all different, or None where it has none; empty if
             the stream does not drop repeated events.
         dropped: The number of events left out because the batch or the log has them already.

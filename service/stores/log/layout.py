@@ -35,7 +35,6 @@ class Layout:
         identity: Distinguishes this log from all others; chosen when the log was first opened.
         generation: 0 for the shards that the log was opened with; otherwise the number of shards after the last
             resharding.
-        former: The former numbers of shards, oldest first.
     """
 
     shards: int

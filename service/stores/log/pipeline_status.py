@@ -39,7 +39,6 @@ class StreamReport:
     Attributes:
         watermark_us: How far event time has come; None before the first event.
         held: Bound events retained in partial matches.
-        waiting: Events that wait to be put in order.
         late: Late events since the state began, by what was done with them.
         lateness_us: The bound of out-of-orderness, where it is measured.
         operators: Counts of operators of other kinds than patterns: the name of the kind, ``_`` and what is counted.
@@ -73,9 +72,7 @@ class HostCost:
     """The measured cost of the operators of a kind at one key of a stream, in a shard.
 
     Attributes:
-        at_us: When it was measured, microseconds UTC.
         seconds: The time in which it arose; older steps count less.
-        rows_in: Events that were processed in that time.
     """
 
     shard: int

@@ -18,14 +18,12 @@ class OperatorDraft:
     """An operator to be registered.
 
     Attributes:
-        body: Its definition, read by its kind.
         inputs: The streams and keys that it listens to; empty: the stream on which it is registered, by ``route``.
         route: Name of the further key of the first input; empty for the correlation key.
         severity: Of its alerts; None: as before, and ``medium`` at first.
         keeps: Whether it can continue with the state of an operator with another body.
         is_draft: Whether it is only stored, to run later.
         creates: Whether it may not replace another operator of its name.
-        into: The derived stream that it produces; empty: none.
     """
 
     kind: str

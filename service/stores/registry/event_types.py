@@ -35,7 +35,6 @@ class EventType:
     """The schema of an event type.
 
     Attributes:
-        schema: JSON Schema (draft 2020-12) for the attributes of its events.
         version: Number that counts the changes of the stream's schemas.
     """
 

@@ -28,8 +28,6 @@ class ApiKey:
         id: Unique; also a part of the token.
         streams: The only streams that it may touch; None means all.
         expires_us: When the key expires: it is refused from then on; None means never.
-        former_digest: Digest of the secret before the last rotation.
-        former_until_us: Time until which the former secret is accepted, too.
     """
 
     id: str

@@ -31,7 +31,6 @@ class Form:
         read: Reads a stored record, the JSON form of ``RegisteredOperator.tagged``.
         on: The control record by which an operator runs.
         pause: The control record by which it sees no events for the time being.
-        off: The control record by which it is removed.
         unknown: The error for an unknown operator; takes a text and its name.
         elsewhere: The error for an operator on another stream; takes a text, its name and its stream.
         parts: The changes of an operator's parts; takes its record, the record before, and its own control record.

@@ -23,12 +23,7 @@ _NOT_OF_PATTERNS = frozenset(("kind", "inputs", "body", "parts", "held_from", "h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPart:
-    """A part of another operator, itself an operator on one stream; registered with the other and never listed.
-
-    Attributes:
-        key: Name of the further key by which it listens; empty for the correlation key.
-        into: The derived stream that it produces; empty: none.
-    """
+    """A part of another operator, itself an operator on one stream; registered with the other and never listed."""
 
     kind: str
     name: str
@@ -65,13 +60,11 @@ class RegisteredOperator:
 
     Attributes:
         is_active: False once it is deleted; its versions continue to count if it is registered again.
-        registered_us: When this version was registered, microseconds UTC.
         inputs: (stream, name of the further key or empty) of all its inputs.
         route: Name of the further key of the first input; empty for the correlation key.
         is_paused: Whether it sees no events for the time being.
         stage: ``draft`` before it first runs, ``running`` from then on, ``retired`` once it is finished for good.
         suspension: The pipeline's report why it was suspended; None if it is not.
-        into: The derived stream that it produces; empty: none.
         held_from: The version with which its state began; 0: with this one.
         held_since_us: When its state began, microseconds UTC; None: with this version.
     """

@@ -37,7 +37,6 @@ class RegisteredTable:
         version: Counts from 1 for each name and never repeats.
         size_bytes: Of the rows as they are mapped into memory.
         changes: How many rows were changed since, one at a time.
-        registered_us: When this version was registered, microseconds UTC.
         since_ms: The same, or when the table was deleted, by the clock of Redis; 0: before a release that knows it.
     """
 

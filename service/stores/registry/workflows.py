@@ -27,11 +27,8 @@ class WorkflowSummary:
     """The summary of a model.
 
     Attributes:
-        title: The model's own name; may be empty.
-        format: ``bpmn``, ``pnml`` or ``tree``.
         end: Event types that nothing follows, sorted.
         counts: Number of all constraints that hold, by kind.
-        states: Number of states of its automaton; None without an automaton.
         notices: (element id or '', message) about elements that were left out.
     """
 
@@ -69,7 +66,6 @@ class RegisteredWorkflow:
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
-        registered_us: When this version was registered, microseconds UTC.
     """
 
     name: str

@@ -93,7 +93,6 @@ class AlertPage:
         alerts: Alerts as plain JSON; acknowledged ones have the member ``acknowledged``.
         after: Cursor for newer alerts than those that were examined, oldest first; the given cursor if there were none.
         next: Cursor of the next page in this order; None where it ends at present.
-        cursors: Of a page with the oldest first: for each alert, the cursor after it.
     """
 
     alerts: list[dict[str, Any]]

@@ -38,7 +38,6 @@ class Backtest:
     Attributes:
         question: The question of the backtest, in the form of ``service.backtests.questions``.
         path: The file or folder that it reads, below the configured one; None: the log.
-        error: Code and reason of a failure.
     """
 
     id: str

@@ -50,7 +50,6 @@ class RecentPage:
     Attributes:
         next: Cursor of the next page in this order; None where it ends at present.
         after: Cursor for newer records than those that were examined, oldest first.
-        cursors: Of a page with the oldest first: for each record, the cursor after it.
     """
 
     records: list[dict[str, Any]]

@@ -17,8 +17,6 @@ class Writing:
     """How rows of a micro-batch are stored and delivered.
 
     Attributes:
-        now_us: When the first attempts of deliveries are due.
-        webhooks: The webhooks that may get results.
         severities: The severities of operators by name, which bodies get as their last member; None: results of the
             kind have none.
         created_us: When the results are found, which bodies get as a member; None: results of the kind have none.
