@@ -100,7 +100,7 @@ def test_the_start_page_is_for_people_and_an_index_for_programs(stranger):
     assert "Not ready: waiting for the pipeline" in page.text
     *links, console = re.findall('<a href="([^"]+)"', page.text)
     assert {stranger.get(f"/{address}").status_code for address in links} <= {200, 503}
-    assert console == "http://testserver:8010/"
+    assert console == "http://127.0.0.1:8010/"
     assert stranger.get("/favicon.ico").headers["content-type"] == "image/png"
 
 

@@ -93,7 +93,8 @@ def test_a_dead_letter_of_a_late_event_says_which_and_when():
         "1970-01-01T00:00:08.000000Z",
     )
     assert letter["reason"].startswith(
-        "event 'e3' of 1970-01-01T00:00:03.000000Z came late: events before 1970-01-01T00:00:08.000000Z were not expected any more"
+        "event 'e3' of 1970-01-01T00:00:03.000000Z came late: events before 1970-01-01T00:00:08.000000Z were not "
+        "expected any more"
     )
     assert orjson.loads(letter["event"]) == {
         "id": "e3",

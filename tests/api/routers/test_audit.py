@@ -15,7 +15,7 @@ def test_changes_are_noted_newest_first(orders, clock):
     assert orders.delete("/v1/patterns/p").status_code == 204
     entries = noted(orders)
     assert [(entry["method"], entry["route"], entry["resource"], entry["http_status"]) for entry in entries] == [
-        ("DELETE", "/v1/patterns/{name:path}", "/v1/patterns/p", 204),
+        ("DELETE", "/v1/patterns/{name}", "/v1/patterns/p", 204),
         ("POST", "/v1/patterns", "/v1/patterns", 201),
         ("POST", "/v1/streams", "/v1/streams", 201),
     ]

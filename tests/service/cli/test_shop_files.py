@@ -19,8 +19,8 @@ ANSWERS = {
     "failed_three_times": ("1004", None),
     "captured_twice": ("1005", {"amount": 30}),
     "slow_delivery": ("1005", {"carrier": "south"}),
-    "paid_not_shipped": ("1002", {"paid": "2026-03-02T09:10:00Z", "amount": 620}),
-    "refund_without_return": ("1008", {"refunded": "2026-03-12T10:00:00Z"}),
+    "paid_not_shipped": ("1002", {"paid": "2026-03-02T09:10:00.000000Z", "amount": 620}),
+    "refund_without_return": ("1008", {"refunded": "2026-03-12T10:00:00.000000Z"}),
 }
 
 

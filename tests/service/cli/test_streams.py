@@ -78,7 +78,7 @@ def test_a_lateness_may_be_measured(call, service, at):
     assert call("streams", "add", "t", "--lateness", "auto", *at)[0] == 0
     assert service.get("/streams/t")["lateness"]["mode"] == "auto"
     status, _, err = call("streams", "add", "u", "--lateness", "auto:at_most=soon", *at)
-    assert (status, "at_most of auto is 'soon'; write a number" in err) == (2, True)
+    assert (status, "at_most of auto is 'soon'; write 5 min, or seconds" in err) == (2, True)
     status, _, err = call("streams", "add", "u", "--lateness", "auto:most=5", *at)
     assert (status, "most" in err) == (2, True)
     assert call("streams", "add", "u", "--lateness", "2.5", *at)[0] == 0
