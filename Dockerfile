@@ -30,6 +30,8 @@ COPY console console
 RUN pip wheel --no-deps --no-build-isolation --no-index --wheel-dir dist . && pip install --no-deps --no-index dist/*.whl
 
 FROM base
+LABEL org.opencontainers.image.title="Forestall" \
+      org.opencontainers.image.description="Complex event processing that knows the workflow behind the events"
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
     && rm -rf /var/lib/apt/lists/* \
