@@ -17,7 +17,7 @@ TITLE = "Forestall"
 DESCRIPTION = """Complex event processing that knows the workflow behind the events.
 
 Send events (`POST /v1/events`), register patterns (`POST /v1/patterns`), and receive alerts: by webhooks, as
-server-sent events (`GET /v1/alerts/live`) or by polling (`GET /v1/alerts`).
+server-sent events (`GET /v1/alerts/live`) or by polling (`GET /v1/alerts`). The [manual](manual/) explains all of it.
 
 Errors are problem documents (RFC 9457) whose `code` is stable. Unknown query parameters are
 rejected, as are unknown members of a body. HEAD works wherever GET does; OPTIONS, and the answer 405, list the

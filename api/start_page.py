@@ -88,7 +88,7 @@ def _seen(services: Services) -> tuple[Sequence[str], str]:
 def _streams(services: Services) -> str:
     """The streams with the state of their transactions, and the rate of the last minute."""
     seen = pipeline_overview(services.stores, services.clock)
-    opened = {one.name: f": {one.open_traces or 0:,} open transactions" for one in seen.streams}
+    opened = {one.name: f": open transactions {one.open_traces or 0:,}" for one in seen.streams}
     names = [stream.name for stream in services.stores.registry.streams()[:_MOST_STREAMS]]
     items = "".join(f"<li><code>{escape(name)}</code>{opened.get(name, '')}</li>" for name in names)
     rate = "" if seen.rate is None else f"<p>{seen.rate.events:,.1f} events matched per second in the last minute.</p>"

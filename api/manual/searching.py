@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,7 @@ _MOST_WORDS: Final = 8
 _MOST_FOUND: Final = 30
 _MOST_COUNTED: Final = 5
 _AROUND: Final = 90
+_MARKS: Final = re.compile(r"`{3}\w*|\|[-|: ]*")  # of blocks and tables
 _RECORD: Final = 100  # records of decisions come after pages that say how something is used
 
 
@@ -55,4 +57,5 @@ def _piece(text: str, lower: str, words: Sequence[str]) -> str:
     places = [place for word in words if (place := lower.find(word)) >= 0]
     begin = max(0, min(places, default=0) - _AROUND)
     end = begin + 2 * _AROUND
-    return f"{'… ' if begin else ''}{' '.join(text[begin:end].split())}{' …' if end < len(text) else ''}"
+    shown = " ".join(_MARKS.sub(" ", text[begin:end]).split())
+    return f"{'… ' if begin else ''}{shown}{' …' if end < len(text) else ''}"

@@ -125,7 +125,7 @@ class WebhookStore:
         record = encode(**asdict(webhook))
         if not self._put(webhooks=WEBHOOKS_KEY, names=NAMES_KEY, id=webhook.id, name=webhook.name, record=record):
             raise WebhookNameTaken(
-                f"another webhook is called {webhook.name!r}; take another name, or change that one (PATCH)",
+                f"another webhook is called {webhook.name!r}; take another name, or change that one",
                 name=webhook.name,
             )
 
