@@ -116,7 +116,8 @@ def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Reso
         try:
             addresses = resolver(host, port)
         except (OSError, UnicodeError) as error:
-            raise _refused(f"the webhook's host {host!r} cannot be resolved: {error.strerror or error}") from error
+            why = error.strerror if isinstance(error, OSError) else None
+            raise _refused(f"the webhook's host {host!r} cannot be resolved: {why or error}") from error
     for address in addresses:
         if not rules.permits(address):
             raise _refused(

@@ -46,7 +46,9 @@ Columns: TypeAlias = Sequence[tuple[str, str]]
 
 _PATIENCE_S = 5.0
 _OVERLOAD_PATIENCE_S = 1_800.0  # a replay is accepted as soon as the service has caught up a little
-_OF_NAMES = frozenset(("streams", "keys", "key", "inputs", "types", "counts", "columns"))  # members whose members are names
+_OF_NAMES = frozenset(
+    ("streams", "keys", "key", "inputs", "types", "counts", "columns")
+)  # members whose members are names
 _WRITTEN = frozenset(("data", "template", "schema", "document", "headers", "return"))
 _NOTHING = "-"
 _EMPTY: tuple[Any, ...] = ([], "", {})

@@ -93,7 +93,8 @@ class HourlyCounts:
     def forget(self, stream: str) -> None:
         """Remove the counts of a stream."""
         keys = [hours_key(kind) for kind in RESULT_KINDS.values() if kind.timed_by]
-        places = [f"{key}:{int(hour)}" for key in keys for hour in self._client.zrange(key, 0, -1)]
+        hours = [(key, cast("list[bytes]", self._client.zrange(key, 0, -1))) for key in keys]
+        places = [f"{key}:{int(hour)}" for key, found in hours for hour in found]
         with self._client.pipeline(transaction=False) as calls:
             for place in places:
                 calls.hkeys(place)

@@ -288,7 +288,7 @@ def test_a_pattern_is_put_and_a_post_replaces_none(orders, check_problem):
     where = check_problem(orders.put("/v1/patterns/q", json=other), 422, "wrong-shape")["errors"][0]["where"]
     assert where == "path.name"
     copied = check_problem(orders.post("/v1/patterns", json=wanted), 409, "operator-exists")
-    assert (copied["name"], copied["version"], "forestall patterns change" in copied["detail"]) == ("p", 2, True)
+    assert (copied["name"], copied["version"], "PUT /v1/patterns/p" in copied["detail"]) == ("p", 2, True)
     graded = check_problem(orders.post("/v1/patterns", json={**other, "severity": "high"}), 409, "operator-exists")
     assert graded["version"] == 2
     assert orders.post("/v1/patterns", json=other).status_code == 200

@@ -15,7 +15,10 @@ GROUPS = {"streams", "patterns", "constraints", "webhooks", "workflows"}
         ("DELETE /v1/streams/x was refused (409): no", "forestall streams delete x was refused (409): no"),
         ("GET /v1/alerts lists them", "GET /v1/alerts lists them"),
         ("follow it (PUT /v1/streams/NAME/workflow)", "follow it (PUT /v1/streams/NAME/workflow)"),
-        ("PATCH /v1/patterns/p; then", "PATCH /v1/patterns/p; then"),
+        ("PATCH /v1/patterns/p; then", "forestall patterns change p; then"),
+        ("change it (PUT /v1/joins/j)", "change it (PUT /v1/joins/j)"),
+        ("change it (PUT /v1/patterns/p)", "change it (forestall patterns change p)"),
+        ("PATCH /v1/workflows/w; then", "PATCH /v1/workflows/w; then"),
         ("upload one (POST /v1/constraints), or", "upload one (forestall constraints add), or"),
     ],
 )
