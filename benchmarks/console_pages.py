@@ -3,8 +3,11 @@
 The whole service runs as in production. A Chromium measures the first page and the longest time between two frames of
 the list of alerts. For the API, twenty sessions refresh the overview every two seconds and follow alerts, as pages do,
 in turns with no console at all; the latencies are those of reading a page of alerts while 200 events a second are sent.
+Then twenty sessions show each view in turn, and the requests and the CPU time of the API are counted, which do not depend on what
+else the machine does.
 
     scripts/bench console_pages --seconds=60
+    scripts/bench console_pages --seconds=60 --only-api   # the last part: no Chromium
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import re
 import shutil
 import threading
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,7 +35,6 @@ STREAM = "pages"
 CONSOLES = 20
 RATE = 200
 _EVERY_S = 0.1
-_REFRESH_S = 2.0
 _READ_EVERY_S = 0.05
 _OPENING_S = 5.0
 _ROUNDS = 3
@@ -38,6 +42,9 @@ _FRAMES = """() => { window.longest = 0; let last = performance.now();
   const step = (now) => {
     window.longest = Math.max(window.longest, now - last); last = now; requestAnimationFrame(step) };
   requestAnimationFrame(step) }"""
+VIEWS = ("/", "/alerts", "/transactions", f"/streams?stream={STREAM}", "/patterns/each", "/incidents", "/webhooks")
+_PERIOD = re.compile(r'data-refresh="(\d+)"')
+_FEED = re.compile(r'data-live="([^"]+)" data-after="([^"]+)"')
 _PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
@@ -46,6 +53,7 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only-api", action="store_true")
     wanted = parser.parse_args()
     seconds = 5.0 if wanted.quick else wanted.seconds
     with TemporaryDirectory() as folder, running(Path(folder), has_console=True) as service:
@@ -54,8 +62,10 @@ def main() -> None:
         client.request("POST", "/patterns", body={"stream": STREAM, "text": "PATTERN each EVENT SEQ(A a)"})
         with _sending(service):
             time.sleep(3)
-            _measure_browser(service, seconds)
-            _measure_api(service, seconds / (2 * _ROUNDS))
+            if not wanted.only_api:
+                _measure_browser(service, seconds)
+                _measure_api(service, seconds / (2 * _ROUNDS))
+            _measure_requests(service, seconds / len(VIEWS))
 
 
 @contextmanager
@@ -135,6 +145,35 @@ def _measure_api(service: TemporaryService, seconds: float) -> None:
     print(f"console process, {CONSOLES} consoles          {share:8.2f}  cores, {_resident_bytes(process) / 1e6:.0f} MB")
 
 
+def _measure_requests(service: TemporaryService, seconds: float) -> None:
+    """Print the requests and the CPU time of the API for each view, less those of no console at all."""
+    idle = _work(service, seconds)
+    print(f"API, no console                    {idle[0]:6.1f} requests/s, {idle[1]:6.0f} ms of CPU/s")
+    for view in VIEWS:
+        requests, busy_ms = (one - nothing for one, nothing in zip(_work(service, seconds, view), idle, strict=True))
+        print(f"API, {CONSOLES} consoles at {view:22} {requests:6.1f} requests/s, {busy_ms:6.0f} ms of CPU/s")
+
+
+def _work(service: TemporaryService, seconds: float, *views: str) -> tuple[float, float]:
+    """The requests of the API in a second, and the milliseconds of CPU time, beside consoles that show some views."""
+    with _consoles(service, *views):
+        process, before = Path(f"/proc/{service.supervisor.pid('api')}"), _requests(service)
+        used, began = _cpu_s(process), time.monotonic()
+        time.sleep(seconds)
+        took = time.monotonic() - began
+        return (_requests(service) - before - 1) / took, 1_000 * (_cpu_s(process) - used) / took
+
+
+def _requests(service: TemporaryService) -> int:
+    """The requests that the API has answered."""
+    lines = httpx.get(f"{service.url}/metrics", headers=_rights(service)).text.splitlines()
+    return int(sum(float(one.split()[-1]) for one in lines if one.startswith("forestall_http_request_seconds_count")))
+
+
+def _rights(service: TemporaryService) -> dict[str, str]:
+    return {"Authorization": f"Bearer {service.api_key}"}
+
+
 def _cpu_s(process: Path) -> float:
     """The CPU time of a process so far, in seconds."""
     fields = (process / "stat").read_text().rpartition(") ")[2].split()
@@ -147,54 +186,63 @@ def _resident_bytes(process: Path) -> int:
 
 def _read_beside(service: TemporaryService, consoles: int, seconds: float) -> list[float]:
     """Latencies of reading alerts, in ms, while another process has consoles open."""
-    beside = multiprocessing.get_context("spawn").Process(
-        target=_open_consoles, args=(service.console, service.api_key, consoles)
-    )
-    if consoles:
-        beside.start()
-        time.sleep(_OPENING_S)
     found: list[float] = []
-    headers = {"Authorization": f"Bearer {service.api_key}"}
-    with httpx.Client(base_url=service.url, headers=headers, timeout=60.0) as client:
+    with (
+        _consoles(service, *(("/", "/alerts") if consoles else ())),
+        httpx.Client(base_url=service.url, headers=_rights(service), timeout=60.0) as client,
+    ):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             began = time.perf_counter()
             client.get("/v1/alerts", params={"limit": 20}).raise_for_status()
             found.append(1_000 * (time.perf_counter() - began))
             time.sleep(_READ_EVERY_S)
-    if consoles:
-        beside.terminate()
-        beside.join()
     return found
 
 
-def _open_consoles(address: str, key: str, consoles: int) -> None:
+@contextmanager
+def _consoles(service: TemporaryService, *views: str) -> Iterator[None]:
+    """Have twenty consoles open in another process, each at some views; none without a view."""
+    if not views:
+        yield
+        return
+    beside = multiprocessing.get_context("spawn").Process(
+        target=_open_consoles, args=(service.console, service.api_key, views)
+    )
+    beside.start()
+    time.sleep(_OPENING_S)
+    try:
+        yield
+    finally:
+        beside.terminate()
+        beside.join()
+
+
+def _open_consoles(address: str, key: str, views: Sequence[str]) -> None:
     async def run() -> None:
-        await asyncio.gather(*(_console(address, key) for _ in range(consoles)))
+        await asyncio.gather(*(_console(address, key, view) for _ in range(CONSOLES) for view in views))
 
     asyncio.run(run())
 
 
-async def _console(address: str, key: str) -> None:
-    """One open console: it refreshes the overview, and follows alerts in another page."""
+async def _console(address: str, key: str, view: str) -> None:
+    """One open console: it shows a view, and refreshes it as often as the page's script does, or follows its alerts."""
     headers = {"Sec-Fetch-Site": "same-origin"}
     async with httpx.AsyncClient(base_url=address, headers=headers, timeout=30.0) as http:
         await http.post("/login", content=f"key={key}".encode())
+        page = (await http.get(view)).raise_for_status().text
+        if feed := _FEED.search(page):
+            await _follow(http, f"{unescape(feed[1])}&after={feed[2]}")
+        period_s = min((int(one) for one in _PERIOD.findall(page)), default=0)
+        while period_s:
+            await asyncio.sleep(period_s)
+            (await http.get(view, headers={"X-Refresh": str(period_s)})).raise_for_status()
 
-        async def follow() -> None:
-            async with http.stream("GET", "/live/alerts?stream=") as answer:
-                async for _ in answer.aiter_bytes():
-                    pass
 
-        task = asyncio.create_task(follow())
-        try:
-            while True:
-                (await http.get("/", headers={"X-Refresh": "1"})).raise_for_status()
-                await asyncio.sleep(_REFRESH_S)
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+async def _follow(http: httpx.AsyncClient, path: str) -> None:
+    async with http.stream("GET", path) as answer:
+        async for _ in answer.aiter_bytes():
+            pass
 
 
 def _percentile(found: Sequence[float], share: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeAlias
@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from console.calls import Api
+from console.calls import Api, Value
 from console.formats import FILTERS, between
 from console.guarding import is_own_change
 from console.sessions import Session
@@ -38,6 +38,9 @@ _THEMES: Final = ("light", "dark")
 _LARGEST_FORM_BYTES: Final = 1_000_000
 _PAGE_SIZE: Final = 50
 _STREAMS_AGE_S: Final = 3.0
+_AT_ONCE: Final = 3  # calls of a page; more would hold up other clients of the API
+_SHARED: Final = 0.75  # of the time between two refreshes
+_LONGEST_SHARED_S: Final = 10.0
 
 View: TypeAlias = Callable[["Page"], Awaitable[Response]]
 
@@ -52,11 +55,35 @@ class Page:
 
     request: Request
     session: Session
+    _calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     @property
     def api(self) -> Api:
         """The API, called with the key of the session."""
         return self.session.api
+
+    async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
+        """The JSON answer to a GET, or to an equal call of the last ``age_s`` seconds.
+
+        A refresh takes the answers that other pages of the key got since about the last refresh, so that the API is
+        asked as often for twenty open pages as for one.
+        """
+        async with self._calls:
+            return await self.api.get(path, age_s=max(age_s, self.shared_s), **parameters)
+
+    @property
+    def shared_s(self) -> float:
+        """How old answers may be: a click shows the present, a refresh what is newer than most of its period."""
+        try:
+            period_s = float(self.request.headers.get("x-refresh", 0))
+        except ValueError:
+            return 0.0
+        return _SHARED * min(period_s, _LONGEST_SHARED_S) if period_s > 0 else 0.0
+
+    async def picture(self, path: str, **parameters: Any) -> bytes:
+        """The SVG that answers a GET."""
+        drawing: str = await self.get(path, **parameters)
+        return drawing.encode()
 
     def query(self, name: str) -> str | None:
         """A parameter of the address; None if it is left out or empty.
@@ -95,7 +122,16 @@ class Page:
             "may_change": self.session.may("patterns"),
             "with_query": self._with_query,
         }
-        return rendered(self.request, template, status, **common, **values)
+        answer = rendered(self.request, template, status, **common, **values)
+        return self._unless_known(answer) if self.is_refresh and status == 200 else answer
+
+    def _unless_known(self, answer: Response) -> Response:
+        """The answer to a refresh, without a body if the browser shows it already."""
+        tag = f'"{hashlib.blake2b(answer.body, digest_size=12).hexdigest()}"'
+        if self.request.headers.get("if-none-match") == tag:
+            return Response(status_code=304)
+        answer.headers["ETag"] = tag
+        return answer
 
     @property
     def is_refresh(self) -> bool:
@@ -120,7 +156,7 @@ class Page:
 
     async def streams(self) -> list[dict[str, Any]]:
         """The declared streams, by name."""
-        found: list[dict[str, Any]] = (await self.api.recent("/streams", limit=1000, age_s=_STREAMS_AGE_S))["items"]
+        found: list[dict[str, Any]] = (await self.get("/streams", limit=1000, age_s=_STREAMS_AGE_S))["items"]
         return found
 
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:

@@ -25,28 +25,33 @@ document.addEventListener("change", (event) => event.target.closest("form[data-a
 
 // Refreshed parts: the page is asked for again, and parts that changed are replaced, never under a pointer or the focus.
 const parts = [...document.querySelectorAll("[data-refresh]")].map((part) => part.id);
+const period = Math.min(...[...document.querySelectorAll("[data-refresh]")].map((part) => +part.dataset.refresh));
+let tag = "";
 const isBusy = (part) => part.contains(document.activeElement) || (part.matches(":hover") && String(getSelection()) !== "");
 export async function refresh() {
   if (document.hidden) return;
   try {
-    const answer = await fetch(location.href, { headers: { "X-Refresh": "1" }, redirect: "manual" });
+    const answer = await fetch(location.href, { headers: { "X-Refresh": period, "If-None-Match": tag }, redirect: "manual" });
     if (answer.type === "opaqueredirect" || answer.status === 401) return location.reload();
-    banner.hidden = answer.ok;
+    banner.hidden = answer.ok || answer.status === 304;
     if (!answer.ok) return;
+    tag = answer.headers.get("ETag");
     const page = parsed(await answer.text());
     if (document.querySelector("[data-until-over]") && !page.querySelector("[data-until-over]")) return location.reload();
     for (const id of parts) {
       const [old, fresh] = [document.getElementById(id), page.getElementById(id)];
-      if (old && fresh && !isBusy(old) && old.innerHTML !== fresh.innerHTML) old.replaceChildren(...fresh.childNodes);
+      if (!old || !fresh || old.innerHTML === fresh.innerHTML) continue;
+      if (isBusy(old)) tag = ""; // what is left as it was is asked for again
+      else old.replaceChildren(...fresh.childNodes);
     }
   } catch {
     banner.hidden = false;
   }
 }
 if (parts.length) {
-  const every = 1000 * Math.min(...[...document.querySelectorAll("[data-refresh]")].map((part) => +part.dataset.refresh));
-  const again = async () => { await refresh(); setTimeout(again, every); };
-  setTimeout(again, every);
+  const again = async () => { await refresh(); setTimeout(again, 1000 * period); };
+  setTimeout(again, 1000 * period);
+  document.addEventListener("visibilitychange", refresh);
 }
 const retry = document.querySelector("[data-retry]");
 if (retry) setInterval(async () => {
@@ -70,8 +75,10 @@ if (table) {
     [held, count, isCut, more.hidden] = [[], 0, false, true];
   };
   more.addEventListener("click", () => { insert(); scrollTo(0, 0); });
+  let source;
   const follow = () => {
-    const source = new EventSource(`${table.dataset.live}&after=${encodeURIComponent(after)}`);
+    if (document.hidden || source) return;
+    source = new EventSource(`${table.dataset.live}&after=${encodeURIComponent(after)}`);
     source.addEventListener("open", () => { say("on", "live"); banner.hidden = true; });
     source.addEventListener("rows", (event) => {
       after = event.lastEventId;
@@ -84,8 +91,10 @@ if (table) {
       more.textContent = `${number} new alert${count === 1 ? "" : "s"}: show ${count === 1 ? "it" : "the newest"}`;
       more.hidden = false;
     });
-    source.addEventListener("error", () => { source.close(); say("off", "reconnecting"); setTimeout(follow, 1000); });
+    source.addEventListener("error", () => { end(); say("off", "reconnecting"); setTimeout(follow, 1000); });
   };
+  const end = () => { source?.close(); source = undefined; };
+  document.addEventListener("visibilitychange", () => (document.hidden ? end() : follow()));
   follow();
 }
 

@@ -17,10 +17,10 @@ _MOST_RECEIVERS: Final = 50
 
 async def show_list(page: Page) -> Response:
     """Render a page of alerts, the newest first."""
-    wanted = {name: page.query(name) for name in _FILTERS}
+    wanted: dict[str, Any] = {name: page.query(name) for name in _FILTERS}
     listed, patterns, names = await all_of(
-        page.api.get("/alerts", **wanted, after=page.query("after"), limit=_PAGE),
-        page.api.recent("/patterns", stream=page.only_stream, limit=1000),
+        page.get("/alerts", **wanted, after=page.query("after"), limit=_PAGE),
+        page.get("/patterns", stream=page.only_stream, limit=1000, age_s=1.0),
         page.stream(),
     )
     is_live = not page.query("after") and wanted["until"] is None and wanted["acknowledged"] != "true"
@@ -40,10 +40,10 @@ async def show_list(page: Page) -> Response:
 
 async def show(page: Page) -> Response:
     """Render one alert: its events on a time line, why it matched, who handles it, where it was delivered."""
-    alert = await page.api.get(at("alerts", page.place("id")))
+    alert = await page.get(at("alerts", page.place("id")))
     trace, pattern, deliveries = await all_of(
-        allowed(page.api.get(at("traces", alert["stream"], alert["key"]))),
-        allowed(page.api.get(at("patterns", alert["pattern"]))),
+        allowed(page.get(at("traces", alert["stream"], alert["key"]))),
+        allowed(page.get(at("patterns", alert["pattern"]))),
         allowed(_deliveries(page, alert), []),
     )
     events = trace["newest_events"] if trace else []
@@ -78,7 +78,7 @@ async def add_note(page: Page) -> Response:
 
 async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
     """The attempts to deliver an alert to the receivers of its stream, each with its receiver."""
-    calls = (page.api.recent(path, stream=page.only_stream, limit=_MOST_RECEIVERS) for path in RECEIVERS)
+    calls = (page.get(path, stream=page.only_stream, limit=_MOST_RECEIVERS, age_s=1.0) for path in RECEIVERS)
     lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
     receivers = [
         {**one, "path": f"{path}/{one['id']}"}
@@ -87,7 +87,7 @@ async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
         if one["stream"] in (None, alert["stream"])
     ]
     attempts = await all_of(
-        *(page.api.recent(f"{one['path']}/deliveries", result_id=alert["id"], age_s=5.0) for one in receivers)
+        *(page.get(f"{one['path']}/deliveries", result_id=alert["id"], age_s=5.0) for one in receivers)
     )
     return [
         {**attempt, "receiver": receiver}

@@ -18,7 +18,7 @@ _WIDEST: Final = 240
 
 async def show(page: Page) -> Response:
     """Render the aggregates, and the answer of the chosen one."""
-    listed = (await page.api.recent("/aggregates", stream=page.query("stream"), limit=1000))["items"]
+    listed = (await page.get("/aggregates", stream=page.query("stream"), limit=1000, age_s=1.0))["items"]
     aggregates = {one["name"]: one for one in listed if one["state"] != "retired"}
     name = page.query("aggregate") or next((one for one, found in aggregates.items() if _asked(found)), None)
     chosen = aggregates.get(name or "")
@@ -28,8 +28,8 @@ async def show(page: Page) -> Response:
     answer = picture = None
     try:
         answer, picture = await all_of(
-            page.api.ask(at("aggregates", chosen["name"], "ask"), question),
-            allowed(page.api.picture(at("aggregates", chosen["name"], "plot.svg"))),
+            page.api.ask(at("aggregates", chosen["name"], "ask"), question, age_s=page.shared_s),
+            allowed(page.picture(at("aggregates", chosen["name"], "plot.svg"))),
         )
     except ApiError as refusal:
         error = refusal.detail

@@ -18,8 +18,8 @@ async def show_list(page: Page) -> Response:
     wanted: dict[str, Any] = {name: page.query(name) for name in ("stream", "pattern")}
     state = page.request.query_params.get("state", "open")
     listed, patterns, names = await all_of(
-        page.api.get("/incidents", **wanted, state=state, after=page.query("after"), limit=_PAGE),
-        page.api.recent("/patterns", stream=page.only_stream, limit=1000),
+        page.get("/incidents", **wanted, state=state, after=page.query("after"), limit=_PAGE),
+        page.get("/patterns", stream=page.only_stream, limit=1000, age_s=1.0),
         page.stream(),
     )
     return page.render(

@@ -19,7 +19,7 @@ async def show_list(page: Page) -> Response:
     """Render the newest dead letters."""
     stream, code = page.query("stream"), page.query("code")
     _, names = await page.stream(is_derived=True)
-    listed = await page.api.get(
+    listed = await page.get(
         "/dead-letters", stream=stream, code=code, after=page.query("after"), limit=_PAGE, order="desc"
     )
     return page.render(
@@ -38,7 +38,7 @@ async def show_list(page: Page) -> Response:
 
 async def show(page: Page) -> Response:
     """Render one dead letter with its event."""
-    letter = await page.api.get(at("dead-letters", page.place("id")))
+    letter = await page.get(at("dead-letters", page.place("id")))
     return page.render("letter.html", title="Dead letter", letter=letter, event=_pretty(letter["event"]))
 
 

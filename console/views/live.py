@@ -1,4 +1,4 @@
-"""Alerts as they arrive: server-sent events with rendered rows, twice a second at most.
+"""Alerts as they arrive: server-sent events with rendered rows, once a second while alerts come.
 
 Pages with the same filters and the same key share one feed, so the API is asked as often for twenty pages as for one,
 and never for more alerts than a page shows.
@@ -19,7 +19,8 @@ from console.page import Page, templates
 from forestall import ApiError, ServiceUnreachable, UnexpectedAnswer
 
 FILTERS: Final = ("stream", "pattern", "key", "since")
-_EVERY_S: Final = 0.5
+_QUIET_S: Final = 0.5
+_BUSY_S: Final = 1.0  # after a batch: a list of many new rows a second cannot be read
 _MOST_ROWS: Final = 50
 _SIGN_OF_LIFE_S: Final = 15.0
 _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
@@ -28,7 +29,7 @@ _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
 class Feed:
     """New alerts of some filters, for all pages that follow them; it asks while there are such pages."""
 
-    def __init__(self, api: Api, wanted: dict[str, str | None]) -> None:
+    def __init__(self, api: Api, wanted: dict[str, Any]) -> None:
         self._api = api
         self._wanted = wanted
         self._queues: set[asyncio.Queue[bytes | None]] = set()
@@ -48,7 +49,7 @@ class Feed:
         if not self._queues and self._task is not None:
             self._task.cancel()
             self._task = None
-            self._api.shared.pop(tuple(self._wanted.values()), None)
+            self._api.feeds.pop(tuple(self._wanted.values()), None)
 
     async def newer(self, cursor: str) -> tuple[str, bytes | None]:
         """The cursor after all alerts, and the newest after ``cursor`` as an event; None: there is none."""
@@ -61,9 +62,10 @@ class Feed:
         return listed["after"], _event(items, listed["after"], is_cut=is_cut) if items else None
 
     async def _run(self, cursor: str) -> None:
+        event: bytes | None = None
         try:
             while True:
-                await asyncio.sleep(_EVERY_S)
+                await asyncio.sleep(_BUSY_S if event else _QUIET_S)
                 cursor, event = await self.newer(cursor)
                 if event is not None:
                     self._send(event)
@@ -85,8 +87,8 @@ def _event(items: list[Any], cursor: str, *, is_cut: bool) -> bytes:
 async def follow_alerts(page: Page) -> Response:
     """New alerts of the list's filters: the newest rows, and how many they are."""
     cursor = page.request.headers.get("last-event-id") or page.query("after") or "0"
-    wanted = {name: page.query(name) for name in FILTERS}
-    feed: Feed = page.api.shared.setdefault(tuple(wanted.values()), Feed(page.api, wanted))
+    wanted: dict[str, Any] = {name: page.query(name) for name in FILTERS}
+    feed: Feed = page.api.feeds.setdefault(tuple(wanted.values()), Feed(page.api, wanted))
     try:
         cursor, missed = await feed.newer(cursor)
     except _FAILURES:

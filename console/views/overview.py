@@ -19,8 +19,8 @@ from console.views.webhooks import RECEIVERS
 _MOST_INCIDENTS: Final = 100
 _MOST_OF: Final = 0.9  # of the alerts have at most the shown latency
 _SHOWN: Final = 8
-_FAST_S: Final = 1.5  # how old figures may be, of pages that refresh every two seconds
-_QUIET_S: Final = 5.0
+_QUIET_S: Final = 5.0  # how old figures may be that change slowly
+_METRICS_AGE_S: Final = 10.0
 _MOST_WEBHOOKS: Final = 20
 _BEHIND_S: Final = 10.0
 
@@ -38,20 +38,18 @@ async def show(page: Page) -> Response:
     """Render the overview of one stream, or of all that the key may touch."""
     stream = page.query("stream")
     names = [one["name"] for one in await page.streams()]
-    api = page.api
-    alerts, endings, patterns, summary, pipeline, receivers, incidents, letters, metrics, newest = await all_of(
-        allowed(api.recent("/results/hours", kind="alert", stream=stream, age_s=_QUIET_S), {"items": []}),
-        allowed(api.recent("/results/hours", kind="ending", stream=stream, age_s=_QUIET_S), {"items": []}),
-        api.recent("/patterns", stream=stream, limit=1000, age_s=_QUIET_S),
-        allowed(api.recent("/endings/summary", stream=stream, age_s=_QUIET_S), {"items": []}),
-        allowed(api.recent("/pipeline", age_s=_FAST_S)),
+    alerts, endings, patterns, summary, pipeline, receivers, incidents, letters, figures, newest = await all_of(
+        allowed(page.get("/results/hours", kind="alert", stream=stream, age_s=_QUIET_S), {"items": []}),
+        allowed(page.get("/results/hours", kind="ending", stream=stream, age_s=_QUIET_S), {"items": []}),
+        page.get("/patterns", stream=stream, limit=1000, age_s=_QUIET_S),
+        allowed(page.get("/endings/summary", stream=stream, age_s=_QUIET_S), {"items": []}),
+        allowed(page.get("/pipeline")),
         _receivers(page, stream),
-        allowed(api.recent("/incidents", stream=stream, state="open", limit=_MOST_INCIDENTS, age_s=_QUIET_S)),
-        allowed(api.recent("/dead-letters", stream=stream, limit=1, age_s=_QUIET_S), {"counts": []}),
-        allowed(api.metrics(), ""),
-        allowed(api.recent("/alerts", stream=stream, limit=_SHOWN, age_s=_FAST_S), {"items": []}),
+        allowed(page.get("/incidents", stream=stream, state="open", limit=_MOST_INCIDENTS, age_s=_QUIET_S)),
+        allowed(page.get("/dead-letters", stream=stream, limit=1, age_s=_QUIET_S), {"counts": []}),
+        allowed(page.api.shared("figures", _METRICS_AGE_S, lambda: _figures(page)), Figures({}, None)),
+        allowed(page.get("/alerts", stream=stream, limit=_SHOWN), {"items": []}),
     )
-    figures = Figures.of(metrics)
     found, ended = _by_pattern(alerts["items"]), _by_pattern(endings["items"])
     latest = max((hour for hours in (*found.values(), *ended.values()) for hour in hours), default=0)
     return page.render(
@@ -69,9 +67,13 @@ async def show(page: Page) -> Response:
     )
 
 
+async def _figures(page: Page) -> Figures:
+    return Figures.of(await page.get("/metrics"))
+
+
 async def _receivers(page: Page, stream: str | None) -> list[Any]:
     """Webhooks and other sinks with the state of their deliveries, each with the path of its page."""
-    calls = (page.api.recent(path, stream=stream, limit=_MOST_WEBHOOKS, age_s=_QUIET_S) for path in RECEIVERS)
+    calls = (page.get(path, stream=stream, limit=_MOST_WEBHOOKS, age_s=_QUIET_S) for path in RECEIVERS)
     lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
     return [{**one, "path": path} for path, listed in zip(RECEIVERS, lists, strict=True) for one in listed["items"]]
 

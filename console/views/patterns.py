@@ -24,6 +24,8 @@ _DONE: Final = {"activate": "activated", "pause": "paused", "resume": "resumed",
 _MOST_DRAWN: Final = 500
 _MOST_VERSIONS: Final = 20
 _SAMPLE: Final = 500
+_FIXED_S: Final = 600.0  # a version never changes
+_EXAMPLE: Final = "PATTERN name\nEVENT SEQ(First a, Second b)\n"
 _LANGUAGE: Final = """\
 PATTERN name                                          -- its alerts have this name
 EVENT SEQ(A a, B b)                                   -- an A, later a B of the same transaction
@@ -39,8 +41,8 @@ async def show_list(page: Page) -> Response:
     _, names = await page.stream(is_derived=True)
     stream = page.query("stream")
     patterns, summary = await all_of(
-        page.api.get("/patterns", stream=stream, after=page.query("after"), limit=200),
-        allowed(page.api.recent("/endings/summary", stream=stream), {"items": []}),
+        page.get("/patterns", stream=stream, after=page.query("after"), limit=200),
+        allowed(page.get("/endings/summary", stream=stream, age_s=1.0), {"items": []}),
     )
     return page.render(
         "patterns.html",
@@ -58,13 +60,13 @@ async def show(page: Page) -> Response:
     """Render one pattern: text, state, what terminates it early, versions and their differences."""
     name = page.place("name")
     pattern, statistics, versions, backtests = await all_of(
-        page.api.get(at("patterns", name)),
-        page.api.get(at("patterns", name, "statistics")),
-        page.api.get(at("patterns", name, "versions"), limit=1000),
-        allowed(page.api.get("/backtests", stream=page.only_stream, limit=100), {"items": []}),
+        page.get(at("patterns", name)),
+        page.get(at("patterns", name, "statistics")),
+        page.get(at("patterns", name, "versions"), limit=1000),
+        allowed(page.get("/backtests", stream=page.only_stream, limit=100), {"items": []}),
     )
     newest = [str(one["version"]) for one in versions["items"][-_MOST_VERSIONS:]]
-    listed = await all_of(*(page.api.get(at("patterns", name, "versions", version)) for version in newest))
+    listed = await all_of(*(page.get(at("patterns", name, "versions", version), age_s=_FIXED_S) for version in newest))
     changes = {new["version"]: _difference(old["text"], new["text"]) for old, new in pairwise(listed)}
     return page.render(
         "pattern.html",
@@ -99,15 +101,11 @@ async def edit(page: Page) -> Response:
     """Render the editor: of a new pattern, or of the next version of a registered one."""
     name = page.request.path_params.get("name")
     stream, names = await page.stream(is_derived=True)
-    draft = {"stream": stream, "text": _example(stream), "severity": "medium", "constraints": "on", "state": "active"}
+    draft = {"stream": stream, "text": _EXAMPLE, "severity": "medium", "constraints": "on", "state": "active"}
     if name is not None:
-        draft |= await page.api.get(at("patterns", name))
+        draft |= await page.get(at("patterns", name))
     draft["text"] = page.query("text") or draft["text"]
     return await _editor(page, name, draft, names)
-
-
-def _example(stream: str | None) -> str:
-    return "" if stream is None else "PATTERN name\nEVENT SEQ(First a, Second b)\n"
 
 
 async def _editor(
@@ -123,6 +121,7 @@ async def _editor(
         draft=draft,
         names=names,
         error=error,
+        is_example=draft["text"] == _EXAMPLE,
         language=_LANGUAGE,
         **await _past(page, draft["stream"]),
     )
@@ -135,7 +134,7 @@ async def _past(page: Page, stream: str | None) -> dict[str, Any]:
     path = at("streams", stream, "events")
     events, first = await all_of(
         *(
-            allowed(page.api.recent(path, age_s=30.0, **wanted), {"items": []})
+            allowed(page.get(path, age_s=30.0, **wanted), {"items": []})
             for wanted in ({"limit": _SAMPLE}, {"limit": 1, "after": "0"})
         )
     )

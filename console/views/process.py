@@ -16,7 +16,7 @@ from console.formats import plural
 from console.page import Page, all_of, allowed
 from console.svg import Badge, inline
 
-_NEWEST: Final = 1_000
+NEWEST: Final = 1_000
 _MOST_STEPS: Final = 20
 _AGE_S: Final = 5.0
 
@@ -43,15 +43,15 @@ async def show(page: Page) -> Response:
     stream, names = await page.stream()
     followed = None
     if stream is not None:
-        followed = await allowed(page.api.recent(at("streams", stream, "workflow"), age_s=_AGE_S))
+        followed = await allowed(page.get(at("streams", stream, "workflow"), age_s=_AGE_S))
     if stream is None or followed is None:
         return page.render("process.html", title="Process", stream=stream, names=names, workflow=None)
     cases, deviations, endings, listed, picture = await all_of(
-        allowed(page.api.recent("/traces", stream=stream, limit=1)),
-        page.api.recent("/deviations", stream=stream, limit=20),
-        page.api.recent("/endings", stream=stream, limit=_NEWEST, age_s=_AGE_S),
-        page.api.recent(at("streams", stream, "events"), limit=_NEWEST, age_s=_AGE_S),
-        page.api.picture(at("workflows", followed["workflow"], "picture.svg")),
+        allowed(page.get("/traces", stream=stream, limit=1, age_s=1.0)),
+        page.get("/deviations", stream=stream, limit=20, age_s=1.0),
+        page.get("/endings", stream=stream, limit=NEWEST, age_s=_AGE_S),
+        page.get(at("streams", stream, "events"), limit=NEWEST, age_s=_AGE_S),
+        page.picture(at("workflows", followed["workflow"], "picture.svg")),
     )
     events = listed["items"]
     places = {} if cases is None else cases["counts_by_last_type"]
@@ -98,6 +98,23 @@ def _badges(
 
 def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
     """The steps between events of a transaction, the longest in all first."""
+    steps = [
+        Step(first, second, len(times), median(time for time, _ in times), *max(times))
+        for (first, second), times in _gaps(events).items()
+    ]
+    return sorted(steps, key=lambda step: -step.total_s)[:_MOST_STEPS]
+
+
+def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The median time, in seconds, from an event of each type to the next event of its transaction."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for (first, _), gaps in _gaps(events).items():
+        times[first] += [gap for gap, _ in gaps]
+    return {kind: median(gaps) for kind, gaps in times.items()}
+
+
+def _gaps(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[tuple[float, str]]]:
+    """The times between events that follow each other in a transaction, in seconds with the key, by the two types."""
     latest: dict[str, tuple[str, float]] = {}
     gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     timed = sorted((datetime.fromisoformat(one["time"]).timestamp(), one["key"] or "", one["type"]) for one in events)
@@ -106,8 +123,4 @@ def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
             before, since = latest[key]
             gaps[before, kind].append((time - since, key))
         latest[key] = (kind, time)
-    steps = [
-        Step(first, second, len(times), median(time for time, _ in times), *max(times))
-        for (first, second), times in gaps.items()
-    ]
-    return sorted(steps, key=lambda step: -step.total_s)[:_MOST_STEPS]
+    return gaps

@@ -50,8 +50,8 @@ async def show(page: Page) -> Response:
     details, operators, pipeline, plan = await all_of(
         _details(page, streams),
         _operators(page),
-        allowed(page.api.recent("/pipeline")),
-        allowed(page.api.recent("/pipeline/plan")),
+        allowed(page.get("/pipeline", age_s=1.0)),
+        allowed(page.get("/pipeline/plan", age_s=1.0)),
     )
     rates = _rates(plan)
     name = page.query("operator")
@@ -85,25 +85,25 @@ async def _tail(page: Page, stream: Mapping[str, Any] | None) -> list[Any]:
     """The newest events of a stream, the newest first."""
     if stream is None:
         return []
-    return list(reversed((await page.api.get(at("streams", stream["name"], "events"), limit=_TAIL))["items"]))
+    return list(reversed((await page.get(at("streams", stream["name"], "events"), limit=_TAIL))["items"]))
 
 
 async def _sentences(page: Page, operators: Sequence[Mapping[str, Any]]) -> list[str]:
     """How joins and aggregates are computed, in words."""
     paths = [at(one["plural"], one["name"], "explanation") for one in operators if one["plural"] != "patterns"]
-    found = await all_of(*(allowed(page.api.recent(path), {"sentences": []}) for path in paths))
+    found = await all_of(*(allowed(page.get(path, age_s=1.0), {"sentences": []}) for path in paths))
     return [sentence for one in found for sentence in one["sentences"]]
 
 
 async def _details(page: Page, streams: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return await all_of(*(page.api.recent(at("streams", stream["name"]), age_s=5.0) for stream in streams))
+    return await all_of(*(page.get(at("streams", stream["name"]), age_s=5.0) for stream in streams))
 
 
 async def _operators(page: Page) -> dict[str, dict[str, Any]]:
     """The operators that are not retired, by name."""
     lists = await all_of(
         *(
-            allowed(page.api.recent(f"/{kind}", stream=page.only_stream, limit=1000), {"items": []})
+            allowed(page.get(f"/{kind}", stream=page.only_stream, limit=1000, age_s=1.0), {"items": []})
             for kind in _OPERATORS
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +12,17 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from console.calls import at
-from console.formats import plural
+from console.formats import as_json, plural
 from console.page import Page, all_of, allowed
 from console.svg import inline
+from console.views.process import NEWEST, usual_s
 from forestall import ApiError
 
 LARGEST: Final = 200
+_NAME: Final = re.compile(r"\w+")
 _FILTERS: Final = ("older_than", "state", "last_type", "waits_for", "pattern", "key")
 _SHOWN: Final = 50
+_USUAL_AGE_S: Final = 60.0  # what is usual changes slowly
 
 
 async def show_list(page: Page) -> Response:
@@ -26,10 +30,11 @@ async def show_list(page: Page) -> Response:
     stream, names = await page.stream()
     if stream is None:
         return page.render("transactions.html", title="Transactions", stream=None, names=names)
-    wanted = {name: page.query(name) for name in _FILTERS}
-    listed, patterns = await all_of(
-        page.api.get("/traces", stream=stream, **wanted, limit=LARGEST),
-        page.api.recent("/patterns", stream=stream, limit=1000),
+    wanted: dict[str, Any] = {name: page.query(name) for name in _FILTERS}
+    listed, patterns, past = await all_of(
+        page.get("/traces", stream=stream, **wanted, limit=LARGEST),
+        page.get("/patterns", stream=stream, limit=1000, age_s=1.0),
+        page.get(at("streams", stream, "events"), limit=NEWEST, age_s=_USUAL_AGE_S),
     )
     is_all, is_quiet = page.query("all") is not None, page.query("order") != "oldest"
     cases = [_with_quiet(case, listed["time"]) for case in listed["items"]]
@@ -46,6 +51,8 @@ async def show_list(page: Page) -> Response:
         is_quiet=is_quiet,
         places=listed["counts_by_last_type"],
         quietest=_quietest(cases),
+        usual_s=usual_s(past["items"]),
+        expected=sorted({kind for case in cases for kind in (case["may_follow"] or {}).get("possible_types") or ()}),
         patterns=[pattern["name"] for pattern in patterns["items"]],
         has_filters=any(wanted.values()),
     )
@@ -73,7 +80,7 @@ async def find(page: Page) -> Response:
     if key is None:
         return page.go("/transactions")
     _, names = await page.stream()
-    stories = await all_of(*(allowed(page.api.get(at("traces", stream, key))) for stream in names))
+    stories = await all_of(*(allowed(page.get(at("traces", stream, key))) for stream in names))
     for stream, story in zip(names, stories, strict=True):
         if story and story["total_events"]:
             return page.go(at("transactions", stream, key))
@@ -96,18 +103,19 @@ async def show(page: Page) -> Response:
     """Render the story of one transaction."""
     stream, key, by = page.place("stream"), page.place("key"), page.query("by")
     story, case, alerts, followed = await all_of(
-        page.api.get(at("traces", stream, key), by=by),
+        page.get(at("traces", stream, key), by=by),
         _open_case(page, stream, key),
-        allowed(page.api.get("/alerts", stream=stream, key=key, limit=20), {"items": []}),
-        allowed(page.api.recent(at("streams", stream, "workflow"), age_s=30.0)),
+        allowed(page.get("/alerts", stream=stream, key=key, limit=20), {"items": []}),
+        allowed(page.get(at("streams", stream, "workflow"), age_s=30.0)),
     )
     picture = None
     if followed and by is None and story["total_events"]:
-        drawing = page.api.picture(at("workflows", followed["workflow"], "picture.svg"), trace=key, stream=stream)
+        drawing = page.picture(at("workflows", followed["workflow"], "picture.svg"), trace=key, stream=stream)
         picture = await allowed(drawing)
     waiting = {one["name"]: one["furthest"]["waits_for"] for one in case["patterns"] if one["furthest"]} if case else {}
     verdicts = [
-        _verdict(pattern, waiting.get(pattern["name"]), is_open=story["is_open"]) for pattern in story["patterns"]
+        _verdict(pattern, waiting.get(pattern["name"]), story["newest_events"], is_open=story["is_open"])
+        for pattern in story["patterns"]
     ]
     return page.render(
         "transaction.html",
@@ -127,13 +135,27 @@ async def show(page: Page) -> Response:
 async def _open_case(page: Page, stream: str, key: str) -> Any:
     """The open transaction with what patterns wait for; None if it is over, or the shards do not answer."""
     try:
-        listed = await page.api.get("/traces", stream=stream, key=key, limit=1)
+        listed = await page.get("/traces", stream=stream, key=key, limit=1)
     except ApiError:
         return None
     return next(iter(listed["items"]), None)
 
 
-def _verdict(pattern: Mapping[str, Any], waits_for: Sequence[str] | None, *, is_open: bool) -> Verdict:
+def _values(ended: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str:
+    """The attributes of the terminating event that the reason mentions, such as the price that is too low."""
+    data = next((event["data"] for event in events if event["id"] == ended["event"]), None) or {}
+    named = set(_NAME.findall(ended["reason"]))
+    values = ", ".join(f"{name} {as_json(value)}" for name, value in data.items() if name in named)
+    return f" ({ended['event']} has {values})" if values else ""
+
+
+def _verdict(
+    pattern: Mapping[str, Any],
+    waits_for: Sequence[str] | None,
+    events: Sequence[Mapping[str, Any]],
+    *,
+    is_open: bool,
+) -> Verdict:
     """The result of a pattern, in words."""
     name, state = pattern["name"], pattern["state"]
     if pattern["matched"]:
@@ -145,7 +167,7 @@ def _verdict(pattern: Mapping[str, Any], waits_for: Sequence[str] | None, *, is_
         )
     ended, broken = pattern["ending"], pattern["broken"]
     if ended:
-        return Verdict(name, "no", "impossible", ended["reason"], ended["event"])
+        return Verdict(name, "no", "cannot match", ended["reason"] + _values(ended, events), ended["event"])
     if state == "alive":
         rest = " or ".join(waits_for) if waits_for else "the rest"
         text = f"It has bound {plural(pattern['partial_matches'], 'event')} and waits for {rest}."

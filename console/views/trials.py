@@ -78,10 +78,10 @@ async def begin_backtest(page: Page) -> Response:
 
 async def show_backtest(page: Page) -> Response:
     """Render a backtest: how far it is, then what the pattern adds and loses."""
-    backtest = await page.api.get(at("backtests", page.place("id")))
+    backtest = await page.get(at("backtests", page.place("id")))
     alerts: list[Any] = []
     if backtest["state"] == "done":
-        (listed,) = await all_of(page.api.get(at("backtests", backtest["id"], "alerts"), limit=_KEPT_ALERTS))
+        (listed,) = await all_of(page.get(at("backtests", backtest["id"], "alerts"), limit=_KEPT_ALERTS))
         alerts = listed["items"]
     return page.render(
         "backtest.html",

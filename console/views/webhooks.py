@@ -34,8 +34,8 @@ async def show_list(page: Page) -> Response:
     """Render the webhooks and the other sinks with their health."""
     stream = page.query("stream")
     webhooks, sinks = await all_of(
-        page.api.get("/webhooks", stream=stream, after=page.query("after"), limit=_MOST_SHOWN),
-        allowed(page.api.get("/sinks", stream=stream, limit=1000), {"items": []}),
+        page.get("/webhooks", stream=stream, after=page.query("after"), limit=_MOST_SHOWN),
+        allowed(page.get("/sinks", stream=stream, limit=1000), {"items": []}),
     )
     return page.render(
         "webhooks.html",
@@ -63,7 +63,7 @@ async def edit(page: Page) -> Response:
 
 async def _form(page: Page, draft: Mapping[str, str], chosen: Sequence[str], error: str = "") -> Response:
     _, names = await page.stream(is_derived=True)
-    patterns = await page.api.recent("/patterns", stream=page.only_stream, limit=1000)
+    patterns = await page.get("/patterns", stream=page.only_stream, limit=1000, age_s=1.0)
     return page.render(
         "webhook_form.html",
         400 if error else 200,
@@ -96,7 +96,7 @@ async def show(page: Page) -> Response:
     """Render one receiver with its newest attempts."""
     path = _path(page)
     receiver, attempts = await all_of(
-        page.api.get(path), page.api.get(f"{path}/deliveries", after=page.query("after"), limit=_MOST_SHOWN)
+        page.get(path), page.get(f"{path}/deliveries", after=page.query("after"), limit=_MOST_SHOWN)
     )
     return page.render(
         "webhook.html",

@@ -166,6 +166,24 @@ def test_alerts_appear_within_two_seconds_and_nothing_jumps(filled, address, bro
         assert reader.complaints == []
 
 
+def test_a_hidden_page_asks_for_nothing_and_catches_up(filled, address, browser):
+    hide = """(hidden) => {
+      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    with reading(browser, address, filled.api_key) as reader:
+        page = reader.go("/alerts")
+        expect(page.get_by_text("live", exact=True)).to_be_visible()
+        page.evaluate(hide, True)
+        send(filled, EVIL_STREAM, event(1, "unseen", "A"), event(2, "unseen", "B"))
+        while not filled.client.request("GET", "/alerts", query={"stream": EVIL_STREAM, "key": "unseen"})["items"]:
+            time.sleep(0.1)
+        page.wait_for_timeout(1_500)
+        assert page.get_by_role("link", name="unseen", exact=True).count() == 0
+        page.evaluate(hide, False)
+        expect(page.get_by_role("link", name="unseen", exact=True)).to_be_visible()
+
+
 def test_names_of_others_are_never_html(filled, address, browser):
     """Keys, attributes, notes, models: a browser finds no element in them, and asks for nothing that they name."""
     alert = filled.client.request("GET", "/alerts", query={"stream": EVIL_STREAM, "limit": 1, "order": "asc"})
