@@ -96,6 +96,11 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def early(summary: Mapping[str, Any] | None) -> int:
+    """The early terminations of a summary, without the partial matches that ended with their transactions."""
+    return 0 if summary is None else int(summary["total"] - summary["by_form"].get("end", 0))
+
+
 def as_json(value: Any, *, is_indented: bool = False) -> str:
     """A value as JSON, a text as itself unless it is indented."""
     if isinstance(value, str) and not is_indented:
@@ -124,6 +129,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "rate": rate,
     "size": size,
     "plural": plural,
+    "early": early,
     "as_json": as_json,
     "pattern_text": pattern_text,
 }

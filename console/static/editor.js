@@ -60,10 +60,13 @@ text.addEventListener("keydown", (event) => { if (event.key === "Enter" && (even
 document.getElementById("dry-run").addEventListener("click", async (event) => {
   const button = event.target;
   button.disabled = true;
+  const trial = document.getElementById("trial");
+  trial.textContent = `Running over the newest ${form.events.selectedOptions[0].text} events …`;
+  trial.scrollIntoView({ block: "nearest" });
   const answer = await fetch("/trials/dry-run", { method: "POST", body: new URLSearchParams(new FormData(form)) }).catch(() => null);
   button.disabled = false;
   const page = new DOMParser().parseFromString(trusted(answer?.ok ? await answer.text() : "<section>It cannot be tried now.</section>"), "text/html");
-  document.getElementById("trial").replaceChildren(...page.body.childNodes);
+  trial.replaceChildren(...page.body.childNodes);
 });
 document.getElementById("f-stream").addEventListener("change", async (event) => {
   const answer = await fetch(`?stream=${encodeURIComponent(event.target.value)}`);
@@ -71,4 +74,4 @@ document.getElementById("f-stream").addEventListener("change", async (event) => 
   for (const id of ["vocabulary", "past"]) document.getElementById(id).replaceChildren(...page.getElementById(id).childNodes);
 });
 highlight();
-check();
+if (!("example" in text.dataset)) check();
