@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, cast
 
 import pyarrow as pa
@@ -35,10 +36,12 @@ from streams import (
 )
 
 _COMPRESSED_FROM = 4_096  # bytes of rows; smaller blocks are written as they are
-_MOST_BLOCKS = 64  # of a shard that wait for the indexer; then its steps wait
+MOST_BLOCKS = 64  # of a shard that wait for the indexer; then its steps wait
 _MOST_BYTES = 32_000_000  # about as many bytes wait
 _LEAST_BLOCKS = 4  # wait in any case: two of them may be read already
-_MOST_READ = 8  # of a shard at once
+BATCH_BYTES = 4_000_000
+"""About as many bytes of blocks are read at once."""
+
 _PAUSE_S = 0.01
 
 
@@ -141,7 +144,7 @@ class BlockWriter:
 
 def _most_blocks(step: Step) -> int:
     """The blocks of the shard that may wait, as if all had the size of this one."""
-    return min(_MOST_BLOCKS, max(_LEAST_BLOCKS, _MOST_BYTES // max(1, len(step.rows))))
+    return min(MOST_BLOCKS, max(_LEAST_BLOCKS, _MOST_BYTES // max(1, len(step.rows))))
 
 
 def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
@@ -162,12 +165,20 @@ def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
         server.hset(POSITIONS_KEY, f"position:{shard}", max(start, at[shard], key=position_order))
 
 
-def read_blocks(server: redis.Redis, afters: Mapping[int, str], wait_ms: int) -> list[Block]:
-    """The next blocks of each shard after a position, by shard; waits up to ``wait_ms`` for the first block."""
+def read_blocks(
+    server: redis.Redis, afters: Mapping[int, str], wait_ms: int | None, most: int = MOST_BLOCKS
+) -> list[Block]:
+    """At most ``most`` blocks of each shard after a position, the oldest first, up to ``BATCH_BYTES``, at least one.
+
+    Waits up to ``wait_ms`` for the first block; None: not at all.
+    """
     keys = {blocks_key(shard): shard for shard in sorted(afters)}
     streams: dict[Any, Any] = {key: afters[shard] for key, shard in keys.items()}
-    found = cast("list[Any]", server.xread(streams, count=_MOST_READ, block=wait_ms) or [])
-    return [_block(keys[key.decode()], *entry) for key, entries in found for entry in entries]
+    found = cast("list[Any]", server.xread(streams, count=most, block=wait_ms) or [])
+    blocks = [_block(keys[key.decode()], *entry) for key, entries in found for entry in entries]
+    blocks.sort(key=lambda block: position_order(block.position))
+    befores = accumulate((len(block.rows) for block in blocks), initial=0)
+    return [block for block, before in zip(blocks, befores, strict=False) if before < BATCH_BYTES]
 
 
 def read_range(server: redis.Redis, shard: int, after: str, until: str) -> list[Block]:

@@ -22,7 +22,7 @@ import orjson
 import redis
 import structlog
 
-from pipeline.continuous.blocks import Block, positions, read_blocks, read_range
+from pipeline.continuous.blocks import BATCH_BYTES, MOST_BLOCKS, Block, positions, read_blocks, read_range
 from pipeline.continuous.keys import RANGE_KEY, blocks_key
 from pipeline.errors import QueryFailed
 from pipeline.progress import BatchMeter, BatchReport, SinkTime, fold, merged
@@ -48,6 +48,7 @@ class IndexingSink(Protocol):
 
 
 _WAIT_MS = 1_000
+_GATHERED_S = 0.01  # at most, after the first block of a batch; less where batches take less than half of it
 _SWEPT_S = 1.0
 _ATTEMPTS = 3  # at a batch that the sink or the server rejects for now
 _PAUSE_S = 0.2
@@ -72,6 +73,8 @@ class Indexer:
         self._run_note = self._server.register_script(self._script.text)
         self._run_id = ""
         self._batch = 0
+        self._took_s = 0.0  # the last batch
+        self._block_bytes = 0  # on average, in the last batch
         self._swept = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
@@ -118,11 +121,12 @@ class Indexer:
         Where it had several of a shard, they are removed at once: its steps may wait for their room, and then no other
         batch would follow.
         """
-        blocks = read_blocks(self._server, self._afters, wait_ms)
+        blocks = self._next_blocks(wait_ms)
         if not blocks:
             return False
+        begun = time.monotonic()
         self._batch += 1
-        untils = {block.shard: block.position for block in blocks}
+        untils = _ends(blocks)
         is_known = self._note(untils, after=self._batch - 1)
         if is_known:
             self._write(blocks)
@@ -130,7 +134,18 @@ class Indexer:
             is_known = len(blocks) == len(untils) or self._note({}, after=self._batch)
         if not is_known:
             self._begin_again()
+        self._took_s = time.monotonic() - begun
         return True
+
+    def _next_blocks(self, wait_ms: int) -> list[Block]:
+        """The blocks of the next batch, with those that come while the first ones are gathered."""
+        most = max(1, min(MOST_BLOCKS, BATCH_BYTES // max(1, self._block_bytes)))
+        blocks = read_blocks(self._server, self._afters, wait_ms, most)
+        if blocks and sum(len(block.rows) for block in blocks) < BATCH_BYTES // 2:
+            self._over.wait(min(_GATHERED_S, 2 * self._took_s))
+            blocks += read_blocks(self._server, self._afters | _ends(blocks), None, most)
+        self._block_bytes = sum(len(block.rows) for block in blocks) // max(1, len(blocks))
+        return blocks
 
     def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
         """Note the batch, after the batch of another number; False if the server was started again.
@@ -215,6 +230,11 @@ class Indexer:
         whole_ms = seen.sink_ms + 1_000 * spent_s
         durations = {"triggerExecution": whole_ms, "addBatch": whole_ms}
         return {"batchId": self._batch, "timestamp": self._since.isoformat(), "durationMs": durations}
+
+
+def _ends(blocks: Sequence[Block]) -> dict[int, str]:
+    """The position of the last block of each shard."""
+    return {block.shard: block.position for block in blocks}
 
 
 def is_passing(error: Exception) -> bool:

@@ -204,7 +204,8 @@ def test_a_driver_that_was_stopped_in_a_batch_writes_nothing_again(stores, setti
 
 
 def test_a_driver_that_was_stopped_between_batches_notes_no_other(stores, settings, monkeypatch):
-    monkeypatch.setattr("pipeline.continuous.blocks._MOST_READ", 1)  # the last batch is not noted as over
+    for module in ("blocks", "indexer"):  # so that a batch has one block, and is not noted as over
+        monkeypatch.setattr(f"pipeline.continuous.{module}.BATCH_BYTES", 1)
     chance, batches = random.Random(9), cut(posted(9), 20)
     job = Continuous(settings, stores, tasks=1, kills=0.0)
     former = job.recovered()

@@ -1,6 +1,7 @@
 import threading
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_a_server_that_has_forgotten_the_script_is_given_it_again(log):
 
 
 def test_a_step_waits_while_the_indexer_is_behind(log, monkeypatch):
-    monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
+    monkeypatch.setattr(blocks, "MOST_BLOCKS", 2)
     writer = BlockWriter(log, 2)
     outcomes: list[bool] = []
     assert all(writer.write(step(f"{number}-0", f"{number + 1}-0")) for number in range(2))
@@ -83,7 +84,7 @@ def test_a_step_waits_while_the_indexer_is_behind(log, monkeypatch):
 def test_a_step_that_waits_is_not_sent_again_and_again_and_is_refused_once_another_task_holds_the_shard(
     log, monkeypatch
 ):
-    monkeypatch.setattr(blocks, "_MOST_BLOCKS", 2)
+    monkeypatch.setattr(blocks, "MOST_BLOCKS", 2)
     writer, sent = BlockWriter(log, 2), []
     outcomes: list[bool] = []
     run = writer._run
@@ -143,3 +144,17 @@ def test_rows_come_back_from_a_block(log):
 
 def rows_as_text(rows):
     return [(row.kind, row.stream, row.id, row.body, row.position, row.shard, row.subject) for row in rows]
+
+
+def test_few_large_blocks_are_read_at_once_the_oldest_first(log, monkeypatch):
+    monkeypatch.setattr(blocks, "BATCH_BYTES", 10)
+    writer = BlockWriter(log, 2)
+    for shard, epoch, places in ((0, 3, "0258"), (1, 1, "0347")):
+        for before, after in pairwise(places):
+            assert writer.write(step(f"{before}-0", f"{after}-0", shard=shard, epoch=epoch))
+    at, seen = {0: "0-0", 1: "0-0"}, []
+    while found := read_blocks(log, at, None):
+        assert len(found) <= 2
+        at |= {block.shard: block.position for block in found}
+        seen += [(block.shard, block.position) for block in found]
+    assert seen == [(0, "2-0"), (1, "3-0"), (1, "4-0"), (0, "5-0"), (1, "7-0"), (0, "8-0")]
