@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.functions.function import Function, Parameter
+from nfa.functions.function import Column, Examples, Function, Parameter
 
 Numbers: TypeAlias = NDArray[np.float64]
 
@@ -60,114 +60,80 @@ def _distance(lat: Numbers, lon: Numbers, other_lat: Numbers, other_lon: Numbers
     return np.where(is_place, 2.0 * EARTH_KM * np.arcsin(np.minimum(1.0, root)), np.nan)
 
 
+def _number(
+    name: str, parameters: tuple[Parameter, ...], column: Column, summary: str, examples: Examples, **options: Any
+) -> Function:
+    return Function(name, parameters, "number", column, summary, examples, spans_events=True, **options)
+
+
 FUNCTIONS = (
-    Function(
-        name="abs",
-        parameters=(_X,),
-        result="number",
-        column=np.abs,
-        spans_events=True,
-        summary="The number without its sign.",
-        examples=(("abs(-2.5)", "2.5"),),
-    ),
-    Function(
-        name="round",
-        parameters=(_X, Parameter("digits", "number", _fault_of_digits)),
-        optional=1,
-        result="number",
-        column=_quiet(_round),
-        spans_events=True,
-        summary="The nearest number with `digits` digits after the point (0 if left out; negative: before it); halves "
+    _number("abs", (_X,), np.abs, "The number without its sign.", (("abs(-2.5)", "2.5"),)),
+    _number(
+        "round",
+        (_X, Parameter("digits", "number", _fault_of_digits)),
+        _quiet(_round),
+        "The nearest number with `digits` digits after the point (0 if left out; negative: before it); halves "
         "away from zero.",
-        examples=(("round(2.5)", "3.0"), ("round(-2.345, 2)", "-2.35"), ("round(1234, -2)", "1200.0")),
+        (("round(2.5)", "3.0"), ("round(-2.345, 2)", "-2.35"), ("round(1234, -2)", "1200.0")),
+        optional=1,
     ),
-    Function(
-        name="floor",
-        parameters=(_X,),
-        result="number",
-        column=np.floor,
-        spans_events=True,
-        summary="The largest whole number that is not greater.",
-        examples=(("floor(-2.5)", "-3.0"),),
+    _number("floor", (_X,), np.floor, "The largest whole number that is not greater.", (("floor(-2.5)", "-3.0"),)),
+    _number("ceil", (_X,), np.ceil, "The smallest whole number that is not less.", (("ceil(2.1)", "3.0"),)),
+    _number(
+        "sqrt",
+        (_X,),
+        _quiet(np.sqrt),
+        "The square root; null for a negative number.",
+        (("sqrt(9)", "3.0"), ("sqrt(-1)", "NULL")),
     ),
-    Function(
-        name="ceil",
-        parameters=(_X,),
-        result="number",
-        column=np.ceil,
-        spans_events=True,
-        summary="The smallest whole number that is not less.",
-        examples=(("ceil(2.1)", "3.0"),),
+    _number(
+        "ln",
+        (_X,),
+        _quiet(np.log),
+        "The natural logarithm; null for 0 and negative numbers.",
+        (("ln(1)", "0.0"), ("ln(0)", "NULL")),
     ),
-    Function(
-        name="sqrt",
-        parameters=(_X,),
-        result="number",
-        column=_quiet(np.sqrt),
-        spans_events=True,
-        summary="The square root; null for a negative number.",
-        examples=(("sqrt(9)", "3.0"), ("sqrt(-1)", "NULL")),
+    _number(
+        "pow",
+        (_X, _Y),
+        _quiet(np.power),
+        "`x` to the power of `y`; null where it is not a finite real number.",
+        (("pow(2, 10)", "1024.0"), ("pow(-8, 0.5)", "NULL")),
     ),
-    Function(
-        name="ln",
-        parameters=(_X,),
-        result="number",
-        column=_quiet(np.log),
-        spans_events=True,
-        summary="The natural logarithm; null for 0 and negative numbers.",
-        examples=(("ln(1)", "0.0"), ("ln(0)", "NULL")),
+    _number(
+        "mod",
+        (_X, _Y),
+        _quiet(_mod),
+        "The remainder of `x / y`, with the sign of `x`; null if `y` is 0.",
+        (("mod(7, 3)", "1.0"), ("mod(-7, 3)", "-1.0"), ("mod(7, 0)", "NULL")),
     ),
-    Function(
-        name="pow",
-        parameters=(_X, _Y),
-        result="number",
-        column=_quiet(np.power),
-        spans_events=True,
-        summary="`x` to the power of `y`; null where it is not a finite real number.",
-        examples=(("pow(2, 10)", "1024.0"), ("pow(-8, 0.5)", "NULL")),
-    ),
-    Function(
-        name="mod",
-        parameters=(_X, _Y),
-        result="number",
-        column=_quiet(_mod),
-        spans_events=True,
-        summary="The remainder of `x / y`, with the sign of `x`; null if `y` is 0.",
-        examples=(("mod(7, 3)", "1.0"), ("mod(-7, 3)", "-1.0"), ("mod(7, 0)", "NULL")),
-    ),
-    Function(
-        name="least",
-        parameters=(_X,),
+    _number(
+        "least",
+        (_X,),
+        lambda *columns: reduce(np.minimum, columns),
+        "The smallest of the numbers; null if one of them is null.",
+        (("least(3, 1, 2)", "1.0"), ("least(3, NULL)", "NULL")),
         is_repeated=True,
-        result="number",
-        column=lambda *columns: reduce(np.minimum, columns),
-        spans_events=True,
-        summary="The smallest of the numbers; null if one of them is null.",
-        examples=(("least(3, 1, 2)", "1.0"), ("least(3, NULL)", "NULL")),
     ),
-    Function(
-        name="greatest",
-        parameters=(_X,),
+    _number(
+        "greatest",
+        (_X,),
+        lambda *columns: reduce(np.maximum, columns),
+        "The largest of the numbers; null if one of them is null.",
+        (("greatest(3, 1, 2)", "3.0"),),
         is_repeated=True,
-        result="number",
-        column=lambda *columns: reduce(np.maximum, columns),
-        spans_events=True,
-        summary="The largest of the numbers; null if one of them is null.",
-        examples=(("greatest(3, 1, 2)", "3.0"),),
     ),
-    Function(
-        name="distance",
-        parameters=(
+    _number(
+        "distance",
+        (
             Parameter("lat", "number"),
             Parameter("lon", "number"),
             Parameter("other lat", "number"),
             Parameter("other lon", "number"),
         ),
-        result="number",
-        column=_quiet(_distance),
-        spans_events=True,
-        summary="Kilometres between two places on the globe, given in degrees; null for latitudes beyond 90 and "
+        _quiet(_distance),
+        "Kilometres between two places on the globe, given in degrees; null for latitudes beyond 90 and "
         "longitudes beyond 180.",
-        examples=(("round(distance(52.52, 13.405, 48.137, 11.575))", "504.0"), ("distance(91, 0, 0, 0)", "NULL")),
+        (("round(distance(52.52, 13.405, 48.137, 11.575))", "504.0"), ("distance(91, 0, 0, 0)", "NULL")),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -15,6 +15,9 @@ Kind: TypeAlias = OneOf["text", "number", "boolean", "time", "any"]
 
 Result: TypeAlias = Sequence[Any] | NDArray[Any]
 """Plain values, of which None is null; or an array of int64, bool, or float64, where what is not finite is null."""
+
+Column: TypeAlias = Callable[..., Result]
+Examples: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Parameter:
     fault: Callable[[Any], str | None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Function:
     """A function of values; null if an argument is null, or is of another kind than its parameter.
 
@@ -48,13 +51,14 @@ class Function:
 
     name: str
     parameters: tuple[Parameter, ...]
+    result: Kind
+    column: Column | None
+    summary: str
+    examples: Examples = ()
+    _: KW_ONLY
     optional: int = 0
     is_repeated: bool = False
-    result: Kind
-    column: Callable[..., Result] | None
     spans_events: bool = False
-    summary: str
-    examples: tuple[tuple[str, str], ...] = ()
     written: str = ""
 
     @property

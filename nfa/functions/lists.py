@@ -8,26 +8,25 @@ _LIST = Parameter("list", "any")
 
 FUNCTIONS = (
     Function(
-        name="any",
-        parameters=(_LIST, Parameter("condition", "boolean")),
-        result="boolean",
-        column=None,
-        summary="Whether the condition is true for an element of the list; null if it is true for none and null for "
-        "one.",
-        examples=(
+        "any",
+        (_LIST, Parameter("condition", "boolean")),
+        "boolean",
+        None,
+        "Whether the condition is true for an element of the list; null if it is true for none and null for one.",
+        (
             ("any(items, price > 100)", "TRUE"),
             ("any(items, price > 500)", "FALSE"),
             ("any(tags, value = 'gift')", "TRUE"),
         ),
     ),
     Function(
-        name="sum_of",
-        written="sum",
-        parameters=(_LIST, Parameter("x", "number")),
-        result="number",
-        column=None,
-        summary="The sum of `x` over the elements of the list, where it is not null; null if it is null for all, or "
+        "sum_of",
+        (_LIST, Parameter("x", "number")),
+        "number",
+        None,
+        "The sum of `x` over the elements of the list, where it is not null; null if it is null for all, or "
         "not a number for one. `sum_of(list, x)` is the same.",
-        examples=(("sum(items, price * quantity)", "220.0"),),
+        (("sum(items, price * quantity)", "220.0"),),
+        written="sum",
     ),
 )

@@ -113,15 +113,7 @@ _PARAMETERS = (Parameter("time", "time"), Parameter("zone", "text", _fault_of_zo
 
 
 def _clock(name: str, of_local: Callable[[Us], Us], summary: str, *examples: tuple[str, str]) -> Function:
-    return Function(
-        name=name,
-        parameters=_PARAMETERS,
-        optional=1,
-        result="number",
-        column=_field(of_local),
-        summary=summary,
-        examples=examples,
-    )
+    return Function(name, _PARAMETERS, "number", _field(of_local), summary, examples, optional=1)
 
 
 FUNCTIONS = (
@@ -152,25 +144,25 @@ FUNCTIONS = (
         ("weekday('2026-01-31')", "6"),
     ),
     Function(
-        name="date",
-        parameters=_PARAMETERS,
+        "date",
+        _PARAMETERS,
+        "text",
+        _date,
+        "The date as a text, which compares as dates do.",
+        (("date('2026-01-31T23:30:00Z', 'Asia/Tokyo')", "'2026-02-01'"), ("date('soon')", "NULL")),
         optional=1,
-        result="text",
-        column=_date,
-        summary="The date as a text, which compares as dates do.",
-        examples=(("date('2026-01-31T23:30:00Z', 'Asia/Tokyo')", "'2026-02-01'"), ("date('soon')", "NULL")),
     ),
     Function(
-        name="timestamp",
-        parameters=_PARAMETERS,
-        optional=1,
-        result="number",
-        column=_timestamp,
-        summary="The microseconds since 1970-01-01 UTC, comparable with `time(a)`. A text without a zone is a time of "
+        "timestamp",
+        _PARAMETERS,
+        "number",
+        _timestamp,
+        "The microseconds since 1970-01-01 UTC, comparable with `time(a)`. A text without a zone is a time of "
         "clocks in `zone`.",
-        examples=(
+        (
             ("timestamp('1970-01-02T00:00:00Z')", "86400000000"),
             ("timestamp('1970-01-01 02:00', 'Europe/Berlin') / 1 h", "1.0"),
         ),
+        optional=1,
     ),
 )
