@@ -18,6 +18,7 @@ from service.registering.registration import Registration
 from service.runtime import Stores, build_stores
 from service.stores import Submission, connect
 from streams import EventBatch, StreamDeclaration, SystemClock, key_hash
+from tests.builders.registering import register_pattern
 from tests.builders.service import private_server, settings_for
 from workflows import OrderSettings
 
@@ -73,7 +74,7 @@ def declare(stores: Stores, registration: Registration, patterns: Sequence[str],
     if is_guarded:
         registration.constraint_sets.upload(STREAM, to_document(constraint_set))
     for text in patterns:
-        registration.register_pattern(STREAM, text)
+        register_pattern(registration, STREAM, text)
 
 
 def append(stores: Stores, batch: EventBatch) -> int:

@@ -37,9 +37,8 @@ from constraints import to_document
 from service.processes.temporary import TemporaryService, require_ready, running
 from service.readiness import missing_part
 from service.sending import send_events
-from shards import run_inline
 from streams import ConstraintsOn, Event, ForestallError, PatternOn, StreamDeclaration, StreamOn
-from tests.builders.shards import Step, bodies, log_of
+from tests.builders.shards import Step, bodies, log_of, run_inline
 from workflows import OrderSettings
 
 STREAM = "chaos"

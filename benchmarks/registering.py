@@ -20,6 +20,7 @@ from pathlib import Path
 from service import Registration, build_stores
 from shards.state import ShardState
 from streams import PatternOn, StreamDeclaration, StreamOn
+from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock, empty_client, private_server, settings_for
 from tests.builders.shards import event, log_of
 
@@ -43,7 +44,7 @@ def registered_s(texts: list[str]) -> float:
         registration.declare_stream(STREAM)
         start = time.perf_counter()
         for text in texts:
-            registration.register_pattern("orders", text)
+            register_pattern(registration, "orders", text)
         return time.perf_counter() - start
 
 

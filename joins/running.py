@@ -72,11 +72,6 @@ class JoinRun:
         self._unkeyed = UnkeyedEvents(body)
 
     @property
-    def now_us(self) -> int | None:
-        """The current time of the join; None before the first event."""
-        return self._join.now_us
-
-    @property
     def has_stopped(self) -> bool:
         """Whether the join takes in no more events."""
         return self.is_suspended or self._lost is not None

@@ -160,11 +160,6 @@ class WindowJoin:
         """Counts since the join began."""
         return JoinStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})
 
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of the state, including free room."""
-        return sum(array.nbytes for array in self._state)
-
     def push(self, items: ItemColumns) -> JoinedColumns:
         """Take items in, in their order; the results do not depend on how they are divided into calls."""
         found, _ = self._take(items, MOST_RESULTS)

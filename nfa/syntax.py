@@ -244,11 +244,6 @@ class Sequence:
     items: tuple[Item, ...]
     within_us: int | None = None
 
-    @classmethod
-    def of(cls, *parts: Node) -> Sequence:
-        """A sequence of positive parts without gaps of their own."""
-        return cls(tuple(Item(of=part) for part in parts))
-
     @property
     def parts(self) -> tuple[Node, ...]:
         return tuple(item.of for item in self.items if item.of is not None)

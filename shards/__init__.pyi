@@ -8,7 +8,7 @@ from .errors import (
     SavedStateError as SavedStateError,
 )
 from .feeds import Feed as Feed, Feeds as Feeds
-from .inline import InlineShards as InlineShards, run_inline as run_inline
+from .inline import InlineShards as InlineShards
 from .kinds import (
     COUNTED as COUNTED,
     DOCUMENT_KINDS as DOCUMENT_KINDS,

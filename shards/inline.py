@@ -6,14 +6,14 @@ The Spark job together with the sink must give the same results.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shards.deciding import Deciders
-from shards.entries import Entry, EventsEntry, StoredEntry
+from shards.entries import EventsEntry, StoredEntry
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
-from shards.rows import OutputRow, RowBlock, results_of
+from shards.rows import RowBlock, results_of
 from shards.state import ShardState
 from streams import (
     BLOCK_EVENTS,
@@ -25,19 +25,6 @@ from streams import (
     Tick,
     encode_control,
 )
-
-
-def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardState] | None = None) -> list[OutputRow]:
-    """Rows of all shards, shard by shard, each in the order of its log; nothing is appended to the logs.
-
-    ``states``: initial states, which are advanced. A missing shard begins empty.
-    """
-    given = states or {}
-    rows: list[OutputRow] = []
-    for shard, entries in sorted(logs.items()):
-        state = given.get(shard) or ShardState(shard)
-        rows.extend(state.apply(entries))
-    return rows
 
 
 class Decided(NamedTuple):

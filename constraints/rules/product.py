@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from constraints.model import ConstraintSet, Rule
-from constraints.remainder import NOTHING, Remainder
+from constraints.model import ConstraintSet
+from constraints.remainder import Remainder
 from constraints.rules.alphabet import event_kinds
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.search import Places, Task, is_reachable
@@ -55,34 +55,14 @@ class RuleProduct:
             after[index] = self.automata[index].step(places[index], shown)
         return tuple(after)
 
-    def is_broken(
-        self, places: Places, impossible: frozenset[str] | None, *, assumes_completion: bool = True
-    ) -> tuple[Rule, ...]:
-        """Rules that no continuation can satisfy: one, or a minimal set that cannot hold together; () if none.
-
-        ``impossible`` are the names that no later event shows; None if no more events can come. With
-        ``assumes_completion`` a trace ends only where its rules accept, otherwise anywhere but in a trap.
-        """
-        for index, rule in enumerate(self.rules):
-            if not self._ask((index,), places, NOTHING, impossible, assumes_completion):
-                return (rule,)
-        active = self._active(places, assumes_completion)
-        if self._judge(active, places, NOTHING, impossible, assumes_completion):
-            return ()
-        kept = active
-        for index in active:
-            fewer = tuple(other for other in kept if other != index)
-            if not self._judge(fewer, places, NOTHING, impossible, assumes_completion):
-                kept = fewer
-        return tuple(self.rules[index] for index in kept)
-
     def can_complete(
         self, places: Places, remainder: Remainder, impossible: frozenset[str] | None, *, assumes_completion: bool
     ) -> bool:
         """Whether some continuation binds the remainder and keeps all rules; True if the search is given up.
 
-        The arguments are those of ``is_broken``. Gaps are in the order of the log: leave them out if events
-        with equal timestamps are unordered.
+        ``impossible`` are the names that no later event shows; None if no more events can come. With
+        ``assumes_completion`` a trace ends only where its rules accept, otherwise anywhere but in a trap. Gaps are in
+        the order of the log: leave them out if events with equal timestamps are unordered.
         """
         return self._judge(self._active(places, assumes_completion), places, remainder, impossible, assumes_completion)
 

@@ -76,13 +76,6 @@ class Deliverer:
                 await asyncio.wait(on_way)
         self._sinks.close()
 
-    async def deliver_due(self) -> int:
-        """Attempt due deliveries, at most ``concurrency``, wait for the outcomes, and return their number."""
-        async with self._outbound() as outbound:
-            started = await self._start_due(outbound, self._settings.concurrency)
-            await asyncio.gather(*started)
-        return len(started)
-
     def _outbound(self) -> Outbound:
         return Outbound(self._settings.targets, connections=self._settings.concurrency, resolver=self._resolver)
 

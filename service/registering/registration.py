@@ -28,12 +28,11 @@ from service.stores import (
     RegisteredConstraints,
     RegisteredPattern,
     Severity,
-    pattern_draft,
     pattern_parts,
     tag_of,
 )
 from shards import SUPPRESSION, alerts_stream, fed_stream, read_quiet
-from streams import Clock, Start, StreamDeclaration, WorkBudget
+from streams import Clock, StreamDeclaration, WorkBudget
 from streams.tables import Tables
 
 _INSPECTIONS_KEPT = 16
@@ -79,28 +78,6 @@ class Registration:
         record = self._stores.registry.constraints(stream)
         queries = [query for query in self.constraint_sets.guarded_queries(declaration) if is_explained(query)]
         return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
-
-    def register_pattern(
-        self,
-        stream: str,
-        text: str,
-        *,
-        is_guarded: bool = True,
-        start: Start = "fresh",
-        severity: Severity | None = None,
-        **quiet: Mapping[str, Any] | None,
-    ) -> PatternReport:
-        """Register a pattern on a stream; another text under the same name is its next version.
-
-        A pattern that is not guarded may look for traces that break the stream's constraints, which then terminate none
-        of its partial matches early. ``start`` decides about the partial matches of the version before: drop them
-        (``fresh``), or let that version complete what began before this position of the log (``migrate``). Without a
-        severity the pattern keeps its own, at first ``medium``.
-        """
-        self._check_length(text)
-        self._stores.registry.stream(stream)
-        wanted = pattern_draft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity, quiet=quiet)
-        return self.register(stream, parse_pattern(text), wanted)
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
         """Read a pattern from its text or, if that is None, from its JSON form; it has a text in either case."""
@@ -182,7 +159,11 @@ class Registration:
         )
 
     def register(self, stream: str, pattern: Pattern, wanted: OperatorDraft) -> PatternReport:
-        """Register a pattern, which gives name and route, with the options of ``wanted``; see ``register_pattern``."""
+        """Register a pattern, which gives name and route, on a stream; another one of that name is its next version.
+
+        A pattern that is not guarded may look for traces that break the stream's constraints, which then terminate none
+        of its partial matches early. Without a severity the pattern keeps its own, at first ``medium``.
+        """
         declaration = self._stores.registry.stream(stream)
         on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(wanted.body["is_guarded"]))
         warnings = self._checked(on_stream)

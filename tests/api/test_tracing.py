@@ -19,10 +19,11 @@ from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores, open_
 from service.delivery.deliverer import Deliverer
 from service.errors import TracerMissing
 from service.settings import TracingSettings
-from shards.inline import run_inline
 from streams import SystemClock
 from tests.builders.api import serving
+from tests.builders.delivering import deliver_due
 from tests.builders.service import empty_client, receiving, settings_for
+from tests.builders.shards import run_inline
 
 pytestmark = pytest.mark.redis
 
@@ -90,7 +91,7 @@ class Service:
     def deliver(self):
         spans = open_spans(self.settings.tracing, "deliverer")
         worker = Deliverer(self.stores, self.settings.webhooks, SystemClock(), random.Random(7), spans=spans)
-        made = asyncio.run(worker.deliver_due())
+        made = asyncio.run(deliver_due(worker))
         if spans is not None:
             spans.close()
         return made

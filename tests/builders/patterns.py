@@ -82,6 +82,11 @@ literals = scalars.map(Literal)
 signs: st.SearchStrategy[ComparisonOperator] = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
 
 
+def sequence(*parts: Node) -> Ordered:
+    """A sequence of positive parts without gaps of their own."""
+    return Ordered(tuple(Item(of=part) for part in parts))
+
+
 def values(depth: int = 1) -> st.SearchStrategy[Expression]:
     """Random expressions on one event, except comparisons."""
     leaves: st.SearchStrategy[Expression] = st.one_of(attributes, literals)

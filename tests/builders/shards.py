@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from joins import FIGURE
+from shards.entries import Entry
 from shards.rows import OutputRow
 from shards.state import ShardState
 from streams import (
@@ -30,6 +31,19 @@ _UNSAVED = frozenset(  # specific to this process, or memory sizes
 )
 
 Step: TypeAlias = "ControlRecord | Sequence[Event]"
+
+
+def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardState] | None = None) -> list[OutputRow]:
+    """Rows of all shards, shard by shard, each in the order of its log; nothing is appended to the logs.
+
+    ``states``: initial states, which are advanced. A missing shard begins empty.
+    """
+    given = states or {}
+    rows: list[OutputRow] = []
+    for shard, entries in sorted(logs.items()):
+        state = given.get(shard) or ShardState(shard)
+        rows.extend(state.apply(entries))
+    return rows
 
 
 def log_of(steps: Iterable[Step], *, stream: str = "orders", shards: int = 1) -> dict[int, list[LogEntry]]:

@@ -124,20 +124,6 @@ def test_where_traces_may_just_stop_only_traps_count(
     assert found == oracle(rules, prefix, remainder, impossible, is_ended=False)
 
 
-@settings(max_examples=100)
-@given(some_rules, prefixes, some_impossible | st.none())
-def test_broken_rules_are_those_that_cannot_be_kept(
-    rules: tuple[Rule, ...], prefix: list[str], impossible: frozenset[str] | None
-) -> None:
-    together = RuleProduct(ConstraintSet(rules=rules), max_steps=10**9)
-    broken = together.is_broken(after(together, prefix), impossible)
-    assert bool(broken) != oracle(rules, prefix, NOTHING, impossible, is_ended=True)
-    if broken:
-        assert not oracle(broken, prefix, NOTHING, impossible, is_ended=True)
-        for one in broken:
-            assert oracle([other for other in broken if other != one], prefix, NOTHING, impossible, is_ended=True)
-
-
 @settings(max_examples=60)
 @given(some_rules, prefixes, st.sampled_from(REMAINDERS), some_impossible, st.integers(0, 200))
 def test_a_search_that_is_given_up_says_that_it_can(
@@ -179,7 +165,6 @@ def test_places_mean_the_same_wherever_the_set_is_loaded() -> None:
 def test_no_rules_no_places() -> None:
     nothing = RuleProduct(ConstraintSet((Prior("A", "B"),)))
     assert nothing.start == nothing.step((), frozenset("A")) == ()
-    assert nothing.is_broken((), frozenset()) == ()
     assert nothing.can_complete((), REMAINDERS[1], frozenset(), assumes_completion=True)
 
 

@@ -21,6 +21,7 @@ from service.cli.operators import operator_commands
 from service.delivery.deliverer import Deliverer
 from shards.kinds import KINDS, result_table
 from tests.builders.api import serving
+from tests.builders.delivering import deliver_due
 from tests.builders.job import match_log
 from tests.builders.service import HandClock, empty_client, receiving, settings_for
 from tests.contracts import tally
@@ -103,7 +104,7 @@ def test_it_is_registered_matched_by_spark_listed_and_delivered(http, stores, se
         start_query(spark, options, AlertSink(stores, HandClock())).wait()
         assert thirds(http) == THIRDS
         worker = Deliverer(stores, settings.webhooks, HandClock(), random.Random(7))
-        assert asyncio.run(worker.deliver_due()) == 3
+        assert asyncio.run(deliver_due(worker)) == 3
         delivered = [orjson.loads(body) for body in receiver.bodies]
     assert {(body["type"], body["key"], body["n"]) for body in delivered} == {
         ("tally.reached", key, number) for key, numbers in THIRDS.items() for number in numbers

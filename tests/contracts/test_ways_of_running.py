@@ -24,6 +24,7 @@ from shards.kinds import KINDS
 from streams import Event, EventBatch, StreamDeclaration, render_plain
 from streams.readers import reading_of
 from streams.tables import TableWish
+from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock, settings_for
 from tests.service.test_continuous import Continuous
 from tests.service.test_derived_chain import Job, settled
@@ -320,8 +321,8 @@ def register(folder, registration: Registration, operators: OperatorLibrary, tab
             case "constraints":
                 registration.constraint_sets.upload(document.name, {"constraints": body["constraints"]})
             case "pattern":
-                registration.register_pattern(
-                    body["stream"], body["text"], **{name: body[name] for name in QUIET if name in body}
+                register_pattern(
+                    registration, body["stream"], body["text"], **{name: body[name] for name in QUIET if name in body}
                 )
             case "table":
                 wish = TableWish(key=(body["key"],), types=body["columns"])

@@ -150,10 +150,10 @@ def test_an_event_that_the_others_need_no_more_was_seen_with_them(last):
 def test_many_combinations_are_not_stored():
     join = WindowJoin([Window("time", 1_000)] * 3, optional=[0, 1, 2])
     join.push(ItemColumns.of([(Item.EVENT, number, 9, place) for place in range(60) for number in (0, 1)]))
-    before = join.used_bytes
+    before = sum(one.nbytes for one in vars(join)["_state"])
     found = join.push(ItemColumns.of([(Item.TIME, 0, 0, 5_000)]))
     assert len(np.unique(found.members, axis=0)) == len(found.members) == 60 * 60
-    assert join.used_bytes == before < 20_000
+    assert sum(one.nbytes for one in vars(join)["_state"]) == before < 20_000
 
 
 def test_keys_that_may_have_no_event_any_more_are_remembered_up_to_a_number():

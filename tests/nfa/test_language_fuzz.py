@@ -45,6 +45,7 @@ from nfa.syntax import (
     Sequence,
     atoms_of,
 )
+from tests.builders.patterns import sequence
 
 CODES = frozenset(
     """syntax duration duplicate-clause duplicate-alias unknown-alias unknown-function not-yet-bound group-alias prev
@@ -191,7 +192,7 @@ def patterns(draw: st.DrawFn) -> Pattern:
     grower = Grower(draw)
     event = grower.node(2, is_top=True)
     if isinstance(event, Repeat) and not isinstance(event.of, Atom | Repeat):
-        event = Sequence.of(event)
+        event = sequence(event)
     everywhere = [atom.alias for atom in atoms_of(event)]
     single = tuple(alias for alias in everywhere if alias not in groups_of(event))
     expressions = [grower.expression(2, single) for _ in range(draw(st.integers(0, 3)))] if single else []

@@ -33,6 +33,7 @@ from nfa.syntax import (
     Repeat,
     Sequence,
 )
+from tests.builders.patterns import sequence
 
 A, B, C, N = Atom(("A",), "a"), Atom(("B",), "b"), Atom(("C",), "c"), Atom(("N",), "N")
 V = Attribute(("v",))
@@ -66,10 +67,10 @@ def test_the_tutorial_pattern() -> None:
         """
     )
     quote = Atom(("GenerateQuote",), "q", Comparison(">", Attribute(("totalPrice",)), Literal(200)))
-    supplier = Sequence.of(Atom(("OrderFromSupplier",), "s"), quote)
-    stock = Sequence.of(Atom(("UseRemoteStock",), "u"), Atom(("GenerateInvoice",), "i"))
+    supplier = sequence(Atom(("OrderFromSupplier",), "s"), quote)
+    stock = sequence(Atom(("UseRemoteStock",), "u"), Atom(("GenerateInvoice",), "i"))
     assert pattern.name == "expensive_cancelled_order"
-    assert pattern.event == Sequence.of(Conjunction((supplier, stock)), Atom(("CancelOrder",), "c"))
+    assert pattern.event == sequence(Conjunction((supplier, stock)), Atom(("CancelOrder",), "c"))
     assert pattern.keys == (("transaction_id",),)
     assert pattern.within_us == 7 * 86_400_000_000
 
@@ -88,12 +89,12 @@ def test_the_tutorial_pattern() -> None:
         ("`next` `select`", Atom(("next",), "select")),
         ("SEQ", Atom(("SEQ",), "SEQ")),
         ("A a [v = 1]", Atom(("A",), "a", V_IS_1)),
-        ("SEQ(A a)", Sequence.of(A)),
-        ("seq(A a, B b)", Sequence.of(A, B)),
-        ("SEQ -- it is\n (A a)", Sequence.of(A)),
+        ("SEQ(A a)", sequence(A)),
+        ("seq(A a, B b)", sequence(A, B)),
+        ("SEQ -- it is\n (A a)", sequence(A)),
         ("AND(A a, B b)", Conjunction((A, B))),
         ("OR(A a, B a)", Disjunction((A, Atom(("B",), "a")))),
-        ("SEQ(A a, AND(B b) WITHIN 2 s)", Sequence.of(A, Conjunction((B,), 2_000_000))),
+        ("SEQ(A a, AND(B b) WITHIN 2 s)", sequence(A, Conjunction((B,), 2_000_000))),
         ("A? a", Repeat(of=A, min=0, max=1)),
         ("A+ a", Repeat(of=A, min=1, max=None)),
         ("A* a", Repeat(of=A, min=0, max=None)),
@@ -107,10 +108,10 @@ def test_the_tutorial_pattern() -> None:
             "A+ a UNTIL N n [v = 1]",
             Repeat(of=A, min=1, max=None, until=Atom(("N",), "n", V_IS_1)),
         ),
-        ("SEQ(A a, B b){2}", Repeat(of=Sequence.of(A, B), min=2, max=2)),
+        ("SEQ(A a, B b){2}", Repeat(of=sequence(A, B), min=2, max=2)),
         (
             "SEQ(A a, AND(B b, C c) WITHIN 1 s + EACH ANY UNTIL N)",
-            Sequence.of(A, Repeat(of=Conjunction((B, C), 1_000_000), min=1, max=None, each=Gap("any"), until=N)),
+            sequence(A, Repeat(of=Conjunction((B, C), 1_000_000), min=1, max=None, each=Gap("any"), until=N)),
         ),
         ("SEQ(A a, NEXT B b)", Sequence((Item(of=A), Item(of=B, gap=Gap("next"))))),
         ("SEQ(A a, WITHIN 1 s B b)", Sequence((Item(of=A), Item(of=B, gap=Gap(None, 1_000_000))))),
@@ -197,7 +198,7 @@ def test_clauses() -> None:
     of_a, of_b = Attribute(("v",), "a"), Attribute(("v",), "b")
     assert pattern == Pattern(
         name="p",
-        event=Sequence.of(A, B),
+        event=sequence(A, B),
         keys=(("k",), ("m", "n")),
         where=Comparison("<", of_a, of_b),
         within_us=7_200_000_000,

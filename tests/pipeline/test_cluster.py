@@ -24,9 +24,8 @@ from pipeline.spark.cluster import (
     require_master,
     starting_on,
 )
-from shards.inline import run_inline
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
-from tests.builders.shards import Step, event, log_of
+from tests.builders.shards import Step, event, log_of, run_inline
 from tests.builders.spark import short_lived
 
 SHARDS = 4

@@ -13,11 +13,10 @@ from pipeline.held_shards import HeldOptions, HeldShards, held_shards
 from pipeline.records import EPOCHS_KEY
 from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
-from shards.inline import run_inline
 from shards.rows import OutputRow, rows_of
 from shards.state import ShardState
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, log_key
-from tests.builders.shards import Step, bodies, event, log_of
+from tests.builders.shards import Step, bodies, event, log_of, run_inline
 
 pytestmark = pytest.mark.redis
 

@@ -8,9 +8,8 @@ from pipeline.errors import QueryFailed
 from pipeline.job import JobOptions, run_pipeline, start_query
 from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
-from shards.inline import run_inline
 from streams import ConstraintsOn, PatternOff, PatternOn, StreamDeclaration, StreamOn
-from tests.builders.shards import Step, event, log_of
+from tests.builders.shards import Step, event, log_of, run_inline
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from shards.inline import run_inline
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
-from tests.builders.shards import Step, event, log_of
+from tests.builders.shards import Step, event, log_of, run_inline
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 

@@ -13,7 +13,6 @@ from pipeline.resharding import divide_states
 from pipeline.sources import EventLogOptions
 from shards import DERIVED
 from shards.entries import StoredEntry
-from shards.inline import run_inline
 from shards.kinds.joins import JoinKind, merged_stream
 from shards.rows import rows_of
 from streams import (
@@ -30,7 +29,7 @@ from streams import (
     log_key,
     shard_of,
 )
-from tests.builders.shards import event
+from tests.builders.shards import event, run_inline
 
 pytestmark = pytest.mark.redis
 

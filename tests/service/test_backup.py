@@ -13,11 +13,10 @@ from service.processes.cluster import job_options
 from service.stores import Keyspace, Submission, connect, pattern_draft
 from service.upkeep.backup import back_up, look_into, restore
 from service.upkeep.backup_file import frames, writing
-from shards import run_inline
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn
 from tests.builders.job import match_log
 from tests.builders.service import HandClock, private_server, settings_for
-from tests.builders.shards import event, log_of
+from tests.builders.shards import event, log_of, run_inline
 
 pytestmark = pytest.mark.redis
 

@@ -25,6 +25,7 @@ from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
 from streams import position_order
 from tests.builders.policies import AnyFirst
+from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock, settings_for
 from tests.service.test_derived_chain import ORDERS, REGISTERED, Job, expected, posted, settled
 
@@ -91,7 +92,7 @@ def stores(client, server_url, settings, monkeypatch):
     registration = Registration(stores, settings, HandClock())
     registration.declare_stream(ORDERS)
     for _, (stream, text) in REGISTERED:
-        registration.register_pattern(stream, text)
+        register_pattern(registration, stream, text)
     return stores
 
 

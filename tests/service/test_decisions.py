@@ -30,6 +30,7 @@ from streams import (
     lateness_summary,
 )
 from tests.builders.job import match_log
+from tests.builders.registering import register_pattern
 from tests.builders.service import as_old_as_the_log, settings_for, stats_row
 
 pytestmark = pytest.mark.redis
@@ -54,7 +55,7 @@ def stores(client, server_url, settings):
 def orders(stores, settings, clock):
     registration = Registration(stores, settings, clock)
     registration.declare_stream(ORDERS)
-    registration.register_pattern("orders", "PATTERN pair EVENT SEQ(A a, U u) SELECT SKIP PAST LAST")
+    register_pattern(registration, "orders", "PATTERN pair EVENT SEQ(A a, U u) SELECT SKIP PAST LAST")
     return stores
 
 

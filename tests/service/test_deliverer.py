@@ -18,6 +18,7 @@ from service.delivery.attempts import pause_asked_for
 from service.delivery.deliverer import Deliverer, pause_s
 from service.settings import WebhookSettings
 from service.stores import Attempt, connect
+from tests.builders.delivering import deliver_due
 from tests.builders.service import receiving, sink_row
 
 pytestmark = pytest.mark.redis
@@ -58,7 +59,7 @@ def run_rounds(stores, clock, rounds, **changes):
     worker = deliverer(stores, clock, **changes)
     made = []
     for _ in range(rounds):
-        made.append(asyncio.run(worker.deliver_due()))
+        made.append(asyncio.run(deliver_due(worker)))
         clock.forward(10 * 3600)
     return made
 
@@ -111,14 +112,14 @@ def test_a_receiver_that_asks_for_a_pause_gets_nothing_before_its_end(stores, cl
     receiver.statuses, receiver.retry_after = [429], "120"
     worker = deliverer(stores, clock, attempts=12)
     write_alerts(stores, 1)
-    assert asyncio.run(worker.deliver_due()) == 1
+    assert asyncio.run(deliver_due(worker)) == 1
     stores.alerts.append([sink_row(kind="alert", stream="s", id="b", body=b'{"id":"b"}')], stores.webhooks.all(), 0)
     began_us = clock.time_us
     clock.forward(119)
-    assert asyncio.run(worker.deliver_due()) == 0
+    assert asyncio.run(deliver_due(worker)) == 0
     assert stores.deliveries.circuit(webhook.id).until_us == began_us + 120_000_000
     clock.forward(1)
-    assert asyncio.run(worker.deliver_due()) == 2
+    assert asyncio.run(deliver_due(worker)) == 2
     assert sorted(receiver.ids()) == ["a0", "a0", "b"]
     assert stores.deliveries.circuit(webhook.id).until_us is None
 
@@ -142,9 +143,9 @@ def test_a_pause_that_is_asked_for_is_bounded(stores, clock, register, receiver)
     receiver.statuses, receiver.retry_after = [503], "999999999"
     write_alerts(stores, 1)
     worker = deliverer(stores, clock, max_delay_s=600)
-    assert asyncio.run(worker.deliver_due()) == 1
+    assert asyncio.run(deliver_due(worker)) == 1
     clock.forward(600)
-    assert asyncio.run(worker.deliver_due()) == 1
+    assert asyncio.run(deliver_due(worker)) == 1
 
 
 def test_redirects_are_not_followed(stores, clock, register, receiver):
@@ -244,9 +245,9 @@ def test_a_delivery_whose_worker_died_comes_again(stores, clock, register, recei
     write_alerts(stores, 1)
     assert len(stores.deliveries.claim(clock.now_us(), 40_000_000, 1)) == 1
     worker = deliverer(stores, clock)
-    assert asyncio.run(worker.deliver_due()) == 0
+    assert asyncio.run(deliver_due(worker)) == 0
     clock.forward(41)
-    assert asyncio.run(worker.deliver_due()) == 1
+    assert asyncio.run(deliver_due(worker)) == 1
     assert receiver.ids() == ["a0"]
 
 
@@ -286,7 +287,7 @@ def test_an_outage_of_redis_is_waited_out(settings, clock, monkeypatch):
     monkeypatch.setattr("service.delivery.deliverer._OUTAGE_PAUSE_S", 0)
     url = "redis://127.0.0.1:1/0"
     with connect(url, retries=0) as client:
-        assert asyncio.run(deliverer(build_stores(client, url, settings), clock).deliver_due()) == 0
+        assert asyncio.run(deliver_due(deliverer(build_stores(client, url, settings), clock))) == 0
 
 
 def test_headers_and_template_of_a_webhook_are_sent_and_signed(stores, clock, register, receiver):
@@ -304,9 +305,9 @@ def test_a_rotated_secret_signs_beside_the_new_one_for_a_while(stores, settings,
     fresh = WebhookLibrary(stores, settings, clock).rotate_secret(webhook.id, secret=None, grace_s=60)
     write_alerts(stores, 2)
     worker = deliverer(stores, clock, concurrency=1)
-    asyncio.run(worker.deliver_due())
+    asyncio.run(deliver_due(worker))
     clock.forward(61)
-    asyncio.run(worker.deliver_due())
+    asyncio.run(deliver_due(worker))
     during, after = receiver.received
     assert len(during[0]["webhook-signature"].split(" ")) == 2
     for secret in (webhook.secret, fresh.secret):

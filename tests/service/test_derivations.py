@@ -10,6 +10,7 @@ from service.registering.derivations import uses_of
 from service.registering.stream_library import StreamLibrary
 from service.stores import StreamUse, pattern_draft
 from streams import Punctuation, StreamDeclaration, TraceEnd
+from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock
 
 pytestmark = pytest.mark.redis
@@ -36,11 +37,11 @@ def controls(stores):
 
 
 def test_the_first_pattern_declares_its_stream_before_it_starts(registration, stores):
-    report = registration.register_pattern("orders", text("late", "hints", more=" KEY c TYPE Late"))
+    report = register_pattern(registration, "orders", text("late", "hints", more=" KEY c TYPE Late"))
     assert (report.pattern.into, warned(report)) == ("hints", [])
     assert stores.registry.stream("hints") == StreamDeclaration(name="hints", derived=True)
     assert controls(stores) == [("stream-on", "orders"), ("stream-on", "hints"), ("pattern-on", "orders")]
-    registration.register_pattern("orders", text("later", "hints"))
+    register_pattern(registration, "orders", text("later", "hints"))
     assert controls(stores)[3:] == [("pattern-on", "orders")]
     for name in ("late", "later"):
         registration.move_pattern(name, "retire")
@@ -60,49 +61,49 @@ def test_a_draft_declares_nothing_until_it_is_activated(registration, stores):
 def test_into_a_stream_of_posted_events_is_refused(registration, stores):
     registration.declare_stream(StreamDeclaration(name="payments"))
     with pytest.raises(StreamNotDerived, match="INTO payments: that stream takes posted events"):
-        registration.register_pattern("orders", text("late", "payments"))
+        register_pattern(registration, "orders", text("late", "payments"))
     with pytest.raises(StreamNotDerived):
-        registration.register_pattern("orders", text("late", "orders"))
+        register_pattern(registration, "orders", text("late", "orders"))
     assert len(controls(stores)) == 2
 
 
 def test_cycles_and_long_chains_are_refused(registration, stores):
     for hop in range(16):
-        registration.register_pattern("orders" if not hop else f"s{hop}", text(f"p{hop + 1}", f"s{hop + 1}"))
+        register_pattern(registration, "orders" if not hop else f"s{hop}", text(f"p{hop + 1}", f"s{hop + 1}"))
     with pytest.raises(DerivationRefused, match="17 streams would be derived from each other, and at most 16"):
-        registration.register_pattern("s16", text("more", "s17"))
+        register_pattern(registration, "s16", text("more", "s17"))
     with pytest.raises(DerivationRefused, match=r"INTO s2: .*s2 → s3"):
-        registration.register_pattern("s3", text("back", "s2"))
+        register_pattern(registration, "s3", text("back", "s2"))
     with pytest.raises(DerivationRefused, match="INTO s4"):
-        registration.register_pattern("s4", text("self", "s4"))
+        register_pattern(registration, "s4", text("self", "s4"))
     assert "s17" not in [stream.name for stream in stores.registry.streams()]
-    registration.register_pattern("s15", text("p16", "other"))  # its next version feeds another stream
+    register_pattern(registration, "s15", text("p16", "other"))  # its next version feeds another stream
     registration.move_pattern("p15", "retire")
-    registration.register_pattern("s16", text("more", "s17"))
+    register_pattern(registration, "s16", text("more", "s17"))
 
 
 def test_types_that_nobody_makes_are_warned_of(registration):
     registration.declare_stream(StreamDeclaration(name="hints", derived=True))
-    assert warned(registration.register_pattern("hints", "PATTERN q EVENT Late a")) == [
+    assert warned(register_pattern(registration, "hints", "PATTERN q EVENT Late a")) == [
         "nothing feeds the derived stream 'hints' yet: no pattern has INTO hints"
     ]
-    registration.register_pattern("orders", text("late", "hints", more=" TYPE Late"))
-    assert warned(registration.register_pattern("hints", "PATTERN r EVENT SEQ(Late a, `Late.retracted` b)")) == []
-    (warning,) = warned(registration.register_pattern("hints", "PATTERN s EVENT Lato a"))
+    register_pattern(registration, "orders", text("late", "hints", more=" TYPE Late"))
+    assert warned(register_pattern(registration, "hints", "PATTERN r EVENT SEQ(Late a, `Late.retracted` b)")) == []
+    (warning,) = warned(register_pattern(registration, "hints", "PATTERN s EVENT Lato a"))
     assert "Lato (did you mean Late?) is none of the event types that patterns make for 'hints'" in warning
 
 
 def test_a_producer_keeps_to_the_types_that_a_stream_declares(registration):
     registration.declare_stream(StreamDeclaration(name="hints", derived=True, event_types=("Late",)))
     with pytest.raises(DerivationRefused, match="late is none of the event types that the stream declares; add TYPE"):
-        registration.register_pattern("orders", text("late", "hints"))
-    assert registration.register_pattern("orders", text("late", "hints", more=" TYPE Late")).is_new
+        register_pattern(registration, "orders", text("late", "hints"))
+    assert register_pattern(registration, "orders", text("late", "hints", more=" TYPE Late")).is_new
 
 
 def test_who_uses_a_stream(registration, stores):
-    registration.register_pattern("orders", text("late", "hints"))
-    registration.register_pattern("hints", "PATTERN q EVENT late a")
-    registration.register_pattern("hints", "PATTERN r EVENT late a")
+    register_pattern(registration, "orders", text("late", "hints"))
+    register_pattern(registration, "hints", "PATTERN q EVENT late a")
+    register_pattern(registration, "hints", "PATTERN r EVENT late a")
     registration.move_pattern("r", "retire")
     listening = StreamUse(kind="pattern", name="q", feeds=False)
     assert uses_of(stores.registry, "hints") == [StreamUse(kind="pattern", name="late", feeds=True), listening]
@@ -110,7 +111,7 @@ def test_who_uses_a_stream(registration, stores):
 
 
 def test_nobody_posts_events_or_times_to_a_derived_stream(registration, stores, settings, clock):
-    registration.register_pattern("orders", text("late", "hints"))
+    register_pattern(registration, "orders", text("late", "hints"))
     before = controls(stores)
     intake = Intake(stores.log, stores.registry, settings.limits, clock)
     with pytest.raises(StreamDerived, match="patterns with INTO hints make its events"):
@@ -124,7 +125,7 @@ def test_nobody_posts_events_or_times_to_a_derived_stream(registration, stores, 
 
 
 def test_a_derived_stream_is_not_deleted_while_something_feeds_it(stores, registration, clock):
-    registration.register_pattern("orders", text("late", "hints"))
+    register_pattern(registration, "orders", text("late", "hints"))
     library = StreamLibrary(stores, registration.constraint_sets, clock)
     for is_cascading in (False, True):
         with pytest.raises(StreamInUse, match="delete the pattern late first; events of this stream come from there"):

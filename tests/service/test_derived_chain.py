@@ -30,6 +30,7 @@ from streams import (
     parse_plain,
 )
 from tests.builders.job import match_log
+from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock, settings_for
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
@@ -169,7 +170,7 @@ def test_a_chain_over_two_keys_gives_what_one_process_gives_whatever_is_killed(
     registration = Registration(stores, settings, clock)
     registration.declare_stream(ORDERS)
     for _, (stream, text) in REGISTERED:
-        registration.register_pattern(stream, text)
+        register_pattern(registration, stream, text)
     intake, job, kills = Intake(stores.log, stores.registry, settings.limits, clock), Job(settings, stores), 0
     for batch in batches:
         intake.ingest("orders", batch)
@@ -209,7 +210,7 @@ def test_a_chain_goes_on_in_a_log_that_is_divided(client, server_url, settings, 
     registration = Registration(stores, settings, clock)
     registration.declare_stream(ORDERS)
     for _, (stream, text) in REGISTERED:
-        registration.register_pattern(stream, text)
+        register_pattern(registration, stream, text)
     intake = Intake(stores.log, stores.registry, settings.limits, clock)
 
     def matched(settings=settings, stores=stores, layout=None):
@@ -250,7 +251,7 @@ def test_a_chain_that_is_removed_and_declared_again_finds_what_a_new_one_finds(
         registration = Registration(stores, settings, clock)
         registration.declare_stream(ORDERS)
         for _, (stream, text) in REGISTERED:
-            registration.register_pattern(stream, text)
+            register_pattern(registration, stream, text)
 
     def found_of(stores, job, version):
         intake = Intake(stores.log, stores.registry, settings.limits, clock)
@@ -298,7 +299,7 @@ def test_bodies_of_derived_events_are_json_with_what_the_sink_reads(client, serv
     registration = Registration(stores, settings, clock)
     registration.declare_stream(ORDERS)
     for _, (stream, text) in REGISTERED:
-        registration.register_pattern(stream, text)
+        register_pattern(registration, stream, text)
     for batch in posted(3):
         Intake(stores.log, stores.registry, settings.limits, clock).ingest("orders", batch)
     settled(Job(settings, stores), stores, random.Random(1))

@@ -16,6 +16,7 @@ from service.delivery.digests import MOST_LISTED, close_digest
 from service.errors import StoreUnavailable, WebhookRefused
 from service.settings import WebhookSettings
 from service.stores.results.alerts import BLOCKS_KEY
+from tests.builders.delivering import deliver_due
 from tests.builders.service import receiving, sink_row
 
 pytestmark = pytest.mark.redis
@@ -51,7 +52,7 @@ def settings_of(**changes):
 
 def deliver(stores, clock):
     worker = Deliverer(stores, settings_of(), clock, random.Random(7))
-    while asyncio.run(worker.deliver_due()) or asyncio.run(worker.deliver_due()):
+    while asyncio.run(deliver_due(worker)) or asyncio.run(deliver_due(worker)):
         pass
 
 
@@ -230,7 +231,7 @@ def test_nothing_is_lost_or_doubled_where_calls_fail_before_or_after_their_effec
         names += new
         if new:
             write(stores, new, clock.time_us)
-        asyncio.run(worker.deliver_due())
+        asyncio.run(deliver_due(worker))
         clock.forward(chance.choice((0, 1, 3)))
     monkeypatch.undo()
     for _ in range(20):

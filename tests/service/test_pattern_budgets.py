@@ -13,6 +13,7 @@ from service.settings import Limits
 from shards import ShardState
 from shards.entries import StoredEntry
 from streams import StreamDeclaration
+from tests.builders.registering import register_pattern
 from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
@@ -79,8 +80,8 @@ class Service:
 
 def test_ten_thousand_rising_values_end_with_a_reason_and_the_pattern_beside_goes_on(client, server_url, clock):
     service = Service(client, server_url, clock)
-    service.registration.register_pattern("orders", RISING)
-    service.registration.register_pattern("orders", BESIDE)
+    register_pattern(service.registration, "orders", RISING)
+    register_pattern(service.registration, "orders", BESIDE)
     service.send("k", "A" * 10_000)
     service.match()
     service.send("k", "B", first=10_000)
@@ -98,8 +99,8 @@ def test_ten_thousand_rising_values_end_with_a_reason_and_the_pattern_beside_goe
 @pytest.mark.parametrize("shards", [1, 3])
 def test_a_pattern_that_is_given_up_too_often_is_suspended_everywhere_and_resumed(client, server_url, clock, shards):
     service = Service(client, server_url, clock, shards, **SMALL)
-    service.registration.register_pattern("orders", RISING)
-    service.registration.register_pattern("orders", BESIDE)
+    register_pattern(service.registration, "orders", RISING)
+    register_pattern(service.registration, "orders", BESIDE)
     service.match()
     for key in range(8):
         service.send(f"k{key}", "A" * 40)
@@ -133,8 +134,8 @@ def test_a_pattern_that_costs_a_little_in_each_of_many_transactions_is_suspended
     client, server_url, clock
 ):
     service = Service(client, server_url, clock, **{**SMALL, "per_trace": 10_000, "in_all": 3_000})
-    service.registration.register_pattern("orders", RISING)
-    service.registration.register_pattern("orders", BESIDE)
+    register_pattern(service.registration, "orders", RISING)
+    register_pattern(service.registration, "orders", BESIDE)
     for first in range(0, 40, 8):
         for key in range(8):
             service.send(f"k{key}", "A" * 8, first=first)
@@ -152,7 +153,7 @@ def test_a_pattern_that_costs_a_little_in_each_of_many_transactions_is_suspended
 
 def test_a_state_that_is_divided_into_more_shards_keeps_what_its_patterns_owe(client, server_url, clock):
     service = Service(client, server_url, clock, **SMALL)
-    service.registration.register_pattern("orders", RISING)
+    register_pattern(service.registration, "orders", RISING)
     service.send("k0", "A" * 40)
     service.match()
     owing = list(service.states[0].split(1, 2))
@@ -163,7 +164,7 @@ def test_a_state_that_is_divided_into_more_shards_keeps_what_its_patterns_owe(cl
 
 def test_a_replay_of_the_log_gives_up_and_suspends_at_the_same_events(client, server_url, clock):
     service = Service(client, server_url, clock, **SMALL)
-    service.registration.register_pattern("orders", RISING)
+    register_pattern(service.registration, "orders", RISING)
     for key in range(4):
         service.send(f"k{key}", "A" * 40)
         service.match(is_restarted=key % 2 == 0)
@@ -184,11 +185,11 @@ def test_a_replay_of_the_log_gives_up_and_suspends_at_the_same_events(client, se
 
 def test_registration_and_dry_runs_warn_of_work_that_is_not_bounded(client, server_url, clock):
     service = Service(client, server_url, clock, **SMALL)
-    (warning,) = service.registration.register_pattern("orders", RISING).warnings
+    (warning,) = register_pattern(service.registration, "orders", RISING).warnings
     assert "the work per event is not bounded" in warning
     assert "WITHIN bounds it" in warning
     bounded = RISING.replace("rising", "soon") + " WITHIN 1 h"
-    assert service.registration.register_pattern("orders", bounded).warnings == ()
+    assert register_pattern(service.registration, "orders", bounded).warnings == ()
     service.send("k", "A" * 40)
     tried = DryRuns(service.stores, service.registration).run(
         "orders", parse_pattern(RISING), is_guarded=True, most_events=1_000
@@ -199,7 +200,7 @@ def test_registration_and_dry_runs_warn_of_work_that_is_not_bounded(client, serv
 
 def test_other_settings_count_from_the_next_registration_on(client, server_url, clock):
     service = Service(client, server_url, clock, **SMALL)
-    service.registration.register_pattern("orders", RISING)
+    register_pattern(service.registration, "orders", RISING)
     generous = Service(client, server_url, clock, **SMALL | {"per_trace": 1_000_000})
     generous.send("k", "A" * 40)
     generous.match()

@@ -17,6 +17,7 @@ from service.registering import on_stream
 from service.registering.inspection import inspect_pattern
 from service.stores import pattern_draft
 from streams import StreamDeclaration
+from tests.builders.registering import register_pattern
 from tests.builders.service import settings_for
 
 pytestmark = pytest.mark.redis
@@ -36,14 +37,14 @@ def controls(stores):
 
 
 def test_another_severity_is_no_next_version(registration, stores):
-    assert registration.register_pattern("orders", PATTERN).pattern.severity == "medium"
+    assert register_pattern(registration, "orders", PATTERN).pattern.severity == "medium"
     before = controls(stores)
-    graver = registration.register_pattern("orders", PATTERN, severity="critical")
+    graver = register_pattern(registration, "orders", PATTERN, severity="critical")
     assert (graver.is_new, graver.pattern.version, graver.pattern.severity) == (True, 1, "critical")
     assert controls(stores) == before
-    assert not registration.register_pattern("orders", PATTERN, severity="critical").is_new
-    assert not registration.register_pattern("orders", PATTERN).is_new
-    longer = registration.register_pattern("orders", "PATTERN p EVENT SEQ(A a, B b, C c)").pattern
+    assert not register_pattern(registration, "orders", PATTERN, severity="critical").is_new
+    assert not register_pattern(registration, "orders", PATTERN).is_new
+    longer = register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, B b, C c)").pattern
     assert (longer.version, longer.severity) == (2, "critical")
     registration.delete_pattern("p")
     assert stores.registry.severities() == {"p": "critical"}
@@ -54,7 +55,7 @@ def test_a_call_parses_the_constraint_set_once(registration, monkeypatch):
     parses = Mock(side_effect=parse_constraints)
     monkeypatch.setattr(on_stream, "parse_constraints", parses)
     calls = [
-        lambda: registration.register_pattern("orders", PATTERN),
+        lambda: register_pattern(registration, "orders", PATTERN),
         lambda: registration.pattern("p"),
         lambda: registration.move_pattern("p", "pause"),
         lambda: registration.constraint_sets.current("orders"),
@@ -65,22 +66,22 @@ def test_a_call_parses_the_constraint_set_once(registration, monkeypatch):
 
 
 def test_a_pattern_gets_its_name_from_its_text(registration, clock):
-    report = registration.register_pattern("orders", PATTERN)
+    report = register_pattern(registration, "orders", PATTERN)
     assert report.is_new
     assert (report.pattern.name, report.pattern.version, report.pattern.stream) == ("p", 1, "orders")
     assert report.pattern.registered_us == clock.now_us()
 
 
 def test_the_same_text_is_the_same_version_without_a_control_record(registration, stores):
-    registration.register_pattern("orders", PATTERN)
-    assert not registration.register_pattern("orders", PATTERN).is_new
-    assert registration.register_pattern("orders", PATTERN + " -- again").pattern.version == 2
+    register_pattern(registration, "orders", PATTERN)
+    assert not register_pattern(registration, "orders", PATTERN).is_new
+    assert register_pattern(registration, "orders", PATTERN + " -- again").pattern.version == 2
     assert controls(stores) == ["stream-on", "pattern-on", "pattern-on"]
 
 
 def test_an_unparsable_pattern_is_refused_with_its_place(registration, stores):
     with pytest.raises(PatternRefused) as caught:
-        registration.register_pattern("orders", "PATTERN p EVENT SEQ(A a,\n  B b")
+        register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a,\n  B b")
     assert caught.value.details["line"] == 2
     assert controls(stores) == ["stream-on"]
 
@@ -88,29 +89,29 @@ def test_an_unparsable_pattern_is_refused_with_its_place(registration, stores):
 def test_a_long_pattern_is_refused(stores, server_url, clock):
     settings = settings_for(server_url, limits={"max_pattern_chars": 10})
     with pytest.raises(PatternTooLong, match="at most 10"):
-        Registration(stores, settings, clock).register_pattern("orders", PATTERN)
+        register_pattern(Registration(stores, settings, clock), "orders", PATTERN)
 
 
 def test_a_pattern_needs_its_stream(registration):
     with pytest.raises(UnknownStream, match="'payments'"):
-        registration.register_pattern("payments", PATTERN)
+        register_pattern(registration, "payments", PATTERN)
 
 
 @pytest.mark.parametrize("key", ["", " WHERE [key]", " WHERE [order.id]", " WHERE [data.order.id]"])
 def test_the_streams_own_key_may_be_named(registration, key):
-    assert registration.register_pattern("orders", PATTERN + key).is_new
+    assert register_pattern(registration, "orders", PATTERN + key).is_new
 
 
 @pytest.mark.parametrize("key", ["customer", "order", "customer, order"])
 def test_another_key_is_refused(registration, key):
     with pytest.raises(KeyMismatch, match=rf"write \[key, {key}\] for finer traces"):
-        registration.register_pattern("orders", f"{PATTERN} WHERE [{key}]")
+        register_pattern(registration, "orders", f"{PATTERN} WHERE [{key}]")
 
 
 @pytest.mark.parametrize("key", ["key, customer", "customer, order.id"])
 def test_a_finer_key_is_taken_and_told_that_constraints_do_not_end_it(registration, key):
     registration.constraint_sets.upload("orders", ["exclusive(B, C)"])
-    (warning,) = registration.register_pattern("orders", f"{PATTERN} WHERE [{key}]").warnings
+    (warning,) = register_pattern(registration, "orders", f"{PATTERN} WHERE [{key}]").warnings
     assert "finer by customer" in warning
     assert registration.pattern("p")[1].conditions == ()
 
@@ -123,7 +124,7 @@ def test_the_json_form_is_stored_as_text(registration):
         "PATTERN p\nEVENT SEQ(A a, B b)\nSELECT NEXT\nRETURN a.v AS v",
         definition,
     )
-    assert not registration.register_pattern("orders", report.pattern.text).is_new
+    assert not register_pattern(registration, "orders", report.pattern.text).is_new
 
 
 def test_a_json_form_that_makes_a_long_text_is_refused(stores, server_url, clock, registration):
@@ -137,31 +138,31 @@ def test_a_pattern_that_waits_for_the_end_of_a_trace_needs_an_end_event(registra
     registration.declare_stream(StreamDeclaration(name="endless"))
     registration.constraint_sets.upload("endless", {"end": ["Y"]})  # noticed: its traces stay open
     with pytest.raises(PatternRefused) as caught:
-        registration.register_pattern("endless", f"PATTERN p EVENT {event}", is_guarded=False)
+        register_pattern(registration, "endless", f"PATTERN p EVENT {event}", is_guarded=False)
     assert caught.value.reason == "needs-end"
-    assert registration.register_pattern("endless", f"PATTERN p EVENT {event} WITHIN 1 h").is_new
-    assert registration.register_pattern("orders", f"PATTERN q EVENT {event}").is_new
+    assert register_pattern(registration, "endless", f"PATTERN p EVENT {event} WITHIN 1 h").is_new
+    assert register_pattern(registration, "orders", f"PATTERN q EVENT {event}").is_new
 
 
 def test_constraints_that_close_a_trace_decide_what_must_not_follow(registration):
     registration.declare_stream(StreamDeclaration(name="endless"))
     registration.constraint_sets.upload("endless", {"end": ["Y"]})
-    assert registration.register_pattern("endless", "PATTERN p EVENT SEQ(A a, NOT B)").is_new
+    assert register_pattern(registration, "endless", "PATTERN p EVENT SEQ(A a, NOT B)").is_new
     with pytest.raises(PatternRefused) as caught:
-        registration.register_pattern("endless", "PATTERN q EVENT SEQ(A a, B+ b GREEDY)")
+        register_pattern(registration, "endless", "PATTERN q EVENT SEQ(A a, B+ b GREEDY)")
     assert caught.value.reason == "needs-end"
 
 
 def test_what_is_probably_not_meant_is_warned_of(registration):
     registration.declare_stream(StreamDeclaration(name="endless"))
-    (warning,) = registration.register_pattern("endless", PATTERN).warnings
+    (warning,) = register_pattern(registration, "endless", PATTERN).warnings
     assert warning.startswith("line 1, column 21: the stream has no end of trace")
 
 
 def test_a_pattern_that_the_constraints_make_impossible_is_refused_with_the_reason(registration, stores):
     registration.constraint_sets.upload("orders", ["exclusive(A, B)"])
     with pytest.raises(UnsatisfiablePattern, match=r"exclusive\(A, B\)"):
-        registration.register_pattern("orders", PATTERN)
+        register_pattern(registration, "orders", PATTERN)
     assert stores.registry.patterns() == []
 
 
@@ -181,12 +182,12 @@ def test_a_document_is_for_one_stream(registration, stream, document):
 
 def test_end_events_of_the_stream_count_without_constraints(registration):
     with pytest.raises(UnsatisfiablePattern, match="Z"):
-        registration.register_pattern("orders", "PATTERN p EVENT SEQ(Z z, A a)")
+        register_pattern(registration, "orders", "PATTERN p EVENT SEQ(Z z, A a)")
 
 
 def test_an_impossible_alternative_is_warned_of(registration):
     registration.constraint_sets.upload("orders", ["exclusive(A, B)"])
-    report = registration.register_pattern("orders", "PATTERN p EVENT SEQ(A a, OR(B b, C c))")
+    report = register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, OR(B b, C c))")
     assert len(report.warnings) == 1
     assert "exclusive(A, B)" in report.warnings[0]
 
@@ -205,16 +206,16 @@ def test_types_that_a_stream_does_not_declare_are_refused(registration, event, m
     types = ("opened", "answered", "closed")
     registration.declare_stream(StreamDeclaration(name="tickets", event_types=types, end_events=("closed",)))
     with pytest.raises(PatternRefused) as caught:
-        registration.register_pattern("tickets", f"PATTERN p EVENT {event}")
+        register_pattern(registration, "tickets", f"PATTERN p EVENT {event}")
     assert message in str(caught.value)
     assert caught.value.reason == "unknown-type"
-    assert not registration.register_pattern("tickets", "PATTERN p EVENT SEQ(opened o, _ a)").warnings
+    assert not register_pattern(registration, "tickets", "PATTERN p EVENT SEQ(opened o, _ a)").warnings
 
 
 def test_types_like_those_that_are_known_are_warned_of(registration, stores):
     registration.constraint_sets.upload("orders", ["exclusive(answered, cancelled)"])
     stores.registry.event_types.put("orders", "opened", {}, 0)
-    warnings = registration.register_pattern("orders", "PATTERN p EVENT SEQ(opend o, NOT answerd, other c)").warnings
+    warnings = register_pattern(registration, "orders", "PATTERN p EVENT SEQ(opend o, NOT answerd, other c)").warnings
     assert [warning for warning in warnings if "did you mean" in warning] == [
         (
             "line 1, column 21: opend (did you mean opened?) is none of the event types of the stream's constraints, "
@@ -230,7 +231,7 @@ def test_types_like_those_that_are_known_are_warned_of(registration, stores):
 
 def test_failing_conditions_are_told_in_words(registration):
     registration.constraint_sets.upload("orders", ["exclusive(B, C)"])
-    registration.register_pattern("orders", PATTERN)
+    register_pattern(registration, "orders", PATTERN)
     report, found = registration.pattern("p")
     assert report.pattern.name == "p"
     (condition,) = [
@@ -241,7 +242,7 @@ def test_failing_conditions_are_told_in_words(registration):
 
 
 def test_a_deleted_pattern_is_gone(registration, stores):
-    registration.register_pattern("orders", PATTERN)
+    register_pattern(registration, "orders", PATTERN)
     registration.delete_pattern("p")
     with pytest.raises(UnknownPatternName):
         registration.pattern("p")
@@ -257,7 +258,7 @@ def test_json_and_yaml_say_the_same(registration, stores, document):
 
 
 def test_a_pattern_that_new_constraints_make_impossible_stays_with_a_warning(registration):
-    registration.register_pattern("orders", PATTERN)
+    register_pattern(registration, "orders", PATTERN)
     report = registration.constraint_sets.upload("orders", ["exclusive(A, B)"])
     (warning,) = report.warnings
     assert "p stays registered" in warning
@@ -327,19 +328,19 @@ def shop(stores, settings, clock):
     ],
 )
 def test_the_keys_of_a_pattern_decide_its_route(shop, keys, route):
-    assert shop.register_pattern("shop", f"PATTERN p EVENT SEQ(A a, B b){keys}").pattern.route == route
+    assert register_pattern(shop, "shop", f"PATTERN p EVENT SEQ(A a, B b){keys}").pattern.route == route
 
 
 def test_a_key_that_is_not_declared_is_refused_with_what_may_be_named(shop):
     with pytest.raises(KeyMismatch, match=r"\[customer_id\] for those of customer, \[where\.city\] for those of place"):
-        shop.register_pattern("shop", "PATTERN p EVENT A a WHERE [region]")
+        register_pattern(shop, "shop", "PATTERN p EVENT A a WHERE [region]")
 
 
 def test_constraints_say_nothing_of_a_further_key(shop):
     shop.constraint_sets.upload("shop", {"exclusive": [["A", "B"]]})
     with pytest.raises(UnsatisfiablePattern):
-        shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b)")
-    report = shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer_id]")
+        register_pattern(shop, "shop", "PATTERN p EVENT SEQ(A a, B b)")
+    report = register_pattern(shop, "shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer_id]")
     assert report.warnings[-1].startswith("it is matched by the further key customer (data.customer_id)")
     assert not any("can never match" in warning for warning in report.warnings)
     assert shop.constraint_sets.current("shop").warnings == ()
@@ -349,18 +350,18 @@ def test_constraints_say_nothing_of_a_further_key(shop):
 
 def test_traces_of_a_further_key_have_no_end(shop):
     text = "PATTERN p EVENT SEQ(A a, NOT B)"
-    shop.register_pattern("shop", text)
+    register_pattern(shop, "shop", text)
     with pytest.raises(PatternRefused, match="WITHIN"):
-        shop.register_pattern("shop", f"{text} WHERE [customer]")
+        register_pattern(shop, "shop", f"{text} WHERE [customer]")
 
 
 def test_the_name_of_a_further_key_is_an_attribute_elsewhere(shop):
-    warnings = shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [key, customer]").warnings
+    warnings = register_pattern(shop, "shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [key, customer]").warnings
     assert any("the further key customer is written customer_id there" in warning for warning in warnings)
 
 
 def test_a_pattern_is_paused_and_resumed(shop):
-    shop.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer]")
+    register_pattern(shop, "shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer]")
     paused = shop.move_pattern("p", "pause")
     assert (paused.pattern.is_paused, paused.is_new, paused.parsed.name) == (True, True, "p")
     assert shop.move_pattern("p", "resume").pattern.is_paused is False
@@ -374,7 +375,7 @@ def test_what_ends_a_pattern_is_found_once_for_each_state_of_its_stream(registra
         return inspect_pattern(*arguments, **options)
 
     monkeypatch.setattr("service.registering.registration.inspect_pattern", inspect)
-    registration.register_pattern("orders", PATTERN)
+    register_pattern(registration, "orders", PATTERN)
     without = registration.pattern("p")[1]
     assert registration.pattern("p")[1] is without
     registration.constraint_sets.upload("orders", {"constraints": ["prior(B, C)"]})
@@ -383,7 +384,7 @@ def test_what_ends_a_pattern_is_found_once_for_each_state_of_its_stream(registra
     assert [condition.explanation.event_type for condition in under.conditions] != [
         condition.explanation.event_type for condition in without.conditions
     ]
-    registration.register_pattern("orders", PATTERN + " WITHIN 1 h")
+    register_pattern(registration, "orders", PATTERN + " WITHIN 1 h")
     registration.pattern("p")
     assert len(looked) == 3
 
@@ -395,7 +396,7 @@ def test_what_a_registration_reads_does_not_grow_with_the_number_of_patterns(reg
 
     def spent(number):
         before = traffic()
-        registration.register_pattern("orders", f"PATTERN p{number:02} EVENT SEQ(A a [x = {number:02}], B b)")
+        register_pattern(registration, "orders", f"PATTERN p{number:02} EVENT SEQ(A a [x = {number:02}], B b)")
         return tuple(after - start for after, start in zip(traffic(), before, strict=True))
 
     commands, size_bytes = spent(0)

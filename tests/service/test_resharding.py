@@ -14,7 +14,6 @@ from service.processes import pipeline_process
 from service.processes.cluster import job_options
 from service.stores import Submission, pattern_draft
 from service.upkeep.resharding import reshard
-from shards import run_inline
 from streams import (
     LAYOUT_KEY,
     EventBatch,
@@ -29,7 +28,7 @@ from streams import (
 )
 from tests.builders.job import match_log
 from tests.builders.service import HandClock, settings_for
-from tests.builders.shards import event, log_of
+from tests.builders.shards import event, log_of, run_inline
 
 pytestmark = pytest.mark.redis
 

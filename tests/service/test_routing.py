@@ -7,9 +7,11 @@ import pytest
 
 from nfa import KeyMismatch, has_key, parse_pattern
 from service import Intake, Registration
-from shards import route_of, routed, run_inline
+from shards import route_of, routed
 from shards.kinds.patterns import routing
 from streams import StreamDeclaration
+from tests.builders.registering import register_pattern
+from tests.builders.shards import run_inline
 
 SHOP = StreamDeclaration(name="shop", key="data.order", keys={"customer": "data.customer_id", "place": "data.place"})
 
@@ -86,8 +88,8 @@ def alerts(stores):
 @pytest.mark.redis
 def test_orders_and_customers_are_matched_on_one_stream(registration, send, stores):
     send(("A", "o1", "c1"))
-    registration.register_pattern("shop", "PATTERN order EVENT SEQ(A a, B b)")
-    registration.register_pattern("shop", "PATTERN customer EVENT SEQ(A a, B b) WHERE [customer_id]")
+    register_pattern(registration, "shop", "PATTERN order EVENT SEQ(A a, B b)")
+    register_pattern(registration, "shop", "PATTERN customer EVENT SEQ(A a, B b) WHERE [customer_id]")
     send(("A", "o2", "c1"), ("A", "o3", "c2"), ("B", "o4", "c1"))
     send(("B", "o3", None), ("B", 5, "c2"))
     assert alerts(stores) == [
@@ -101,13 +103,13 @@ def test_orders_and_customers_are_matched_on_one_stream(registration, send, stor
 def test_a_registration_looks_for_the_key_once(registration, monkeypatch):
     looks = Mock(side_effect=has_key)
     monkeypatch.setattr(routing, "has_key", looks)
-    registration.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer_id, region]")
+    register_pattern(registration, "shop", "PATTERN p EVENT SEQ(A a, B b) WHERE [customer_id, region]")
     assert looks.call_count == 1
 
 
 @pytest.mark.redis
 def test_a_paused_pattern_misses_what_comes_meanwhile(registration, send, stores):
-    registration.register_pattern("shop", "PATTERN customer EVENT SEQ(A a, B b) WHERE [customer_id]")
+    register_pattern(registration, "shop", "PATTERN customer EVENT SEQ(A a, B b) WHERE [customer_id]")
     send(("A", "o1", "c1"))
     registration.move_pattern("customer", "pause")
     send(("B", "o2", "c1"), ("A", "o3", "c1"))
@@ -119,8 +121,10 @@ def test_a_paused_pattern_misses_what_comes_meanwhile(registration, send, stores
 @pytest.mark.redis
 @pytest.mark.parametrize(("start", "old"), [("fresh", []), ("migrate", [("p", 1, "c1", "customer", ["e1"], ["e3"])])])
 def test_the_next_version_starts_fresh_or_migrates(registration, send, stores, start, old):
-    registration.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b) WITHIN 1 h WHERE [customer]")
+    register_pattern(registration, "shop", "PATTERN p EVENT SEQ(A a, B b) WITHIN 1 h WHERE [customer]")
     send(("A", "o1", "c1"))
-    registration.register_pattern("shop", "PATTERN p EVENT SEQ(A a, B b, C c) WITHIN 1 h WHERE [customer]", start=start)
+    register_pattern(
+        registration, "shop", "PATTERN p EVENT SEQ(A a, B b, C c) WITHIN 1 h WHERE [customer]", start=start
+    )
     send(("A", "o2", "c1"), ("B", "o3", "c1"), ("C", "o4", "c1"))
     assert alerts(stores) == [*old, ("p", 2, "c1", "customer", ["e2"], ["e3"], ["e4"])]

@@ -17,6 +17,7 @@ from service.delivery.outbound import GuardedBackend, Outbound
 from service.errors import WebhookRefused
 from service.settings import WebhookSettings
 from service.targets import TargetRules, check_target, resolve
+from tests.builders.delivering import deliver_due
 from tests.builders.service import settings_for, sink_row
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -290,6 +291,6 @@ def test_a_rebound_target_is_refused_at_delivery(stores, server_url, clock, serv
         [sink_row(kind="alert", stream="s", id="a", body=b'{"id":"a","pattern":"p"}')], [webhook], clock.now_us()
     )
     worker = Deliverer(stores, WebhookSettings(), clock, random.Random(1), resolver)
-    assert asyncio.run(worker.deliver_due()) == 1
+    assert asyncio.run(deliver_due(worker)) == 1
     assert server.reached == []
     assert "private" in stores.webhooks.stats(webhook.id).last_error

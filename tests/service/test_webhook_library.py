@@ -8,6 +8,7 @@ from service import Registration, WebhookDraft, WebhookLibrary
 from service.errors import UnknownPatternName, UnknownStream, UnknownWebhook, WebhookRefused
 from service.stores import DeliveryOutcome
 from streams import StreamDeclaration
+from tests.builders.registering import register_pattern
 from tests.builders.service import settings_for, sink_row
 
 pytestmark = pytest.mark.redis
@@ -19,7 +20,7 @@ URL = "http://127.0.0.1:1/"
 def library(stores, settings, clock):
     registration = Registration(stores, settings, clock)
     registration.declare_stream(StreamDeclaration(name="orders", key="data.id"))
-    registration.register_pattern("orders", "PATTERN p EVENT SEQ(A a, B b)")
+    register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, B b)")
     return WebhookLibrary(stores, settings, clock)
 
 

@@ -23,6 +23,7 @@ from service.intake.posting import Intake
 from service.registering.joining import Derived
 from service.registering.workflow_library import Marks, ModelUpload, WorkflowLibrary
 from streams import ConstraintsOn, StreamDeclaration, decode_control
+from tests.builders.registering import register_pattern
 from tests.builders.service import put_constraints, settings_for
 from workflows import AutomatonTooLarge, ModelFormat, ModelRefused
 
@@ -348,7 +349,7 @@ def test_records_of_streams_from_before_workflows_are_wholly_written_by_hand(lib
 
 def test_types_that_a_followed_workflow_does_not_have_are_warned_of(library, registration):
     library.upload(upload_of(stream="orders"))
-    report = registration.register_pattern("orders", "PATTERN p EVENT SEQ(Receive r, NOT Chek, Unheard u, Close c)")
+    report = register_pattern(registration, "orders", "PATTERN p EVENT SEQ(Receive r, NOT Chek, Unheard u, Close c)")
     assert [warning for warning in report.warnings if "workflow" in warning] == [
         (
             "line 1, column 36: Chek (did you mean Check?) is none of the event types of the stream's workflow, so "

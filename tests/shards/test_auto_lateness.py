@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shards import RoundPlan, Variant
-from shards.inline import InlineShards, run_inline
+from shards.inline import InlineShards
 from shards.rows import rows_of
 from shards.state import ShardState
 from streams import (
@@ -27,7 +27,7 @@ from streams import (
     StreamOn,
     Tick,
 )
-from tests.builders.shards import bodies, event, log_of
+from tests.builders.shards import bodies, event, log_of, run_inline
 from tests.shards.rounds import rounds_of
 
 SECOND = 1_000_000

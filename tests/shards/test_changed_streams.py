@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shards.inline import run_inline
 from shards.rows import rows_of as rows_of_blocks
 from shards.state import ShardState
 from streams import (
@@ -20,7 +19,7 @@ from streams import (
     StreamOn,
     Tick,
 )
-from tests.builders.shards import bodies, event, log_of, saved_measures
+from tests.builders.shards import bodies, event, log_of, run_inline, saved_measures
 
 
 def stream(end=("End",), **members):

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shards.inline import run_inline
 from shards.state import ShardState
 from streams import (
     ConstraintsOn,
@@ -21,7 +20,7 @@ from streams import (
     Tick,
     TraceEnd,
 )
-from tests.builders.shards import bodies, event, log_of, saved_measures
+from tests.builders.shards import bodies, event, log_of, run_inline, saved_measures
 
 
 def stream(**changes):

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shards.inline import run_inline
 from shards.state import ShardState
 from streams import (
     ConstraintsOn,
@@ -20,7 +19,7 @@ from streams import (
     key_hash,
     shard_of,
 )
-from tests.builders.shards import bodies, event, log_of
+from tests.builders.shards import bodies, event, log_of, run_inline
 
 KEYS = {"customer": "data.customer_id", "place": "data.place"}
 STREAM = StreamOn(StreamDeclaration(name="orders", key="data.order", keys=KEYS, end_events=("End",)))

@@ -6,8 +6,8 @@ import pytest
 from service.backtests.plans import plan_of
 from shards import ComparisonCounts, RoundRows, ShardRound, VariantCounts
 from shards.entries import StoredEntry
-from shards.inline import run_inline
 from streams import RecordKind, encode_control
+from tests.builders.shards import run_inline
 from tests.service.backtests.histories import (
     PATTERNS,
     alerts_as_matches,

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from constraints import ConstraintSet, following, to_document
 from nfa import describe_pattern
-from shards.inline import run_inline
 from shards.state import ShardState
 from streams import (
     ConstraintsOn,
@@ -23,7 +22,7 @@ from streams import (
     TraceEnd,
 )
 from tests.builders.patterns import patterns as drawn_patterns
-from tests.builders.shards import Step, log_of, saved_measures
+from tests.builders.shards import Step, log_of, run_inline, saved_measures
 from workflows import (
     Activity,
     ExclusiveChoice,

@@ -12,7 +12,6 @@ from nfa.language import parsing
 from nfa.pattern_texts import parse_pattern
 from shards.entries import StoredEntry
 from shards.errors import SavedStateError
-from shards.inline import run_inline
 from shards.state import ShardState
 from streams import (
     EARLIEST_US,
@@ -28,7 +27,7 @@ from streams import (
     WorkBudget,
     parse_time,
 )
-from tests.builders.shards import Step, bodies, event, log_of
+from tests.builders.shards import Step, bodies, event, log_of, run_inline
 
 STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",)))
 PAIR = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u [x > 3])")

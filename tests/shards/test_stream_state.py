@@ -3,10 +3,9 @@
 from collections import Counter
 from dataclasses import replace
 
-from shards.inline import run_inline
 from shards.state import ShardState
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
-from tests.builders.shards import Step, bodies, event, log_of
+from tests.builders.shards import Step, bodies, event, log_of, run_inline
 
 STREAM = StreamOn(StreamDeclaration(name="orders", end_events=("End",)))
 PAIR = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u [x > 3])")

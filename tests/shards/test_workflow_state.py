@@ -4,11 +4,10 @@ import pytest
 
 from constraints import ConstraintSet, ProcessAutomaton, following, parse_constraints, to_document
 from nfa import parse_pattern
-from shards.inline import run_inline
 from shards.kinds.patterns.rules import rules_of
 from shards.state import ShardState
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
-from tests.builders.shards import bodies, event, log_of
+from tests.builders.shards import bodies, event, log_of, run_inline
 from tests.references.patterns.outcome import reference_matches
 from workflows import (
     Activity,

@@ -16,9 +16,8 @@ from service.processes.temporary import running
 from service.sending import send_events
 from service.settings import Settings
 from service.stores import connect
-from shards import run_inline
 from streams import PatternOn, StreamDeclaration, StreamOn
-from tests.builders.shards import event, log_of
+from tests.builders.shards import event, log_of, run_inline
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 

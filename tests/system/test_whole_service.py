@@ -26,9 +26,9 @@ from service.processes.temporary import require_ready
 from service.sending import send_events
 from service.settings import Settings
 from service.stores import connect
-from shards import run_inline
 from streams import Event
 from tests.builders.service import receiving
+from tests.builders.shards import run_inline
 from tests.references.patterns.outcome import reference_matches
 from tests.references.runs import match_document
 from workflows import (

@@ -18,6 +18,7 @@ from service.stores import Submission
 from shards import ShardState, StoredEntry
 from streams import Event, EventBatch, StreamDeclaration, SystemClock, Tick, encode_control
 from streams.tables import Tables, TableWish
+from tests.builders.registering import register_pattern
 
 pytestmark = pytest.mark.redis
 
@@ -100,7 +101,7 @@ def test_a_backtest_over_the_log_finds_what_was_found_live(
     registration.declare_stream(StreamDeclaration(name="orders"))
     log.upload()
     log.calendar()
-    registration.register_pattern("orders", TEXTS[name])
+    register_pattern(registration, "orders", TEXTS[name])
     for _ in range(60):
         log.rng.choice([log.post, log.post, log.post, log.upload, log.row, log.calendar])()
     library = BacktestLibrary(stores, settings, clock)

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from service import Intake, Registration, build_stores
 from service.projects import LocalProject, read_project
-from shards import run_inline
 from streams import Event, EventBatch, StreamDeclaration, parse_plain, place_for
 from streams.readers import ReaderOptions, iterate_events, key_in_files, read_events
+from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock, empty_client, settings_for
+from tests.builders.shards import run_inline
 
 PATTERNS = "PATTERN own EVENT SEQ(A a, B b) WHERE [key] PATTERN who EVENT SEQ(A a, C c) WHERE [customer]"
 PATHS = ["data.ref", "data.id", "data.order.id", "ref"]
@@ -49,8 +50,8 @@ def in_the_service(url: str, declaration: StreamDeclaration, objects: list[objec
         registration = Registration(stores, chosen, clock)
         registration.declare_stream(declaration)
         own, _, who = PATTERNS.partition(" PATTERN who")
-        registration.register_pattern("shop", own)
-        registration.register_pattern("shop", f"PATTERN who{who}")
+        register_pattern(registration, "shop", own)
+        register_pattern(registration, "shop", f"PATTERN who{who}")
         report = Intake(stores.log, stores.registry, chosen.limits, clock).ingest("shop", objects)
         rows = run_inline({shard: stores.log.read_range(shard) for shard in range(stores.log.shards())})
     return {one.index for one in report.rejected}, [orjson.loads(row.body) for row in rows]

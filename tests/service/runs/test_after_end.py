@@ -12,10 +12,9 @@ from nfa import Prune, awaited_types, parse_pattern, parse_patterns
 from service.registering.joining import Derived
 from service.runs.stream_report import StreamReport
 from service.stores import FollowMode
-from shards.inline import run_inline
 from shards.state import ShardState
 from streams import ConstraintsOn, Event, PatternOn, StreamDeclaration, StreamOn
-from tests.builders.shards import bodies, log_of
+from tests.builders.shards import bodies, log_of, run_inline
 from tests.references.patterns.outcome import reference_matches
 from tests.service.runs.reports import report_on
 from workflows import Conformance, check_trace, compile_workflow, count_violations, read_model
