@@ -83,7 +83,7 @@ class Matcher:
         self._is_midway = False
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
-        """Let only these types end a trace from here on; open traces stay open until then."""
+        """Replace the types that end a trace; open traces stay open until then."""
         if self._set(replace(self._options, end_events=frozenset(end_events))):
             self._is_stale = True
 
@@ -102,7 +102,7 @@ class Matcher:
         return MatchOutput(()) if newest_us is None else self.pass_time(newest_us)
 
     def _set(self, options: LaneOptions) -> bool:
-        """Set the options from here on; returns whether they differ."""
+        """Set the options of later events; returns whether they differ."""
         if options == self._options:
             return False
         self._options = options
@@ -131,7 +131,7 @@ class Matcher:
         drains: bool = False,
         budget: WorkBudget = USUAL_BUDGET,
     ) -> Query:
-        """Register a pattern from here on; one of the same name is replaced, and its partial matches are dropped.
+        """Register a pattern for later events; it replaces a pattern of its name, whose partial matches are dropped.
 
         Args:
             text: The pattern.
@@ -174,7 +174,7 @@ class Matcher:
         self._is_stale = self._are_counts_stale = True
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Let traces that begin from here on follow a guard; open traces keep theirs.
+        """Set the guard of new traces; open traces keep theirs.
 
         Raises:
             ValueError: The matcher was made without guards.
@@ -223,7 +223,7 @@ class Matcher:
             lane.restart_peak()
 
     def read_tables(self, tables: Tables) -> None:
-        """Let patterns with FOR EACH ROW read these tables from here on.
+        """Replace the tables that patterns with FOR EACH ROW read.
 
         Partial matches of rows that changed or vanished are dropped; nothing is reported. The tables of a batch are
         read with it.

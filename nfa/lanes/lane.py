@@ -103,7 +103,7 @@ class Lane:
         self._state.idle.load_arrays({"idle_key": keys, "idle_last": np.full(len(keys), self.newest_us, np.int64)})
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Let traces that begin from here on follow a guard; open traces keep theirs. ``configure`` must follow."""
+        """Set the guard of new traces; open traces keep theirs. ``configure`` must follow."""
         self._state.guards.guards[version] = guard
         self._state.guard_version = version
 

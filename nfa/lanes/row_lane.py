@@ -49,7 +49,7 @@ class RowLane(Lane):
         self._paths = list(dict.fromkeys(path for path in read if isinstance(path, tuple) and path))
 
     def read_tables(self, tables: Tables) -> None:
-        """Match the rows of the table from here on; partial matches of rows that it does not have are dropped.
+        """Replace the rows of the table; partial matches of rows that it does not have are dropped.
 
         A row that has another value in a column that patterns read is another row.
         """

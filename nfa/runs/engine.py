@@ -136,7 +136,7 @@ class RunEngine:
         predicates: PredicateTable,
         heard: RunListening | None = None,
     ) -> None:
-        """Run these patterns from here on; open traces keep their runs of patterns that stay.
+        """Replace the running patterns; open traces keep their runs of patterns that stay.
 
         One more type code represents every other type; ``predicates`` has the unary conditions of all steps. ``heard``
         are the events that patterns listen to; None: all of their types.

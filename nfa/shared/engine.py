@@ -151,7 +151,7 @@ class SharedEngine:
         types: int,
         index: FilterIndex | None = None,
     ) -> None:
-        """Run these patterns from here on; None is a pattern of another engine.
+        """Replace the running patterns; None is a pattern of another engine.
 
         ``sources`` has for each pattern its previous number, with the same states, or ``NIL``: it starts empty.
         ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's states; ``types`` the
