@@ -60,7 +60,7 @@ class ReorderBuffer:
         return self.advance(self._newest_us - self._lateness_us)
 
     def wait(self, lateness_us: int) -> EventBatch:
-        """Change the lateness from here on; returns the events that leave. The watermark does not fall."""
+        """Change the lateness; returns the events that leave. The watermark does not fall."""
         self._lateness_us = lateness_us
         return self.advance(self._newest_us - lateness_us)
 

@@ -61,7 +61,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class StreamOn:
-    """A stream exists from here on, or gets a new declaration."""
+    """A stream is declared, or gets a new declaration."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_ON
 
@@ -84,7 +84,7 @@ class StreamOff(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternOn:
-    """This version of a pattern is matched from here on; another version stops, its partial matches included.
+    """A version of a pattern begins; another version stops, its partial matches included.
 
     With ``start`` ``migrate``, the other version continues for its present partial matches.
 
@@ -159,14 +159,14 @@ class PatternOff(_Named):
 
 @dataclass(frozen=True, slots=True)
 class PatternPause(_Named):
-    """A pattern sees nothing from here on and loses its partial matches; ``PatternOn`` with its version resumes it."""
+    """A pattern is paused and loses its partial matches; ``PatternOn`` with its version resumes it."""
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_PAUSE
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorOn:
-    """This version of an operator runs from here on; another version stops.
+    """A version of an operator begins; another version stops.
 
     ``PatternOn`` does the same for patterns, in the form that the log has always had for them.
 
@@ -225,7 +225,7 @@ class OperatorOff:
 
 @dataclass(frozen=True, slots=True)
 class OperatorPause(OperatorOff):
-    """An operator sees nothing from here on, and its state is dropped; ``OperatorOn`` with its version resumes it."""
+    """An operator is paused, and its state is dropped; ``OperatorOn`` with its version resumes it."""
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_PAUSE
 
@@ -255,7 +255,7 @@ class ConstraintsOn:
 
 @dataclass(frozen=True, slots=True)
 class TableOn:
-    """Lookups read this version of a table from here on; the record belongs to no stream, and concerns all."""
+    """Later lookups read this version of a table; the record belongs to no stream, and concerns all."""
 
     KIND: ClassVar[RecordKind] = RecordKind.TABLE_ON
 
@@ -440,7 +440,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatenessChange:
-    """A new bound of out-of-orderness, from here on, for a stream with ``lateness: auto``.
+    """A new bound of out-of-orderness for later events of a stream with ``lateness: auto``.
 
     If the stream has a fixed lateness at this place, the record changes nothing.
 
