@@ -288,7 +288,7 @@ class Place:
             host.follow(record)
 
     def read_tables(self, tables: Tables) -> None:
-        """Let lookups read these tables from here on."""
+        """Replace the tables that lookups read."""
         self._tables = tables
         for host in self._hosts.values():
             host.read_tables(tables)
@@ -324,9 +324,9 @@ class Place:
             yield from self._released(entries[-1], self._buffer.push(batch))
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
-        """Whether none of these batches would have late events if they came one after another; at least one is given.
+        """Whether batches, taken one after another, would bring no late event; at least one batch is given.
 
-        Without a lateness, late means older than an event of an earlier batch, or than the current time.
+        Without a lateness, an event is late if it is older than an event of an earlier batch, or than the current time.
         """
         if self._buffer is not None:
             return not self._buffer.is_late(np.concatenate([batch.time_us for batch in batches])).any()

@@ -134,7 +134,7 @@ class ShardState:
         self._policy = policy
 
     def read_tables(self, tables: Tables) -> None:
-        """Let lookups read these tables from here on."""
+        """Replace the tables that lookups read."""
         self.tables = tables
         for place in self._places.values():
             place.read_tables(tables)

@@ -81,7 +81,7 @@ class Operator(Running):
         """Restore what ``dump`` returned; raises an error if the state cannot be read."""
 
     def read_tables(self, tables: Tables) -> None:
-        """Let lookups read these tables from here on."""
+        """Replace the tables that lookups read."""
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
         """The answer to a question, as plain JSON; it changes no result.
@@ -225,7 +225,7 @@ class KeyedHost(Host):
         return NO_OUTPUT if self._newest_us is None else self._ended(self._newest_us)
 
     def read_tables(self, tables: Tables) -> None:
-        """Let lookups of every operator read these tables from here on."""
+        """Replace the tables that lookups of every operator read."""
         self._tables = tables
         for one in self._operators.values():
             one.read_tables(tables)

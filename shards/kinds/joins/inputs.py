@@ -190,7 +190,7 @@ class JoinInputHost(Host):
         self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
 
     def declare(self, declaration: StreamDeclaration) -> MergedOutput:
-        """Apply a changed declaration: from here on other types end traces, or traces have another idle timeout."""
+        """Apply a changed declaration: other types end traces, or traces have another idle timeout."""
         self.declaration = declaration
         self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
         return MergedOutput(self.declaration.name) if self.newest_us is None else self.advance_time(self.newest_us)

@@ -192,7 +192,7 @@ class PatternHost(Host):
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
 
-        A trace ends with an end event of the stream's declaration, and from here on also with an end event of
+        A trace ends with an end event of the stream's declaration, and later also with an end event of
         constraints that have ``reopen: new_transaction``. Other end events close the monitor of a trace, which stays
         open.
 
@@ -216,7 +216,7 @@ class PatternHost(Host):
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
     def read_tables(self, tables: Tables) -> None:
-        """Let RETURN and FOR EACH ROW read these tables from here on."""
+        """Replace the tables that RETURN and FOR EACH ROW read."""
         self._tables = tables
         if self._matcher is not None:
             self._opened().read_tables(tables)

@@ -1,4 +1,4 @@
-"""Quiet alerts: what a pattern says about them, the groups of its alerts, and which alerts of a group pass.
+"""Suppression of alerts: the members of a pattern's document, the groups of its alerts, and the last alert of each.
 
 The alerts of a pattern with ``suppress`` or ``incident`` go to an inner stream, where an operator of the kind
 ``suppression`` decides about them (ADR 72, ADR 75). Those of a pattern with ``resolves`` go there, too.
@@ -21,18 +21,16 @@ INCIDENT = "incident"
 RESOLVES = "resolves"
 _SUPPRESS = "suppress"
 _INT64 = 2.0**63
-"""The members of a pattern's document that say what happens to its alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppression:
-    """What happens to the alerts of a pattern.
+    """The rules by which alerts of a pattern are suppressed, or form and close incidents.
 
     Attributes:
         by: Names of columns of RETURN, or names of the key, whose values form the group of an alert; empty: there is
             one group.
-        lasts_us: Alerts that are less than this after the last alert of their group that passed are suppressed; 0:
-            none is.
+        lasts_us: How long an alert that passed suppresses later alerts of its group; 0: not at all.
         is_rekeyed: Whether the alerts of a group may have different keys.
         closes_after_us: For how long a group has no alerts when its incident closes; None: there are no incidents.
     """
@@ -45,7 +43,7 @@ class Suppression:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what ``read_quiet`` returns."""
+        """Read the JSON object that ``read_quiet`` returns."""
         return cls(
             by=tuple(value["by"]),
             lasts_us=duration_of(value["for"]) or 0 if "for" in value else 0,
@@ -83,7 +81,7 @@ class LastAlerts:
         return len(self._last)
 
     def suppressor(self, group: str, time_us: int, identity: str, key_hash: int = 0) -> str | None:
-        """The id of the alert by which an alert is suppressed; None: it passes, and suppresses others from now on.
+        """The id of the earlier alert that suppresses an alert; None: the alert passes, and suppresses later ones.
 
         ``key_hash`` is the hashed key of the alert at its place.
         """
@@ -119,7 +117,7 @@ class LastAlerts:
 
 
 def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, Any] | None:
-    """What ``suppress``, ``incident`` and ``resolves`` of a pattern's document say, as one JSON object; None: nothing.
+    """The members ``suppress``, ``incident`` and ``resolves`` of a document as one JSON object; None: it has none.
 
     The alerts of incidents are always re-keyed by their group, so that alerts of other patterns find them.
 
@@ -157,7 +155,7 @@ def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | N
 
 
 def suppressed_only(suppression: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """What remains without incidents, which backtests and dry runs do not open; None: no alert is suppressed."""
+    """The suppression without incidents, for backtests and dry runs; None: no alert is suppressed."""
     if suppression is None or "for" not in suppression:
         return None
     return {name: value for name, value in suppression.items() if name != INCIDENT}
