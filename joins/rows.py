@@ -47,7 +47,7 @@ class JoinRows:
             self._pager.disk.verify()
 
     def begin_retractions(self, derived: DerivedEventBuilder) -> None:
-        """Keep results from here on, because events may be retracted."""
+        """Keep later results, because events may be retracted."""
         self.retractions = Retractions(self._body, self._join, derived, self.totals)
         self.retractions.begin(self.held)
 

@@ -240,8 +240,8 @@ class JoinRun:
         """Continue as another version of the join, with the same state (``keeps_rows``).
 
         Events outside of a smaller window leave now, at the current time of the join; events that have left do not come
-        back. A key that an input has finished stays finished. New closings of keys apply to events from here on. A
-        total of both versions continues; a new total counts events from here on.
+        back. A key that an input has finished stays finished. New closings of keys apply to later events. A
+        total of both versions continues; a new total counts later events.
         """
         self.rows.settle()
         self.body, self.version = body, version

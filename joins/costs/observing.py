@@ -116,7 +116,7 @@ class StateObserver:
         return np.flatnonzero(is_of_key & ((items.keys >> _FIRST_BIT) & mask == 0))
 
     def _follow_fewer(self) -> None:
-        """Follow half of the keys from here on."""
+        """Halve the sample of keys."""
         self._bits += 1
         mask = (1 << self._bits) - 1
         self._open = {key: seen for key, seen in self._open.items() if not (key >> int(_FIRST_BIT)) & mask}

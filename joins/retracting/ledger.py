@@ -87,7 +87,7 @@ class Ledger:
         return {"revocable": len(self._events), "remembered": len(self._life_of)}
 
     def change(self, spans_us: Sequence[int | None]) -> None:
-        """Use other times for retractions from here on; forgotten events stay forgotten."""
+        """Change the times within which events may be retracted; forgotten events stay forgotten."""
         self._spans_us = spans_us
         self._leaving = []
         for sequence, event in self._events.items():

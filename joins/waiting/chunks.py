@@ -59,7 +59,7 @@ def _chunk(times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> KeyChunk:
 
 
 def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Two chunks as one; events that may precede events of the other chunk count as preceding them."""
+    """Merge two chunks; where their times overlap, events count as preceding all events of the other chunk."""
     apart = (
         one.greatest - other.least for one, other in ((first, second), (second, first)) if one.first_us < other.last_us
     )

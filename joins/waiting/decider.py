@@ -197,7 +197,7 @@ class WaitDecider:
             self._inputs.setdefault(name, InputKeys()).observe(chunks, max(reached, default=None))
 
     def decide(self) -> KeysClosed | None:
-        """The keys that are finished from here on; None: no new ones."""
+        """The newly finished keys; None: there are none."""
         found = (self._inputs[name].decide(name) for name in sorted(self._inputs))
         closed = tuple(one for one in found if one is not None)
         refused = self._excess()
