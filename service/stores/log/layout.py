@@ -131,7 +131,7 @@ class LayoutStore:
         self._release(layout=LAYOUT_KEY, token=token)
 
     def switch(self, token: str, rows: Sequence[OutputRow]) -> Layout:
-        """Divide the log into other shards from here on, and release it.
+        """Switch the log to another number of shards, and release it.
 
         ``token`` is that of ``hold``: if another process holds the log, ``LogResharding`` is raised. Each new shard has
         a row of the kind ``stats`` and continues after its position.

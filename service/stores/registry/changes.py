@@ -32,7 +32,7 @@ class PartChange:
     Attributes:
         user: Field under which its route is kept.
         control: The control record for the log; None: the log need not know.
-        route: The route of its events from here on; empty: the correlation key.
+        route: The route of its later events; empty: the correlation key.
     """
 
     user: str
@@ -47,7 +47,7 @@ class Change:
 
     Attributes:
         control: The control record for the log; None: the log need not know.
-        route: The route of an operator's events from here on; empty for the correlation key, and for the declaration of
+        route: The route of an operator's later events; empty for the correlation key, and for the declaration of
             a stream. None for other changes.
         parts: The changes of the operator's parts; their control records follow the operator's own.
         stops: Whether the pause takes effect before the backlog.
