@@ -144,7 +144,7 @@ def merged(first: SinkTime, second: SinkTime) -> SinkTime:
 
 
 def _by_shard(reports: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """One report for each shard: its work is that of all its reports, its contents are those of the last one."""
+    """Merge the reports of each shard: counts of work are added up, other members are those of its last report."""
     found: dict[int, Mapping[str, Any]] = {}
     for report in reports:
         before = found.get(report["shard"], {})
