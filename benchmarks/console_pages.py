@@ -3,8 +3,8 @@
 The whole service runs as in production. A Chromium measures the first page and the longest time between two frames of
 the list of alerts. For the API, twenty sessions refresh the overview every two seconds and follow alerts, as pages do,
 in turns with no console at all; the latencies are those of reading a page of alerts while 200 events a second are sent.
-Then twenty sessions show each view in turn, and the requests and the CPU time of the API are counted, which do not depend on what
-else the machine does.
+Then twenty sessions show each view in turn, and the requests and the CPU time of the API are counted, which do not
+depend on what else the machine does.
 
     scripts/bench console_pages --seconds=60
     scripts/bench console_pages --seconds=60 --only-api   # the last part: no Chromium

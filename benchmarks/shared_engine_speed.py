@@ -324,7 +324,7 @@ def measure_open_traces() -> None:
             bare, stats = null_time(columns, keys), rig.engine.stats
             print(
                 f"{keys} traces, {name}: {took[keys, name] / n * 1e9:.1f} ns/event, null {bare / n * 1e9:.1f} ns; "
-                f"table {rig.table.used_bytes / keys:.0f} B/trace, engine {stats.state_bytes / stats.held:.0f} B/held, "
+                f"engine {stats.state_bytes / stats.held:.0f} B/held, "
                 f"{stats.held} held, {stats.matches / n / 3:.2f} matches/event"
             )
     for name in mixes:

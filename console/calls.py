@@ -49,7 +49,7 @@ class Api:
         return await self.shared(call, age_s, lambda: self._client.request("POST", path, body=question))
 
     async def shared(self, name: Hashable, age_s: float, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What ``ask`` returns, or what it returned under this name in the last ``age_s`` seconds."""
+        """The answer of ``ask``, or a kept answer of this name that is at most ``age_s`` seconds old."""
         if not age_s:
             return await ask()
         asked_at, answer = self._kept.get(name, (0.0, None))

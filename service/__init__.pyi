@@ -156,6 +156,7 @@ from .stores import (
     Order as Order,
     ProjectRecord as ProjectRecord,
     RecentPage as RecentPage,
+    Record as Record,
     RegisteredConstraints as RegisteredConstraints,
     RegisteredOperator as RegisteredOperator,
     RegisteredPattern as RegisteredPattern,

@@ -12,7 +12,7 @@ from api.validators import declared_tag
 from service import Condition, tag_of
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from service import Record
 
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 _LONGEST = 2_000
@@ -37,7 +37,7 @@ def condition(
 Preconditions = Annotated[Condition, Depends(condition)]
 
 
-def give_tag(response: Response, record: DataclassInstance) -> None:
+def give_tag(response: Response, record: Record) -> None:
     """Set the entity tag of the record that an answer shows."""
     response.headers["ETag"] = f'"{tag_of(record)}"'
 

@@ -2,7 +2,7 @@
 
 from .answers import Answer as Answer, AnswerStore as AnswerStore, Asked as Asked
 from .audit import AuditEntry as AuditEntry, AuditLog as AuditLog
-from .conditions import ANY as ANY, Condition as Condition, tag_of as tag_of
+from .conditions import ANY as ANY, Condition as Condition, Record as Record, tag_of as tag_of
 from .connection import (
     Client as Client,
     connect as connect,
