@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aggregates.document import AggregateBody
-from aggregates.kernels.tables import BOOLEAN, FALSE, FLOAT, INTEGER, NULL, TEXT
+from aggregates.kernels.tables import BOOLEAN, FLOAT, INTEGER, TEXT
 from aggregates.rows import EventRows, Scalar, group_text, normal_group
 from streams import key_hash
 
@@ -50,13 +50,6 @@ class ScalarColumn(NamedTuple):
         """Some of the values."""
         objects = None if self.objects is None else [self.objects[row] for row in rows.tolist()]
         return ScalarColumn(self.kinds[rows], self.integers[rows], self.floats[rows], objects)
-
-    def scalars(self) -> Sequence[Scalar]:
-        """The values as objects; without ``objects``, every text is the same placeholder."""
-        if self.objects is not None:
-            return self.objects
-        kinds = np.where((self.kinds == BOOLEAN) & (self.integers == 0), FALSE, self.kinds)
-        return list(map(scalar_of, kinds.tolist(), self.integers.tolist(), self.floats.tolist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +135,6 @@ def group_hash(group: Sequence[Scalar]) -> int:
     if len(group) == 1 and isinstance(group[0], str):
         return key_hash(group[0])
     return key_hash(group_text(group)) ^ _OTHERS
-
-
-def scalar_of(kind: int, integer: int, number: float) -> Scalar:
-    """A value of a kernel as plain JSON; every text is the same placeholder."""
-    if kind == NULL:
-        return None
-    found: dict[int, Scalar] = {BOOLEAN: True, FALSE: False, INTEGER: integer, FLOAT: number, TEXT: ""}
-    return found[kind]
 
 
 def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:

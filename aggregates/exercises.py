@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from aggregates.asking.exercises import asked
@@ -9,6 +11,7 @@ from aggregates.columns import EventColumns
 from aggregates.document import read_aggregate
 from aggregates.rows import EventRows, Row
 from aggregates.running import AggregateRun
+from aggregates.windows import Window
 
 AGGREGATE_EXERCISE = "aggregates.exercises:aggregated"
 
@@ -18,6 +21,8 @@ def aggregated() -> int:
     values = {"n": "count()", "mean": "avg(x)", "least": "min(x)"}
     body = read_aggregate({"of": "x", "by": ["g"], "values": values, "window": "5 us"})
     run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
+    fixed = AggregateRun(replace(body, window=Window("tumbling", 5, 5)), None)
+    fixed.load(*fixed.dump())
     count = asked()
     for first in (0, 10):
         rows = [Row(first + n // 4, (n % 3,), "k", 1, f"e{n}", (True, n / 8, n / 8)) for n in range(20)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aggregates.accumulators import EXACT
 from aggregates.document import AggregateBody
+from aggregates.sketches import EXACT
 from streams import duration_text
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from aggregates.columns import EventColumns, group_hash, values_at
 from aggregates.kernels.groups import find_codes
 from aggregates.rows import Scalar
+from aggregates.texts import TextPool
 
 EVERY = ("all",) * 17
 """The values of the group of all events, for values over all groups; ``by`` never has as many attributes."""
@@ -23,20 +24,33 @@ class KnownGroups:
     """The values and keys of groups by code (0, 1, and so on); of a fixed window also the time at which it begins."""
 
     def __init__(self, *, are_keys: bool) -> None:
-        self._are_keys = are_keys  # whether a group is its key, so that its values are not kept besides
+        self._are_keys = (
+            are_keys  # whether a group is its key, so that neither its values nor its hash are kept besides
+        )
         self._values: list[tuple[Scalar, ...]] = []
-        self.keys: list[str] = []
-        self.key_hashes = np.zeros(0, np.uint64)
+        self._keys = TextPool()
+        self._key_hashes = np.zeros(0, np.uint64)
         self.starts = np.zeros(0, np.int64)
         self._hashes = np.zeros(_LEAST, np.uint64)
         self._table = np.full(2 * _LEAST, -1, np.int32)
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self._keys)
+
+    @property
+    def key_hashes(self) -> NDArray[np.uint64]:
+        """The hashes of the keys of all groups."""
+        if self._are_keys:
+            return _with_starts(self._hashes[: len(self)], self.starts if len(self.starts) else None)
+        return self._key_hashes
+
+    def key(self, code: int) -> str:
+        """The key of a group."""
+        return self._keys.text(code)
 
     def values(self, code: int) -> tuple[Scalar, ...]:
         """The values of ``by`` of a group."""
-        return (self.keys[code],) if self._are_keys else self._values[code]
+        return (self.key(code),) if self._are_keys else self._values[code]
 
     def code_of(self, hashed: int) -> int:
         """The code of the group with a hash; -1: there is none."""
@@ -73,13 +87,13 @@ class KnownGroups:
         if known > count:
             some = fresh[: known - count]
             chosen = np.where(rows[some] < 0, ~rows[some], rows[some])
-            self.keys += values_at(events.keys, chosen)
+            self._keys.append(values_at(events.keys, chosen))
             if not self._are_keys:
+                self._key_hashes = np.concatenate([self._key_hashes, events.key_hashes[chosen]])
                 values = events.groups_at(chosen)
                 self._values += [
                     EVERY if row < 0 else one for row, one in zip(rows[some].tolist(), values, strict=True)
                 ]
-            self.key_hashes = np.concatenate([self.key_hashes, events.key_hashes[chosen]])
             if starts is not None:
                 self.starts = np.concatenate([self.starts, starts[some]])
         return codes
@@ -87,19 +101,20 @@ class KnownGroups:
     def restore(self, groups: Sequence[Sequence[Any]], starts: NDArray[np.int64] | None) -> None:
         """Begin with some groups, each with its values, key and the hash of the key."""
         self.__init__(are_keys=self._are_keys)  # type: ignore[misc]
-        self.keys = [key for _, key, *_ in groups]
-        self._values = [] if self._are_keys else [tuple(values) for values, *_ in groups]
-        self.key_hashes = np.array([hashed for _, _, hashed, *_ in groups], np.uint64)
+        self._keys.append([key for _, key, *_ in groups])
+        if not self._are_keys:
+            self._values = [tuple(values) for values, *_ in groups]
+            self._key_hashes = np.array([hashed for _, _, hashed, *_ in groups], np.uint64)
         self.starts = np.zeros(0, np.int64) if starts is None else starts
         self._place(_with_starts(np.array([group_hash(values) for values, *_ in groups], np.uint64), starts))
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
         """Forget the other groups; codes close up."""
         hashes = self._hashes[: len(self)][is_kept]
-        places = np.flatnonzero(is_kept).tolist()
-        self.keys = [self.keys[one] for one in places]
-        self._values = [] if self._are_keys else [self._values[one] for one in places]
-        self.key_hashes = self.key_hashes[is_kept]
+        self._keys.keep(is_kept)
+        if not self._are_keys:
+            self._values = [self._values[one] for one in np.flatnonzero(is_kept).tolist()]
+            self._key_hashes = self._key_hashes[is_kept]
         self.starts = self.starts[is_kept] if len(self.starts) else self.starts
         self._place(hashes)
 

@@ -1,29 +1,36 @@
-"""The values of groups that are objects, because kernels do not compute them."""
+"""The objects of groups: sketches of values, and events that derived events show.
+
+Sketches are objects, because they are those of a library; events that are shown, because they are JSON documents.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.accumulators import (
-    Accumulator,
-    Deviation,
-    Distinct,
-    Extreme,
-    FoldedDistinct,
-    FoldedExtreme,
-    FoldedQuantile,
-    Order,
-    Ordered,
-    Quantile,
-)
+from aggregates.rows import Scalar
+from aggregates.sketches import DistinctSketch, QuantileSketch, Sketch
 from aggregates.values import AggregateValue
 
-Found: TypeAlias = tuple[Sequence[Any], Sequence[Mapping[str, Any]], Mapping[str, float]]
-"""The values of a group, what it shows of its newest events, and the errors of values that are estimated, by name."""
+Order: TypeAlias = tuple[int, int]
+"""Time of an event, and its number in the order of taking in."""
+
+
+class Found(NamedTuple):
+    """The objects of a group at a time.
+
+    Attributes:
+        estimates: Values that are estimated, by their places.
+        events: What derived events show of the newest events.
+        errors: The errors of estimates, by the names of the values.
+    """
+
+    estimates: Mapping[int, Scalar] = {}
+    events: Sequence[Mapping[str, Any]] = ()
+    errors: Mapping[str, float] = {}
 
 
 class GroupObjects:
@@ -31,78 +38,68 @@ class GroupObjects:
 
     Args:
         values: The values.
-        places: Those of them that are objects.
-        arguments: The place of each of their arguments among those of an event.
-        events: The number of the newest events that are shown.
-        leaves: Whether events leave windows; otherwise windows are emptied as a whole.
+        most: The number of the newest events that are shown.
+        leaves: Whether events leave windows; if so, all events are kept.
     """
 
-    def __init__(
-        self,
-        values: Sequence[AggregateValue],
-        places: Sequence[int],
-        arguments: Sequence[int],
-        events: int,
-        *,
-        leaves: bool,
-    ) -> None:
-        self.places = places
-        self._values, self._arguments, self._events, self._leaves = values, arguments, events, leaves
-        self._of: dict[int, list[Accumulator]] = {}
+    def __init__(self, values: Sequence[AggregateValue], most: int, *, leaves: bool) -> None:
+        self._values, self._most, self._leaves = values, most, leaves
+        self._sketches: dict[int, dict[int, Sketch]] = {}
+        self._events: dict[int, list[tuple[Order, Mapping[str, Any]]]] = {}  # in their order
 
-    def of(self, code: int) -> list[Accumulator]:
-        """The objects of a group, new ones if it has none."""
-        found = self._of.get(code)
-        if found is None:
-            found = [accumulator_of(self._values[place], leaves=self._leaves) for place in self.places]
-            if self._events:
-                found.append(Ordered("events", self._events, leaves=self._leaves))
-            self._of[code] = found
-        return found
+    def add(self, code: int, order: Order, shown: Mapping[str, Any]) -> None:
+        """Add an event that is shown."""
+        held = self._events.setdefault(code, [])
+        place = len(held)
+        while place and held[place - 1][0] > order:
+            place -= 1
+        held.insert(place, (order, shown))
+        if not self._leaves:
+            del held[: -self._most]
 
-    def add(self, code: int, arguments: Sequence[Any], order: Order) -> None:
-        """Add an event; its last argument is what derived events show of it."""
-        for one, place in zip(self.of(code), self._arguments, strict=True):
-            one.add(arguments[place], order)
-
-    def remove(self, code: int, arguments: Sequence[Any], order: Order) -> None:
+    def remove(self, code: int, order: Order) -> None:
         """Remove an event."""
-        for one, place in zip(self.of(code), self._arguments, strict=True):
-            one.remove(arguments[place], order)
+        held = self._events[code]
+        del held[next(place for place, one in enumerate(held) if one[0] == order)]
+
+    def sketch(self, code: int, place: int, argument: Scalar) -> None:
+        """Add an argument to the sketch of a value."""
+        self._sketch_of(code, place).add(argument)
+
+    def _sketch_of(self, code: int, place: int) -> Sketch:
+        value, some = self._values[place], self._sketches.setdefault(code, {})
+        if place not in some:
+            some[place] = DistinctSketch() if value.function == "distinct" else QuantileSketch(value.share)
+        return some[place]
 
     def values(self, code: int) -> Found:
-        """The current values of a group."""
-        some = self.of(code)
-        values = [one.value() for one in some]
-        named = zip(self.places, some, strict=False)
-        errors = {self._values[place].name: one.error for place, one in named if one.error is not None}
-        return (values[:-1], values[-1], errors) if self._events else (values, (), errors)
+        """The current objects of a group."""
+        some = self._sketches.get(code, {})
+        errors = {self._values[place].name: one.error for place, one in some.items() if one.error is not None}
+        events = [event for _, event in self._events.get(code, ())[-self._most :]] if self._most else ()
+        return Found({place: one.value() for place, one in some.items()}, events, errors)
 
     def forget(self, code: int) -> None:
         """Forget the objects of a group without events."""
-        self._of.pop(code, None)
+        self._sketches.pop(code, None)
+        self._events.pop(code, None)
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
         """Forget the objects of groups; codes close up."""
         codes = (np.cumsum(is_kept) - 1).tolist()
-        self._of = {codes[code]: some for code, some in self._of.items() if is_kept[code]}
+        self._sketches = {codes[code]: some for code, some in self._sketches.items() if is_kept[code]}
+        self._events = {codes[code]: some for code, some in self._events.items() if is_kept[code]}
 
     def dump(self) -> list[Any]:
-        """The objects whose events never leave, as plain JSON."""
-        return [[code, [one.dump() for one in some]] for code, some in self._of.items()]
+        """As plain JSON."""
+        sketches = [
+            [code, [[place, one.dump()] for place, one in some.items()]] for code, some in self._sketches.items()
+        ]
+        return [sketches, [*self._events.items()]]
 
-
-def accumulator_of(value: AggregateValue, *, leaves: bool) -> Accumulator:
-    """A new object of a value."""
-    parts, of, is_max = value.share.numerator, value.share.denominator, value.function == "max"
-    match value.function:
-        case "quantile":
-            return Quantile(parts, of) if leaves else FoldedQuantile(parts, of)
-        case "distinct":
-            return Distinct() if leaves else FoldedDistinct()
-        case "stddev":
-            return Deviation()
-        case "first" | "last":
-            return Ordered(value.function, leaves=leaves)
-        case _:
-            return Extreme(is_max=is_max) if leaves else FoldedExtreme(is_max=is_max)
+    def load(self, saved: Sequence[Any]) -> None:
+        """Restore what ``dump`` returned."""
+        for code, some in saved[0]:
+            for place, state in some:
+                self._sketch_of(code, place).load(state)
+        self._events = {code: [(tuple(order), event) for order, event in some] for code, some in saved[1]}

@@ -19,19 +19,19 @@ _HASH_OF_ALL = group_hash(EVERY)
 
 
 class KeptEvent(NamedTuple):
-    """What is kept of an event in a window for values that are objects, and for retractions.
+    """An event in a window, as it is kept for retractions, and for derived events that show events.
 
     Attributes:
         key_hash: Hash of its key; a retraction names key and ``id``. Without retractions 0 and empty.
         group: The hash of its group.
-        arguments: Those of the values, then what derived events show of it.
+        shown: What derived events show of it.
     """
 
     time_us: int
     key_hash: int
     id: str
     group: int
-    arguments: Sequence[Any]
+    shown: Mapping[str, Any] | None
 
 
 class Placed(NamedTuple):
@@ -63,7 +63,7 @@ class Placing:
         self.number = self.late = self._first = 0
 
     def placed(self, events: EventColumns, now_us: int, *, is_kept: bool) -> Iterator[Placed]:
-        """The rows of events in parts; ``is_kept``: values are objects, or events may be retracted."""
+        """The rows of events in parts; ``is_kept``: they are shown, or may be retracted."""
         self._first, size = self.number, len(events)
         self.number += size
         self._new = self._kept_of(events) if is_kept else ()
@@ -142,17 +142,10 @@ class Placing:
 
     def _kept_of(self, events: EventColumns) -> list[KeptEvent]:
         """What may be kept of each event."""
-        size = len(events)
-        columns = [one.scalars() for one in events.arguments]
-        if self._body.events:
-            columns.append(events.shown)  # type: ignore[arg-type] # what is shown is an argument, too
-        arguments = zip(*columns, strict=True) if columns else [()] * size
+        times_us, shown = events.times_us.tolist(), events.shown or [None] * len(events)
         if not self._is_revocable:
-            return [
-                KeptEvent(time_us, 0, "", 0, some)
-                for time_us, some in zip(events.times_us.tolist(), arguments, strict=True)
-            ]
-        own = (events.times_us.tolist(), events.key_hashes.tolist(), events.ids, events.hashes.tolist(), arguments)
+            return [KeptEvent(time_us, 0, "", 0, one) for time_us, one in zip(times_us, shown, strict=True)]
+        own = (times_us, events.key_hashes.tolist(), events.ids, events.hashes.tolist(), shown)
         return [KeptEvent(*one) for one in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:

@@ -60,8 +60,9 @@ def group_text(group: Sequence[Scalar]) -> str:
 
 def normal_group(group: Sequence[Scalar]) -> tuple[Scalar, ...]:
     """The values of a group as derived events show them, whichever of its events came first."""
-    return tuple(_normal(one) for one in group)
+    return tuple(normal_value(one) for one in group)
 
 
-def _normal(value: Scalar) -> Scalar:
+def normal_value(value: Scalar) -> Scalar:
+    """A value as it is emitted: whole numbers without a decimal point, as 1 and 1.0 are equal."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

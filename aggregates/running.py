@@ -15,7 +15,6 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from aggregates.accumulators import plain
 from aggregates.columns import EventColumns, ScalarColumn, values_at
 from aggregates.document import AggregateBody
 from aggregates.emitting import Emission, in_order
@@ -26,17 +25,16 @@ from aggregates.known_groups import EVERY, KnownGroups
 from aggregates.objects import GroupObjects
 from aggregates.placing import KeptEvent, Placed, Placing
 from aggregates.steps import Holds, StepReader
-from aggregates.window_tables import COLUMNS, BatchRows, WindowTables
+from aggregates.window_tables import WindowTables
 from streams import NEVER_US
 
 Bound: TypeAlias = tuple[str, float, float]
 """A value, and the range outside which the condition is not true."""
 
-_FORMAT = 3
+_FORMAT = 4
 _FEW = 1_024
 _FOREVER = -NEVER_US
 _NONE = np.zeros(0, np.int64)
-_OBJECTS = ("distinct", "first", "last", "stddev", "quantile")
 _EXTREMES = ("min", "max")
 _KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESSION}
 
@@ -67,30 +65,28 @@ class AggregateRun:
         is_plain = not is_simultaneous and not (body.having is not None and body.having.names)
         some = [(places[name], *some) for name, *some in bounds if name in places and is_plain]
         self._bounds = np.array(some, np.float64).reshape(len(some), 3)
-        functions = (*_OBJECTS, *_EXTREMES) if is_revocable else _OBJECTS
-        self._objects = {place for place, one in enumerate(body.values) if one.function in functions}
+        values = enumerate(body.values)
+        self._ordered = {place for place, one in values if is_revocable and one.function in _EXTREMES}
         self._now_us, self._late = NEVER_US, 0
         self._clear()
 
-    def _clear(self, digits: int = 0) -> None:
-        body, window, objects = self.body, self.body.window, sorted(self._objects)
+    def _clear(self, digits: int = 0, texts: Sequence[str] = ()) -> None:
+        body, window = self.body, self.body.window
         self._is_held = window.kind in ("sliding", "last") or self.is_revocable
-        self._is_logged = bool(objects) or self.is_revocable or body.events > 0
-        modes = self._step_modes() | _KINDS.get(window.kind, 0) | (kernel.LOGGED if self._is_logged else 0)
+        self._is_logged = self.is_revocable or body.events > 0
+        modes = self._step_modes() | _KINDS.get(window.kind, 0)
+        modes |= (kernel.LOGGED if self._is_logged else 0) | (kernel.SHOWN if body.events else 0)
         if self._is_held:
-            modes |= kernel.HOLDS | (0 if window.kind == "sliding" else kernel.LINKED)
-        arguments = [body.arguments.index(body.values[place].argument) for place in objects]
-        arguments += [len(body.arguments)] if body.events else []
+            has_ends = any(one.function in ("first", "last") for one in body.values)
+            modes |= kernel.HOLDS | (kernel.LINKED if window.kind != "sliding" or has_ends else 0)
         is_overall = body.having is not None and bool(body.having.overall)
         self._groups = KnownGroups(are_keys=body.by == ("key",) and not is_overall)
-        self._tables = WindowTables(body, self._bounds, modes, objects, digits)
-        self._values = GroupObjects(body.values, objects, arguments, body.events, leaves=self._is_held)
+        self._tables = WindowTables(body, self._bounds, modes, self._ordered, digits, texts)
+        self._objects = GroupObjects(body.values, body.events, leaves=self._is_held)
         self._placing = Placing(body, self._groups, is_revocable=self.is_revocable)
-        self._steps = StepReader(
-            body, self._holds, self._groups, self._tables, objects, is_simultaneous=self._is_simultaneous
-        )
+        self._steps = StepReader(body, self._holds, self._groups, self._tables, is_simultaneous=self._is_simultaneous)
         self._nothing = self._tables.ends(_NONE, _NONE)
-        self._modes, self._next_us = modes, -NEVER_US  # no window ends before the latter
+        self._next_us = -NEVER_US  # no window ends before the latter
         self._causes: list[str] = []  # ids of the last events of steps that wait for further events of their time
 
     def _step_modes(self) -> int:
@@ -167,13 +163,15 @@ class AggregateRun:
         self._late = 0
 
     def _fit(self, columns: Sequence[ScalarColumn]) -> None:
-        """Turn extremes that the kernel cannot compute over some arguments into objects, and widen sums as needed."""
+        """Let the tables begin again where extremes need all values in their order, or many texts have left.
+
+        Sums are widened as needed.
+        """
         unfit = {self.body.arguments[place] for place in self._tables.unfit(columns)}
-        if unfit:
-            head, sections = self.dump()
+        if unfit or self._tables.are_texts_many(len(self._groups)):
             values = enumerate(self.body.values)
-            self._objects |= {n for n, one in values if one.function in _EXTREMES and one.argument in unfit}
-            self._begin(head, sections)
+            self._ordered |= {n for n, one in values if one.function in _EXTREMES and one.argument in unfit}
+            self._begin(*self.dump())
         self._tables.widen(columns)
 
     def _batch(self, placed: Placed, events: EventColumns) -> Events:
@@ -276,21 +274,26 @@ class AggregateRun:
         return np.asarray(found, np.bool_)
 
     def _take_log(self) -> None:
-        """Bring the values that are objects up to date, and note those of steps."""
-        tables, values, held = self._tables, self._values, self._is_held
-        entries = tables.log[: tables.state[kernel.LOGS]].tolist()
+        """Bring objects up to date, and note those of steps."""
+        tables, objects = self._tables, self._objects
+        entries = tables.log[: tables.state[kernel.LOGS]]
+        reals = entries[:, kernel.BITS].copy().view(np.float64).tolist()
         tables.state[kernel.LOGS] = 0
-        for op, code, number in entries:
+        for (op, code, number, kind, bits), real in zip(entries.tolist(), reals, strict=True):
             if op == kernel.STEPPED:
-                self._steps.objects[number] = values.values(code)
+                self._steps.objects[number] = objects.values(code)
+            elif op == kernel.SKETCHED:
+                objects.sketch(code, number, tables.scalar(kind, bits, real))
             elif op == kernel.ENTERED:
-                event = self._placing.entered(number, is_kept=held)
-                values.add(code, event.arguments, (event.time_us, number))
+                event = self._placing.entered(number, is_kept=self._is_held)
+                if event.shown is not None:
+                    objects.add(code, (event.time_us, number), event.shown)
             elif op == kernel.LEFT:
                 event = self._placing.left(number)
-                values.remove(code, event.arguments, (event.time_us, number))
+                if event.shown is not None:
+                    objects.remove(code, (event.time_us, number))
             else:
-                values.forget(code)
+                objects.forget(code)
 
     def _emissions(self, is_taken: NDArray[np.bool_], events: EventColumns | None) -> list[Emission]:
         return self._steps.emissions(is_taken, lambda places: self._causes_of(places, events))
@@ -324,40 +327,39 @@ class AggregateRun:
         if not is_kept.all():
             self._groups.keep(is_kept)
             tables.keep(is_kept)
-            self._values.keep(is_kept)
+            self._objects.keep(is_kept)
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state: small values, and columns by name."""
         self._forget_empty()
         tables, groups = self._tables, self._groups
         words = tables.groups.words[: len(groups)]
+        texts, columns = tables.dump(len(groups))
         head = {
             "format": _FORMAT,
             "now_us": self._now_us,
             "late": self._late,
             "suspended": self.is_suspended,
             "revocable": self.is_revocable,
-            "objects": sorted(self._objects),
+            "ordered": sorted(self._ordered),
             "digits": tables.digits,
+            "texts": texts,
             "number": self._placing.number,
             "waiting": [int(tables.state[kernel.INSTANT]), self._waiting()],
             "past": self._steps.past.dump(),
             "overall": [*self._steps.overall.items()],
         }
         truths = (words[:, kernel.TRUTH] & kernel.IS_TRUE != 0).tolist()
-        values = map(groups.values, range(len(groups)))
-        columns = zip(values, groups.keys, groups.key_hashes.tolist(), truths, strict=True)
-        sections = {"groups": orjson.dumps([*columns])}
+        every = range(len(groups))
+        known = zip(map(groups.values, every), map(groups.key, every), groups.key_hashes.tolist(), truths, strict=True)
+        sections = {"groups": orjson.dumps([*known]), **columns}
         if self.body.window.is_fixed:
             sections["starts"] = groups.starts.tobytes()
         if self.body.window.kind != "sliding":
             sections["clocks"] = words[:, kernel.CLOCK].tobytes()
         if not self._is_held:
-            return head, {**sections, "words": words.tobytes(), "objects": orjson.dumps(self._values.dump())}
-        held = tables.held_columns()
-        sections |= {name: getattr(held, name).tobytes() for name in COLUMNS}
-        if self._is_logged:
-            sections["serials"] = held.serials.tobytes()
+            sections["objects"] = orjson.dumps(self._objects.dump())
+        elif self._is_logged:
             sections["kept"] = orjson.dumps([(number, tuple(one)) for number, one in self._placing.kept.items()])
         return head, sections
 
@@ -373,7 +375,7 @@ class AggregateRun:
                 f"{_FORMAT} only; register the aggregate again, which begins with empty windows"
             )
         self._now_us, self._late, self.is_suspended = head["now_us"], head["late"], head["suspended"]
-        self._objects |= set(head["objects"])
+        self._ordered |= set(head["ordered"])
         try:
             self._begin(head, sections)
         except (ValueError, KeyError) as error:
@@ -388,8 +390,7 @@ class AggregateRun:
         self, head: Mapping[str, Any], sections: Mapping[str, bytes], is_kept: NDArray[np.bool_] | None = None
     ) -> None:
         """Begin with a saved state, or with some of its groups."""
-        self._clear(head["digits"])
-        before = WindowTables(self.body, self._bounds, self._modes, head["objects"], head["digits"])
+        self._clear(head["digits"], head["texts"])
         groups = orjson.loads(sections["groups"])
         is_kept = np.ones(len(groups), np.bool_) if is_kept is None else is_kept
         groups = [group for group, stays in zip(groups, is_kept.tolist(), strict=True) if stays]
@@ -399,12 +400,12 @@ class AggregateRun:
         tables.reserve(count)
         codes = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
         if self._is_held:
-            self._enter(head, sections, before, is_kept, codes)
+            self._enter(head, sections, is_kept, codes)
         else:
-            words = np.frombuffer(sections["words"], np.int64).reshape(len(is_kept), before.groups.words.shape[1])
-            tables.read_words(words[is_kept], before)
+            tables.load(sections, is_kept)
             self._placing.restore({}, head["number"])
-            self._read_objects(orjson.loads(sections["objects"]), head["objects"], before, words, (is_kept, codes))
+            self._objects.load(orjson.loads(sections["objects"]))
+            self._objects.keep(is_kept)
         words = tables.groups.words[:count]
         words[:, kernel.TRUTH] = [is_true for *_, is_true in groups]
         words[:, kernel.MARK] = 0
@@ -417,9 +418,8 @@ class AggregateRun:
         instant_us, waiting = head["waiting"]
         waiting = [(int(codes[code]), cause) for code, cause in waiting if is_kept[code]]
         tables.wait([code for code, _ in waiting], instant_us)
-        if self._is_logged:
-            base = int(tables.state[kernel.BASE])
-            self._steps.objects = {base + n: self._values.values(code) for n, (code, _) in enumerate(waiting)}
+        base = int(tables.state[kernel.BASE])
+        self._steps.objects = {base + n: self._objects.values(code) for n, (code, _) in enumerate(waiting)}
         self._causes = [cause for _, cause in waiting]
         self._name_causes()
 
@@ -427,32 +427,16 @@ class AggregateRun:
         self,
         head: Mapping[str, Any],
         sections: Mapping[str, bytes],
-        before: WindowTables,
         is_kept: NDArray[np.bool_],
         codes: NDArray[np.int32],
     ) -> None:
         """Let saved events enter again."""
         tables, window = self._tables, self.body.window
-        held = before.read_columns(sections)
-        if "serials" in sections:
-            held.serials[:] = np.frombuffer(sections["serials"], np.int64)
-        rows = np.flatnonzero(is_kept[held.codes])
-        columns = [ScalarColumn.of(column) for column in before.scalars(held)]
-        if "kept" in sections:
-            kept = {number: KeptEvent(*event) for number, event in orjson.loads(sections["kept"])}
-        else:
-            held.serials[:] = np.arange(len(held.codes))
-            arguments = zip(*(column.scalars() for column in columns), strict=True)
-            kept = {n: KeptEvent(int(held.times_us[n]), 0, "", 0, some) for n, some in enumerate(arguments)}
-            head = {**head, "number": len(held.codes)}
-        if set(head["objects"]) == self._objects:
-            batch = tables.chosen(held, rows, codes)
-        else:
-            times_us, numbers = held.times_us[rows], held.serials[rows]
-            placed = BatchRows(rows, times_us, times_us, rows, numbers, np.zeros(len(rows), np.uint8))
-            batch = tables.batch(placed, codes[held.codes[rows]], [column.at(rows) for column in columns])
-        entering = set(batch.serials.tolist())
+        held = tables.read_columns(sections)
+        batch = tables.chosen(held, np.flatnonzero(is_kept[held.codes]), codes)
         if self._is_logged:
+            entering = set(batch.serials.tolist())
+            kept = {number: KeptEvent(*event) for number, event in orjson.loads(sections["kept"])}
             self._placing.restore({n: one for n, one in kept.items() if n in entering}, head["number"])
         if self.body.window.is_fixed:
             tables.groups.words[: len(self._groups), kernel.DUE] = self._groups.starts + window.size
@@ -460,27 +444,3 @@ class AggregateRun:
             tables.groups.words[:, kernel.DUE] = kernel.FOREVER
         for _ in tables.slide(batch, (_FOREVER, window.size, NEVER_US), kernel.LOADING):
             self._take_log()
-
-    def _read_objects(
-        self,
-        saved: Sequence[Any],
-        places: Sequence[int],
-        before: WindowTables,
-        words: NDArray[np.int64],
-        kept: tuple[NDArray[np.bool_], NDArray[np.int32]],
-    ) -> None:
-        """Read the objects of windows whose events are not held; a new object begins with the kernel's value."""
-        is_kept, codes = kept
-        for code, states in saved:
-            if is_kept[code]:
-                of_place = dict(zip([*places, -1], states, strict=False))
-                if self.body.events:
-                    of_place[-1] = states[-1]
-                for place, one in zip([*self._values.places, -1], self._values.of(int(codes[code])), strict=False):
-                    if place in of_place:
-                        one.load(of_place[place])
-        for new in self._objects - set(places):
-            offset = before.plan[new, kernel.OFFSET]
-            for code in np.flatnonzero(is_kept & (words[:, offset] != 0)).tolist():
-                best = float(words[code, offset + 1 : offset + 2].view(np.float64)[0])
-                self._values.of(int(codes[code]))[self._values.places.index(new)].load([plain(best)])

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.columns import scalar_of
 from aggregates.document import AggregateBody
 from aggregates.emitting import Change, Emission
 from aggregates.kernels import tables as kernel
@@ -27,6 +26,8 @@ from streams import format_time
 Holds: TypeAlias = Callable[[Mapping[str, Any], int], NDArray[np.bool_]]
 """Whether the condition is true, for each of some rows of named columns: plain values, or a ``ScalarColumn``."""
 
+_NO_OBJECTS = Found()
+
 Causes: TypeAlias = Callable[[NDArray[np.int64]], Sequence[str]]
 """The ids of the events at some places; empty where passing time is the cause."""
 
@@ -36,10 +37,9 @@ class StepReader:
 
     Args:
         holds: Evaluates ``having``; None: there is none.
-        places: Values that are objects.
 
     Attributes:
-        objects: Their values, by the number of the step.
+        objects: The objects of groups, by the number of the step.
     """
 
     def __init__(
@@ -48,12 +48,11 @@ class StepReader:
         holds: Holds | None,
         groups: KnownGroups,
         tables: WindowTables,
-        places: Sequence[int],
         *,
         is_simultaneous: bool,
     ) -> None:
         self._body, self._holds, self._groups, self._tables = body, holds, groups, tables
-        self._places, self._is_simultaneous = places, is_simultaneous
+        self._is_simultaneous = is_simultaneous
         self._names = () if body.having is None else body.having.names
         self.objects: dict[int, Found] = {}
         self.past = Past(0 if body.having is None else body.having.longest_us, is_exact=body.window.is_fixed)
@@ -70,14 +69,15 @@ class StepReader:
         part = slice(0, size) if chosen[-1] + 1 == size else chosen
         columns: Sequence[NDArray[Any]] = self._tables.steps
         steps = Steps(*(column[..., part] for column in columns))
-        found = [self.objects.pop(base + one) for one in chosen.tolist()] if self.objects else []
+        found = [self.objects.pop(base + one, _NO_OBJECTS) for one in chosen.tolist()] if self.objects else []
         rows, is_true = self._changes(steps, found)
         emitted = list(self._emitted(steps, rows, is_true, found, causes)) if len(rows) else []
         rest = np.flatnonzero(~is_taken)
         self._tables.take_steps(is_taken)
         if self.objects:
             begin = int(self._tables.state[kernel.BASE])
-            self.objects = {begin + new: self.objects[base + old] for new, old in enumerate(rest.tolist())}
+            numbers = ((begin + new, base + old) for new, old in enumerate(rest.tolist()))
+            self.objects = {new: self.objects[old] for new, old in numbers if old in self.objects}
         return emitted
 
     def forget_overall_until(self, now_us: int) -> None:
@@ -93,7 +93,9 @@ class StepReader:
             is_ended = steps.ended & body.window.ends
             rows = np.flatnonzero(is_full & (is_ended | (~steps.ended & (steps.places != -1))))
             return rows, np.ones(len(rows), np.bool_)
-        columns = _Columns(body, self._groups, steps, self._values(steps, found, None) if found else None)
+        columns = _Columns(
+            body, self._groups, steps, None if self._are_numbers(steps, found) else self._values(steps, found, None)
+        )
         is_of_all = np.zeros(size, np.bool_)
         if self._names:
             columns.update(zip(self._names, self._more(steps, found, is_of_all), strict=True))
@@ -111,17 +113,20 @@ class StepReader:
         self, steps: Steps, found: Sequence[Found], rows: NDArray[np.int64] | None
     ) -> Sequence[Sequence[Scalar]]:
         """The columns of values of some steps; None: of all."""
-        columns: list[Sequence[Scalar]] = []
         part: Any = slice(None) if rows is None else rows
+        values = zip(*(one[:, part] for one in (steps.kinds, steps.integers, steps.floats)), strict=True)
+        columns = [self._tables.scalars(*parts) for parts in values]
         numbers = range(len(steps.codes)) if rows is None else rows.tolist()
-        for place in range(len(self._body.values)):
-            if place in self._places:
-                own = self._places.index(place)
-                columns.append([found[number][0][own] for number in numbers])
-            else:
-                parts = (one[place, part].tolist() for one in (steps.kinds, steps.integers, steps.floats))
-                columns.append(list(map(scalar_of, *parts)))
+        for row, number in enumerate(numbers if found else ()):
+            for place, value in found[number].estimates.items():
+                columns[place][row] = value
         return columns
+
+    @staticmethod
+    def _are_numbers(steps: Steps, found: Sequence[Found]) -> bool:
+        """Whether all values of steps are numbers of the kernel."""
+        is_other = (steps.kinds == kernel.TEXT) | (steps.kinds == kernel.BOOLEAN) | (steps.kinds == kernel.FALSE)
+        return not found and not is_other.any()
 
     def _more(self, steps: Steps, found: Sequence[Found], is_of_all: NDArray[np.bool_]) -> Sequence[Sequence[Scalar]]:
         """Earlier values of groups and values over all groups, in the order of ``Having.names``."""
@@ -182,9 +187,9 @@ class StepReader:
             if change == "window":
                 data |= {"from": format_time(begin_us), "to": format_time(end_us)}
             if found:
-                data |= {f"{name}_error": error for name, error in found[row][2].items()}
+                data |= {f"{name}_error": error for name, error in found[row].errors.items()}
             if body.events:
-                data["events"] = found[row][1]
+                data["events"] = found[row].events
             is_by_time = place < 0 or (self._is_simultaneous and not is_ended)
             number = 0 if is_by_time else place + 1
             yield Emission(
@@ -194,7 +199,7 @@ class StepReader:
                 group_text(group),
                 change,
                 str(begin_us) if is_ended else cause,
-                groups.keys[code],
+                groups.key(code),
                 int(groups.key_hashes[code]),
                 data,
             )

@@ -8,28 +8,45 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.columns import ScalarColumn, scalar_of
+from aggregates.columns import ScalarColumn
 from aggregates.document import AggregateBody
 from aggregates.kernels import sums
 from aggregates.kernels import tables as kernel
-from aggregates.kernels.groups import note_waiting
+from aggregates.kernels.groups import forget_values, note_waiting
 from aggregates.kernels.tables import Events, Groups, Steps
 from aggregates.kernels.windows import slide
 from aggregates.rows import Scalar
-from aggregates.values import Function
+from aggregates.sketches import EXACT
+from aggregates.texts import KnownTexts
+from aggregates.values import AggregateValue, Function
 
-FUNCTIONS: Mapping[Function, int] = {
+_FUNCTIONS: Mapping[Function, int] = {
     "count": kernel.KNOWN,
     "count_if": kernel.TRUE,
     "sum": kernel.SUM,
     "avg": kernel.AVERAGE,
-    "min": kernel.LEAST,
-    "max": kernel.GREATEST,
+    "stddev": kernel.DEVIATION,
+    "distinct": kernel.DISTINCT,
+    "quantile": kernel.QUANTILE,
 }
-"""The functions of values that the kernel computes."""
+_OF_ENDS: Mapping[Function, int] = {"first": kernel.OLDEST_OF, "last": kernel.NEWEST_OF}
+_SEEN: Mapping[Function, int] = {
+    "first": kernel.FIRST_SEEN,
+    "last": kernel.LAST_SEEN,
+    "min": kernel.LOWEST_SEEN,
+    "max": kernel.GREATEST_SEEN,
+}
+_EXTREMES: Mapping[Function, int] = {"min": kernel.LEAST, "max": kernel.GREATEST}
+_ORDERED: Mapping[Function, int] = {"min": kernel.LOWEST_OF, "max": kernel.GREATEST_OF}
+_OF_TEXTS = ("distinct", "first", "last", "min", "max")
+_TREES = (kernel.QUANTILE, kernel.DISTINCT, kernel.LOWEST_OF, kernel.GREATEST_OF)
+_SUMMED = (kernel.SUM, kernel.AVERAGE, kernel.DEVIATION, kernel.SQUARES)
 
 COLUMNS = ("times_us", "codes", "kinds", "numbers")
 """The columns of events that are saved."""
+
+NODES = ("integers", "reals", "older", "newer", "counts", "sizes")
+"""The columns of nodes that are saved where no events are held."""
 
 _LEAST = 1_024
 _SPARE = 8  # tables grow by one place for this number
@@ -37,14 +54,15 @@ _STEPS = 32_768
 _MOST_EXACT = 2**53
 _MOST_FLOAT = 2.0**52
 _FINEST = 2.0**sums.UNIT
-_SUM_WORDS = 3
 _WIDTHS = {
-    **dict.fromkeys((kernel.ROWS, kernel.OBJECT), 0),
+    **dict.fromkeys((kernel.ROWS, kernel.OLDEST_OF, kernel.NEWEST_OF), 0),
     **dict.fromkeys((kernel.KNOWN, kernel.TRUE), 1),
-    **dict.fromkeys((kernel.LEAST, kernel.GREATEST, kernel.LOWEST_SEEN, kernel.GREATEST_SEEN), 2),
+    **dict.fromkeys((kernel.LEAST, kernel.GREATEST, *_TREES), 2),
+    **dict.fromkeys(_SEEN.values(), 3),
 }
-_LEAVING = kernel.SLIDING | kernel.LAST
 _STEPPED = kernel.EACH | kernel.EXPIRIES
+_ROOM = 4  # entries of the log for a row
+_UNITS = {0: 0, sums.FLOAT_DIGITS: sums.UNIT_DIGITS, sums.ALL_DIGITS: sums.ALL_UNIT_DIGITS}
 _OWN: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
 
@@ -82,39 +100,60 @@ class WindowTables:
         body: The aggregate.
         bounds: The ranges of values outside which the condition is not true.
         modes: As ``slide`` takes them.
-        objects: The places of values that the kernel does not compute.
+        ordered: The places of extremes over all values in their order.
         digits: The digits of sums of floats.
+        texts: The texts among arguments.
     """
 
     def __init__(
-        self, body: AggregateBody, bounds: NDArray[np.float64], modes: int, objects: Collection[int], digits: int = 0
+        self,
+        body: AggregateBody,
+        bounds: NDArray[np.float64],
+        modes: int,
+        ordered: Collection[int],
+        digits: int = 0,
+        texts: Sequence[str] = (),
     ) -> None:
-        self._bounds, self._modes, self.digits = bounds, modes, digits
-        self.arguments = body.arguments
-        self._functions = [
-            kernel.OBJECT
-            if place in objects
-            else kernel.ROWS
-            if not one.argument
-            else FUNCTIONS[one.function] + (2 if one.function in ("min", "max") and not modes & _LEAVING else 0)
-            for place, one in enumerate(body.values)
-        ]
+        self._bounds, self._modes, self.digits, self._body = bounds, modes, digits, body
+        self.arguments, self.texts = body.arguments, KnownTexts(texts)
+        self._texts_kept = len(texts)
+        self._functions = [self._function_of(place, one, ordered) for place, one in enumerate(body.values)]
         self._columns = [self.arguments.index(one.argument) if one.argument else 0 for one in body.values]
         pairs = list(zip(self._functions, self._columns, strict=True))
-        self._numeric = sorted({column for function, column in pairs if function >= kernel.SUM})
-        self._summed = sorted({column for function, column in pairs if function in (kernel.SUM, kernel.AVERAGE)})
-        self._extremes = {column for function, column in pairs if function >= kernel.LEAST}
+        self._numeric = sorted({column for function, column in pairs if function >= kernel.OLDEST_OF})
+        self._summed = sorted({column for function, column in pairs if function in _SUMMED})
+        self._extremes = {column for function, column in pairs if function in _EXTREMES.values()}
+        some = zip(body.values, self._columns, strict=True)
+        self._of_texts = {column for one, column in some if one.function in _OF_TEXTS}
+        self._are_ordered = any(one.function in _EXTREMES for one in body.values)
+        self._trees = not modes & kernel.HOLDS or not {*self._functions}.isdisjoint(_TREES)
         self.plan, words = self._planned(digits)
         self.state = np.zeros(kernel.PLACES, np.int64)
         self.state[[kernel.BASE, kernel.FREE]] = 1, -1
+        self.state[kernel.NODES] = sum(one in (*_TREES, *_EXTREMES.values()) for one in self._functions)
+        self.state[kernel.ROOM] = _ROOM + (self.plan[:, kernel.MOST] + 2).sum()
         self.ring = self._events(_LEAST if modes & kernel.HOLDS else 0)
-        empty = np.zeros(0, np.int32)
-        none = np.zeros((0, words), np.int64)
-        scratch = np.zeros(sums.SCRATCH, np.int64)
-        self.groups = Groups(none, none.view(np.float64), np.zeros(0, np.int64), np.zeros(0), empty, empty, scratch)
+        empty, none = np.zeros(0, np.int32), np.zeros(0, np.int64)
+        no_words, scratch = np.zeros((0, words), np.int64), np.zeros(sums.SCRATCH, np.int64)
+        of_nodes = (none, np.zeros(0), none, empty, empty, empty, empty)
+        self.groups = Groups(no_words, no_words.view(np.float64), *of_nodes, np.zeros(0, np.uint8), none, scratch)
         self.reserve(_LEAST)
         self.steps = self._new_steps(_STEPS)
-        self.log = np.zeros((_STEPS if modes & kernel.LOGGED else 0, 3), np.int64)
+        is_logged = bool(modes & kernel.LOGGED) or self.plan[:, kernel.MOST].any()
+        entries = max(_STEPS, 2 * int(self.state[kernel.ROOM])) if is_logged else 0
+        self.log = np.zeros((entries, kernel.BITS + 1), np.int64)
+
+    def _function_of(self, place: int, value: AggregateValue, ordered: Collection[int]) -> int:
+        """The function of the kernel that computes a value."""
+        if not value.argument:
+            return kernel.ROWS
+        if value.function in _FUNCTIONS:
+            return _FUNCTIONS[value.function]
+        if not self._modes & kernel.HOLDS:
+            return _SEEN[value.function]
+        if value.function in _OF_ENDS:
+            return _OF_ENDS[value.function]
+        return (_ORDERED if place in ordered else _EXTREMES)[value.function]
 
     @property
     def held(self) -> int:
@@ -166,9 +205,19 @@ class WindowTables:
             column = columns[source]
             bits = np.ascontiguousarray(column.floats, np.float64).view(np.int64)
             numbers[place] = np.where(column.kinds == kernel.INTEGER, column.integers, bits)
+            if source in self._of_texts and column.objects is not None:
+                rows_of_texts = np.flatnonzero(column.kinds == kernel.TEXT)
+                texts = [column.objects[row] for row in rows_of_texts.tolist()]
+                numbers[place, rows_of_texts] = self.texts.codes(texts)  # type: ignore[arg-type] # by their kind
+        self._give_texts()
         times_us, at_us, places, serials = (np.require(one, np.int64, _OWN) for one in rows[1:5])
         ops, links = np.require(rows.ops, np.uint8, _OWN), np.zeros((0, 2), np.int32)
         return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), at_us, places, ops, serials, links)
+
+    def _give_texts(self) -> None:
+        """Give the kernel the texts, if it has to order them."""
+        if self._are_ordered and len(self.texts):
+            self.groups = self.groups._replace(texts=self.texts.bytes, text_ends=self.texts.ends)
 
     def ends(self, codes: NDArray[np.int64], at_us: NDArray[np.int64]) -> Events:
         """A batch that ends the windows of some groups; without groups it is an empty batch."""
@@ -226,19 +275,77 @@ class WindowTables:
         while len(self.steps.codes) < len(codes):
             self.steps = self._new_steps(2 * len(self.steps.codes))
         some = np.array(codes, np.int32)
-        tables = (self.groups, self.steps, self.log, self.plan, self._bounds, self.state)
+        tables = (self.groups, self.ring, self.steps, self.log, self.plan, self._bounds, self.state)
         note_waiting(*tables, some, instant_us, self._modes & ~kernel.LOGGED | kernel.SIMULTANEOUS)
 
-    def scalars(self, held: Events) -> list[list[Scalar]]:
-        """The arguments of events; of one that is not computed with only its kind matters."""
-        found = []
-        for place, kinds in enumerate(held.kinds):
-            numbers = np.zeros(len(kinds), np.int64)
-            if place in self._numeric:
-                numbers = held.numbers[self._numeric.index(place)]
-            rows = zip(kinds.tolist(), numbers.tolist(), numbers.view(np.float64).tolist(), strict=True)
-            found.append([scalar_of(*row) for row in rows])
-        return found
+    def scalars(
+        self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], reals: NDArray[np.float64]
+    ) -> list[Scalar]:
+        """Values as plain JSON."""
+        return list(map(self.scalar, kinds.tolist(), integers.tolist(), reals.tolist()))
+
+    def scalar(self, kind: int, integer: int, real: float) -> Scalar:
+        """A value as plain JSON."""
+        if kind == kernel.TEXT:
+            return self.texts.text(integer)
+        return {kernel.INTEGER: integer, kernel.FLOAT: real, kernel.BOOLEAN: True, kernel.FALSE: False}.get(kind)
+
+    def are_texts_many(self, groups: int) -> bool:
+        """Whether most texts may have left, so that the tables had better begin again with the others."""
+        return len(self.texts) > 2 * self._texts_kept + _LEAST + groups + self.held
+
+    def _texts_in(
+        self, words: NDArray[np.int64], held: Events, nodes: Groups
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+        """Columns with codes of texts, and the rows where they are such codes."""
+        for place, source in enumerate(self._numeric):
+            if source in self._of_texts:
+                yield held.numbers[place], held.kinds[source] == kernel.TEXT
+        if self._modes & kernel.HOLDS:
+            return
+        for value in self.plan:
+            offset = value[kernel.OFFSET]
+            if value[kernel.FUNCTION] in (kernel.LOWEST_SEEN, kernel.GREATEST_SEEN):
+                reals = words.view(np.float64)[:, offset + 2]
+                yield words[:, offset + 1], (words[:, offset] == 1) & (reals == np.inf)
+            elif value[kernel.FUNCTION] in (kernel.FIRST_SEEN, kernel.LAST_SEEN):
+                yield words[:, offset + 2], words[:, offset + 1] == kernel.TEXT
+        yield nodes.integers, nodes.reals == np.inf
+
+    def dump(self, count: int) -> tuple[list[str], dict[str, bytes]]:
+        """The texts in use, and the columns of held events, or the words of a number of groups and their nodes."""
+        held, nodes, words = self.held_columns(), self.groups, self.groups.words[:count].copy()
+        nodes = nodes._replace(integers=nodes.integers.copy())
+        is_used = np.zeros(len(self.texts), np.bool_)
+        places = [*self._texts_in(words, held, nodes)]
+        for column, rows in places:
+            is_used[column[rows]] = True
+        renumbered = np.cumsum(is_used) - 1
+        for column, rows in places:
+            column[rows] = renumbered[column[rows]]
+        texts = [self.texts.text(code) for code in np.flatnonzero(is_used).tolist()]
+        if self._modes & kernel.HOLDS:
+            names = (*COLUMNS, "serials") if self._modes & kernel.LOGGED else COLUMNS
+            return texts, {name: getattr(held, name).tobytes() for name in names}
+        free = self.state[[kernel.FREE, kernel.SPARE]]
+        of_nodes = {name: getattr(nodes, name).tobytes() for name in NODES}
+        return texts, {"words": words.tobytes(), "free": free.tobytes(), **of_nodes}
+
+    def load(self, sections: Mapping[str, bytes], is_kept: NDArray[np.bool_]) -> None:
+        """Restore the words and nodes of groups whose events are not held, and forget some of them.
+
+        Raises:
+            ValueError: The columns do not have the same length.
+        """
+        count = len(is_kept)
+        words = np.frombuffer(sections["words"], np.int64).reshape(count, self.groups.words.shape[1])
+        self._set_words(_grown(words, count))
+        columns = {name: np.frombuffer(sections[name], getattr(self.groups, name).dtype).copy() for name in NODES}
+        self.groups = self.groups._replace(**columns, real_bits=columns["reals"].view(np.int64))
+        self.state[[kernel.FREE, kernel.SPARE]] = np.frombuffer(sections["free"], np.int64)
+        forget_values(self.groups, self.plan, self.state, self.log, np.flatnonzero(~is_kept))
+        self._set_words(_grown(words[is_kept], 0))
+        self.state[[kernel.LIVE, kernel.HELD]] = np.count_nonzero(words[is_kept, kernel.HELD_ROWS])
 
     def read_columns(self, sections: Mapping[str, bytes]) -> Events:
         """The saved columns of ``held_columns``.
@@ -247,16 +354,10 @@ class WindowTables:
             ValueError: They do not have the same length.
         """
         found = self._events(len(sections["codes"]) // 4)
-        for name in COLUMNS:
+        for name in (*COLUMNS, "serials") if self._modes & kernel.LOGGED else COLUMNS:
             column: NDArray[Any] = getattr(found, name)
             column[:] = np.frombuffer(sections[name], column.dtype).reshape(column.shape)
         return _entering(found)
-
-    def read_words(self, words: NDArray[np.int64], before: WindowTables) -> None:
-        """Take over the words of groups from tables with other objects and fewer digits."""
-        self.reserve(len(words))
-        self.groups.words[: len(words)] = _replanned(words, before.plan, self.plan, self.groups.words.shape[1])
-        self.state[[kernel.LIVE, kernel.HELD]] = np.count_nonzero(words[:, kernel.HELD_ROWS])
 
     def held_columns(self) -> Events:
         """A copy of the events in windows, oldest first."""
@@ -313,12 +414,25 @@ class WindowTables:
 
     def _planned(self, digits: int) -> tuple[NDArray[np.int64], int]:
         """The plan of the values, and the words of a group."""
-        offset = kernel.HEADER if self._modes & kernel.SLIDING else kernel.LONG_HEADER
-        plan = np.zeros((len(self._functions), kernel.DIGITS + 1), np.int64)
-        for row, function, column in zip(plan, self._functions, self._columns, strict=True):
-            numbers = self._numeric.index(column) if function >= kernel.SUM else 0
-            row[:] = function, column, numbers, offset, digits
-            offset += _WIDTHS.get(function, _SUM_WORDS + digits)
+        is_short = self._modes & kernel.SLIDING and not self._modes & kernel.LINKED
+        offset = kernel.HEADER if is_short else kernel.LONG_HEADER
+        squared = [place for place, one in enumerate(self._functions) if one == kernel.DEVIATION]
+        functions = [*self._functions, *[kernel.SQUARES] * len(squared)]
+        columns = [*self._columns, *[self._columns[place] for place in squared]]
+        plan = np.zeros((len(functions), kernel.MOST + 1), np.int64)
+        for row, function, column in zip(plan, functions, columns, strict=True):
+            numbers = self._numeric.index(column) if function >= kernel.OLDEST_OF else 0
+            row[: kernel.PART] = function, column, numbers, offset, digits
+            if function == kernel.SQUARES:
+                offset += 2 * digits or sums.SQUARE_DIGITS
+            else:
+                offset += _WIDTHS.get(function, sums.SUM_WORDS + digits)
+        plan[squared, kernel.PART] = plan[len(self._functions) :, kernel.OFFSET]
+        for row, one in zip(plan, self._body.values, strict=False):
+            if one.function == "quantile":
+                row[[kernel.PART, kernel.WHOLE]] = one.share.numerator, one.share.denominator
+            if one.function in ("quantile", "distinct") and not self._modes & kernel.HOLDS:
+                row[kernel.MOST] = EXACT
         return plan, offset
 
     def _set_words(self, words: NDArray[np.int64]) -> None:
@@ -349,16 +463,20 @@ class WindowTables:
 
     def _add_nodes(self) -> None:
         """Add free nodes, of which the first is the next free one."""
-        groups, count = self.groups, len(self.groups.values)
+        groups, count = self.groups, len(self.groups.reals)
         room = count + max(_LEAST, count // 4)
-        newer = _grown(groups.newer, room)
+        newer, reals = _grown(groups.newer, room), _grown(groups.reals, room)
         newer[count:] = np.arange(count + 1, room + 1)
         newer[-1] = self.state[kernel.FREE]
+        of_trees = [_grown(one, room if self._trees else 0) for one in (groups.counts, groups.sizes)]
         self.groups = groups._replace(
-            times_us=_grown(groups.times_us, room),
-            values=_grown(groups.values, room),
+            integers=_grown(groups.integers, room),
+            reals=reals,
+            real_bits=reals.view(np.int64),
             older=_grown(groups.older, room),
             newer=newer,
+            counts=of_trees[0],
+            sizes=of_trees[1],
         )
         self.state[kernel.FREE] = count
         self.state[kernel.SPARE] += room - count
@@ -406,11 +524,10 @@ def _replanned(
     wide[:, :header] = words[:, :header]
     ends = [*before[1:, kernel.OFFSET].tolist(), words.shape[1]]
     for old, end, new in zip(before, ends, plan, strict=True):
-        if old[kernel.FUNCTION] == new[kernel.FUNCTION]:
-            first, size = old[kernel.OFFSET], end - old[kernel.OFFSET]
-            wide[:, new[kernel.OFFSET] : new[kernel.OFFSET] + size] = words[:, first:end]
-            if old[kernel.DIGITS] not in (0, new[kernel.DIGITS]) and size > _SUM_WORDS:
-                digits, at = new[kernel.OFFSET] + _SUM_WORDS, sums.ALL_UNIT_DIGITS - sums.UNIT_DIGITS
-                wide[:, digits : digits + size - _SUM_WORDS] = 0
-                wide[:, digits + at : digits + at + size - _SUM_WORDS] = words[:, first + _SUM_WORDS : end]
+        function, first, into = old[kernel.FUNCTION], old[kernel.OFFSET], new[kernel.OFFSET]
+        scale = 2 if function == kernel.SQUARES else 1  # of the units of digits
+        size = 0 if scale == 2 else sums.SUM_WORDS if function in _SUMMED else end - first
+        wide[:, into : into + size] = words[:, first : first + size]
+        at = into + size + scale * (_UNITS[new[kernel.DIGITS]] - _UNITS[old[kernel.DIGITS]])
+        wide[:, at : at + end - first - size] = words[:, first + size : end]
     return wide

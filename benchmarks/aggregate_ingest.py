@@ -1,8 +1,8 @@
 """Speed and memory of a count and a sum over many groups: events per second of one core, bytes per held event.
 
 *columns*: what an aggregate takes in. *with reading*: from batches, as a shard takes them in. A condition is examined
-after each change, or at the end of each fixed window. Best times of rounds that take turns, thread time. Memory is that
-of the window and its groups.
+after each change, or at the end of each fixed window. Each function runs in a window that slides and in fixed ones. Best times
+of rounds that take turns, thread time. Memory is that of the window and its groups.
 
     scripts/bench aggregate_ingest --events=1000000 --groups=100000
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import tracemalloc
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _WINDOWS: dict[str, Any] = {
     "session": {"session": "10 s"},
     "transaction": "transaction",
 }
+_VALUES = ("stddev(v)", "distinct(v)", "quantile(v, 0.9)", "first(v)", "last(v)", "max(v)", "distinct(key)", "max(key)")
 _COLUMNS = 8 + 4 + 8  # bytes of an event's time, group and value
 
 
@@ -82,9 +84,27 @@ def main() -> None:
     )
     for name, best in best_of(functions, asked.rounds).items():
         print(f"{name:20} {events / best.seconds:12,.0f} events/s, {best.result:,} derived")
+    for text in _VALUES:
+        measure_value(text, batches[: max(1, len(batches) // 5)], asked.rounds)
     for groups in (1_000, asked.groups):
         batches = batches_of(events, groups)
         print(memory_of(run_of("1 h"), lambda one: reader.columns(one, declaration), batches))
+
+
+def measure_value(text: str, batches: Sequence[EventBatch], rounds: int) -> None:
+    """Print the events per second of a function, in a window of 10 s that slides, and in fixed ones."""
+    declaration = StreamDeclaration(name="sales")
+    body = read_aggregate({"of": "sales", "by": ["key"], "values": {"n": "count()", "x": text}, "window": "10 s"})
+    columns = [EventReader.of(body).columns(one, declaration) for one in batches]
+
+    def taken(window: Any) -> int:
+        one = read_aggregate({**_DOCUMENT, "values": {"n": "count()", "x": text}, "window": window})
+        run = AggregateRun(one, *condition_and_bounds(one))
+        return sum(len(run.process(some)) for some in columns)
+
+    functions = {name: partial(taken, _WINDOWS[name]) for name in ("sliding", "tumbling")}
+    for name, best in best_of(functions, rounds).items():
+        print(f"{text:18} {name:10} {sum(map(len, columns)) / best.seconds:12,.0f} events/s, {best.result:,} derived")
 
 
 def memory_of(run: Any, read: Callable[[EventBatch], Any], batches: Iterable[EventBatch]) -> str:

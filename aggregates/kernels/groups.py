@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.kernels.tables import IS_TRUE, TRUTH, Groups, Steps
+from aggregates.kernels.tables import IS_TRUE, TRUTH, Events, Groups, Steps
+from aggregates.kernels.values import clear_values
 from aggregates.kernels.windows import note_step
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel
@@ -14,6 +15,7 @@ from streams.kernels.compiling import kernel
 @kernel
 def note_waiting(
     all_groups: Groups,
+    ring: Events,
     found: Steps,
     logs: NDArray[np.int64],
     plan: NDArray[np.int64],
@@ -24,10 +26,24 @@ def note_waiting(
     modes: int,
 ) -> None:
     """Note a step of each of some groups, which wait for further events of a time."""
-    groups, out = borrowed(all_groups), borrowed(found)
+    groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(found)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])
-        note_step(groups, plan, bounds, state, out, logs, code, np.int64(at_us), np.int64(-1), np.int64(modes))
+        note_step(groups, held, plan, bounds, state, out, logs, code, np.int64(at_us), np.int64(-1), np.int64(modes))
+
+
+@kernel
+def forget_values(
+    all_groups: Groups,
+    plan: NDArray[np.int64],
+    state: NDArray[np.int64],
+    logs: NDArray[np.int64],
+    codes: NDArray[np.int64],
+) -> None:
+    """Free the nodes of some groups."""
+    groups = borrowed(all_groups)
+    for place in range(codes.shape[0]):
+        clear_values(groups, plan, state, logs, codes[place])
 
 
 @kernel

@@ -1,6 +1,7 @@
 """Exact sums in digits of 32 bits, which no carry has normalised, and the floats nearest to them and their quotients.
 
-Digits of floats are in units of 2**-96, or of 2**-1088 where these are too coarse or too few.
+Digits of floats are in units of 2**-96, or of 2**-1088 where these are too coarse or too few; those of squares are in
+units of the square of that.
 """
 
 from __future__ import annotations
@@ -8,11 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.kernels.compiling import inlined
+from streams.kernels.compiling import apart, inlined
 
 UNIT = 96  # digits of floats are in 2**-UNIT, if they are FLOAT_DIGITS
 FLOAT_DIGITS, ALL_DIGITS = 5, 68
-SCRATCH = 80
+SUM_WORDS = 3  # of a sum before its digits: the count of its numbers, two digits of integers
+SQUARE_DIGITS = 4  # of squares of integers
+SCRATCH = 384
+_PRODUCT, _FACTOR = 160, 304  # where the square of a sum, and the sum, begin in scratch
 CARRIES = 2  # digits above those of a group
 UNIT_DIGITS, ALL_UNIT_DIGITS = 3, 34  # whole numbers begin at this digit
 _LEAST_EXPONENT = -1074
@@ -21,7 +25,7 @@ _EXTRA_DIGITS = 4  # of a quotient
 
 
 @inlined
-def normalise(digits: NDArray[np.int64], count: int) -> bool:
+def normalise(digits: NDArray[np.int64], count: np.int64) -> bool:
     """Carry digits into the next ones, and make the number positive; returns whether it was negative."""
     carry = np.int64(0)
     for place in range(count):
@@ -39,7 +43,7 @@ def normalise(digits: NDArray[np.int64], count: int) -> bool:
 
 
 @inlined
-def nearest(digits: NDArray[np.int64], count: int, scale: int, rest: np.int64) -> float:
+def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: np.int64) -> float:
     """The float nearest to positive digits times 2**scale; ``rest``: not 0 if a part below the digits is left out."""
     top = count - 1
     while top > 0 and digits[top] == 0:
@@ -62,8 +66,9 @@ def nearest(digits: NDArray[np.int64], count: int, scale: int, rest: np.int64) -
     number, exponent = (first << 30) | (second >> 2), 32 * (top - 1) + 2 - zeros + scale
     below = _LEAST_EXPONENT - exponent
     if below > 9:  # less precise than other floats
-        kept = number >> min(below, 63)
-        half, cut = np.int64(1) << (min(below, 63) - 1), number - (kept << min(below, 63))
+        lost = min(np.int64(below), np.int64(63))
+        kept = number >> lost
+        half, cut = np.int64(1) << (lost - 1), number - (kept << lost)
         kept += cut > half or (cut == half and (is_rest or kept & 1 == 1))
         return float(kept) * 2.0**-1000 * 2.0**-74
     return float(
@@ -72,18 +77,98 @@ def nearest(digits: NDArray[np.int64], count: int, scale: int, rest: np.int64) -
 
 
 @inlined
-def quotient(digits: NDArray[np.int64], count: int, scale: int, divisor: np.int64) -> float:
-    """The float nearest to positive digits times 2**scale divided by less than 2**31."""
+def unit_digit(digits: np.int64) -> np.int64:
+    """The digit at which whole numbers begin, in sums with some digits of floats."""
+    if digits == ALL_DIGITS:
+        return np.int64(ALL_UNIT_DIGITS)
+    return np.int64(UNIT_DIGITS)
+
+
+@inlined
+def load_sum(
+    words: NDArray[np.int64], scratch: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
+) -> np.int64:
+    """Write the digits of a sum into scratch; returns their number."""
+    count, unit = max(digits, np.int64(FLOAT_DIGITS)) + CARRIES, unit_digit(digits)
+    for place in range(count):
+        scratch[place] = words[code, offset + SUM_WORDS + place] if place < digits else 0
+    low = words[code, offset + 1]
+    scratch[unit] += low & LOW
+    scratch[unit + 1] += words[code, offset + 2] + (low >> 32)
+    return count
+
+
+@inlined
+def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.int64:
+    """Divide positive digits by less than 2**31; returns the rest."""
+    rest = np.int64(0)
+    for place in range(count - 1, -1, -1):
+        rest = (rest << 32) | digits[place]
+        digits[place] = rest // divisor
+        rest %= divisor
+    return rest
+
+
+@inlined
+def refine(digits: NDArray[np.int64], count: np.int64) -> np.int64:
+    """Add lower digits for a quotient; returns the number of digits."""
     for place in range(count - 1, -1, -1):
         digits[place + _EXTRA_DIGITS] = digits[place]
     for place in range(_EXTRA_DIGITS):
         digits[place] = 0
-    rest = np.int64(0)
-    for place in range(count + _EXTRA_DIGITS - 1, -1, -1):
-        rest = (rest << 32) | digits[place]
-        digits[place] = rest // divisor
-        rest %= divisor
-    return nearest(digits, count + _EXTRA_DIGITS, scale - 32 * _EXTRA_DIGITS, rest)
+    return count + _EXTRA_DIGITS
+
+
+@inlined
+def quotient(digits: NDArray[np.int64], count: np.int64, scale: np.int64, divisor: np.int64) -> float:
+    """The float nearest to positive digits times 2**scale divided by less than 2**31."""
+    longer = refine(digits, count)
+    rest = divide(digits, longer, divisor)
+    return nearest(digits, longer, scale - 32 * _EXTRA_DIGITS, rest)
+
+
+@apart
+def deviation(
+    words: NDArray[np.int64],
+    scratch: NDArray[np.int64],
+    code: np.int64,
+    offset: np.int64,
+    squares: np.int64,
+    digits: np.int64,
+) -> float:
+    """The deviation of at least two numbers by their sum and their squares; infinite beyond the range of floats.
+
+    The variance, (n * squares - sum * sum) / (n * (n - 1)), is rounded once.
+    """
+    number, unit = words[code, offset], unit_digit(digits)
+    count = load_sum(words, scratch, code, offset, digits)
+    normalise(scratch, count)
+    for place in range(count):
+        scratch[_FACTOR + place] = scratch[place]
+        scratch[_PRODUCT + place] = scratch[_PRODUCT + count + place] = 0
+    for left in range(count):
+        carry = np.uint64(0)
+        for right in range(count if scratch[_FACTOR + left] != 0 else 0):
+            place = _PRODUCT + left + right
+            carry += np.uint64(scratch[_FACTOR + left]) * np.uint64(scratch[_FACTOR + right])
+            carry += np.uint64(scratch[place])
+            scratch[place] = np.int64(carry & np.uint64(LOW))
+            carry >>= np.uint64(32)
+        scratch[_PRODUCT + left + count] += np.int64(carry)
+    width, begin = (2 * digits, np.int64(0)) if digits > 0 else (np.int64(SQUARE_DIGITS), 2 * unit)
+    double = 2 * count
+    for place in range(double):
+        within = place - begin
+        scratch[place] = words[code, squares + within] if 0 <= within < width else 0
+    normalise(scratch, double)
+    for place in range(double):
+        scratch[place] *= number
+    for place in range(double):
+        scratch[place] -= scratch[_PRODUCT + place]
+    normalise(scratch, double)
+    longer = refine(scratch, double)
+    rest = divide(scratch, longer, number) | divide(scratch, longer, number - 1)
+    return float(np.sqrt(nearest(scratch, longer, -64 * unit - 32 * _EXTRA_DIGITS, rest)))
 
 
 @inlined
@@ -102,21 +187,56 @@ def change_sum(
         words[code, offset + 1] += sign * (number & LOW)
         words[code, offset + 2] += sign * (number >> 32)
         return
-    exponent = (number >> 52) & 0x7FF
-    mantissa = number & (2**52 - 1)
-    if exponent == 0:
-        exponent += 1
-    else:
-        mantissa |= 2**52
-    shift = exponent - 1075 + 32 * (ALL_UNIT_DIGITS if digits == ALL_DIGITS else UNIT_DIGITS)
-    if shift < 0:
-        mantissa >>= -shift if shift > -63 else np.int64(63)
-        shift = np.int64(0)
+    mantissa, shift = mantissa_of(number, digits)
     if number < 0:
         sign = -sign
-    place, within = offset + 3 + (shift >> 5), shift & 31
+    place, within = offset + SUM_WORDS + (shift >> 5), shift & 31
     low = (mantissa & LOW) << within
     high = ((mantissa >> 32) << within) + (low >> 32)
     words[code, place] += sign * (low & LOW)
     words[code, place + 1] += sign * (high & LOW)
     words[code, place + 2] += sign * (high >> 32)
+
+
+@inlined
+def mantissa_of(number: np.int64, digits: np.int64) -> tuple[np.int64, np.int64]:
+    """The mantissa of a float by its bits, and its distance in bits from the unit of digits."""
+    exponent, mantissa = (number >> 52) & 0x7FF, number & (2**52 - 1)
+    if exponent == 0:
+        exponent += 1
+    else:
+        mantissa |= 2**52
+    shift = exponent - 1075 + 32 * unit_digit(digits)
+    if shift < 0:
+        mantissa >>= -shift if shift > -63 else np.int64(63)
+        shift = np.int64(0)
+    return mantissa, shift
+
+
+@inlined
+def change_squares(
+    words: NDArray[np.int64],
+    code: np.int64,
+    offset: np.int64,
+    digits: np.int64,
+    is_integer: bool,
+    number: np.int64,
+    sign: np.int64,
+) -> None:
+    """Add the square of a number to the words of a sum of squares, or take it away."""
+    shift = 64 * unit_digit(digits) if digits > 0 else np.int64(0)
+    if not is_integer:
+        number, shift = mantissa_of(number, digits)
+        shift *= 2
+    low, high = number & LOW, number >> 32
+    square, middle = np.uint64(low) * np.uint64(low), high * low
+    first = np.int64(square >> np.uint64(32)) + 2 * (middle & LOW)
+    second = (first >> 32) + 2 * (middle >> 32) + ((high * high) & LOW)
+    third = (second >> 32) + ((high * high) >> 32)
+    place, within = offset + (shift >> 5), shift & 31
+    for part in (np.int64(square & np.uint64(LOW)), first & LOW, second & LOW, third):
+        shifted = part << within
+        words[code, place] += sign * (shifted & LOW)
+        place += 1
+        if shifted >> 32 != 0:
+            words[code, place] += sign * (shifted >> 32)

@@ -19,7 +19,6 @@ from aggregates.kernels.tables import (
     EXPIRIES,
     FIRST,
     FULL,
-    GROUP,
     HEAD,
     HELD,
     HELD_ROWS,
@@ -39,13 +38,14 @@ from aggregates.kernels.tables import (
     MAY_BE_TRUE,
     NO_NODES,
     NO_ROOM,
-    NUMBER,
+    NODES,
     OLDEST,
-    OP,
     RESET,
     RETRACT,
+    ROOM,
     ROW,
     SESSION,
+    SHOWN,
     SIMULTANEOUS,
     SLIDING,
     SPAN,
@@ -59,28 +59,19 @@ from aggregates.kernels.tables import (
     Events,
     Groups,
     Steps,
-    change_group,
-    may_hold,
-    put_values,
+    log,
 )
+from aggregates.kernels.values import change_group, clear_values, may_hold, put_values
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import apart, inlined, kernel
 
 _TOUCHED_ROWS = 1_024
-_MOST_LOGGED = 4  # entries of the log for one row
-
-
-@inlined
-def log(logs: NDArray[np.int64], state: NDArray[np.int64], op: int, code: np.int64, number: np.int64) -> None:
-    """Note what happens to a group, for values that are objects."""
-    place = state[LOGS]
-    logs[place, OP], logs[place, GROUP], logs[place, NUMBER] = op, code, number
-    state[LOGS] += 1
 
 
 @inlined
 def note_step(
     groups: Groups,
+    held: Events,
     plan: NDArray[np.int64],
     bounds: NDArray[np.float64],
     state: NDArray[np.int64],
@@ -110,14 +101,14 @@ def note_step(
     words[code, TRUTH] = (words[code, TRUTH] & IS_TRUE) | (MAY_BE_TRUE if is_possible else 0)
     if place >= 0:
         out.places[step] = place
-    put_values(groups, plan, code, out, step)
-    if modes & LOGGED:
+    if put_values(groups, held, plan, code, out, step) or modes & SHOWN:
         log(logs, state, STEPPED, code, step + state[BASE])
 
 
 @apart
 def note_end(
     groups: Groups,
+    held: Events,
     plan: NDArray[np.int64],
     state: NDArray[np.int64],
     out: Steps,
@@ -135,8 +126,7 @@ def note_end(
     out.firsts[step] = words[code, OLDEST]
     words[code, MARK] = 0
     words[code, TRUTH] &= IS_TRUE
-    put_values(groups, plan, code, out, step)
-    if modes & LOGGED:
+    if put_values(groups, held, plan, code, out, step) or modes & SHOWN:
         log(logs, state, STEPPED, code, step + state[BASE])
 
 
@@ -208,7 +198,7 @@ def leave_event(
 ) -> None:
     """Let an event leave."""
     code, words, room = np.int64(held.codes[slot]), groups.words, held.codes.shape[0]
-    change_group(groups, plan, state, held, slot, np.int64(-1))
+    change_group(groups, plan, state, held, logs, slot, np.int64(-1))
     state[HELD] -= 1
     if modes & LOGGED:
         log(logs, state, LEFT, code, held.serials[slot])
@@ -241,13 +231,14 @@ def empty_group(
         leave_event(groups, plan, state, held, logs, words[code, HEAD] - 1, size_us, modes)
     else:
         words[code, HELD_ROWS] = 0
+        clear_values(groups, plan, state, logs, code)
         for place in range(LONG_HEADER, words.shape[1]):
             words[code, place] = 0
         state[LIVE] -= 1
         state[HELD] -= 1
     if words[code, HELD_ROWS] == 0:
         state[ENDING] = 0
-        if modes & LOGGED:
+        if logs.shape[0] > 0:
             log(logs, state, RESET, code, np.int64(0))
 
 
@@ -356,11 +347,11 @@ def enter_row(
         note_times(groups, code, batch.at_us[row], batch.times_us[row], size, modes)
     if modes & HOLDS:
         slot = enter_event(groups, held, state, batch, row, modes)
-        change_group(groups, plan, state, held, slot, np.int64(1))
+        change_group(groups, plan, state, held, logs, slot, np.int64(1))
         state[HELD] += 1
     else:
         state[HELD] += np.int64(words[code, HELD_ROWS] == 0)
-        change_group(groups, plan, state, batch, row, np.int64(1))
+        change_group(groups, plan, state, batch, logs, row, np.int64(1))
     if modes & LOGGED:
         log(logs, state, ENTERED, code, batch.serials[row])
     if modes & LAST and words[code, HELD_ROWS] > size:
@@ -392,11 +383,11 @@ def take_row(
         leave_event(groups, plan, state, held, logs, slot, size, modes)
     elif op == END:
         if groups.words[code, HELD_ROWS] > 0:
-            note_end(groups, plan, state, out, logs, code, at_us, batch.places[row], modes)
+            note_end(groups, held, plan, state, out, logs, code, at_us, batch.places[row], modes)
         state[ROW] += 1
         return DONE
     elif is_over(groups, code, at_us, modes):
-        note_end(groups, plan, state, out, logs, code, groups.words[code, DUE], np.int64(-1), modes)
+        note_end(groups, held, plan, state, out, logs, code, groups.words[code, DUE], np.int64(-1), modes)
         return DONE
     elif is_late(groups, code, at_us, time_us, size, modes):
         state[LATE] += 1
@@ -404,13 +395,13 @@ def take_row(
         return DONE
     elif modes & HOLDS and state[SPAN] == held.times_us.shape[0]:
         return NO_ROOM
-    elif state[SPARE] < plan.shape[0]:  # at most one for each value
+    elif state[SPARE] < state[NODES]:
         return NO_NODES
     else:
         enter_row(groups, plan, state, held, logs, batch, size, modes)
     state[ROW] += 1
     if modes & (EACH | EXPIRIES):
-        note_step(groups, plan, bounds, state, out, logs, code, at_us, np.int64(batch.places[row]), modes)
+        note_step(groups, held, plan, bounds, state, out, logs, code, at_us, np.int64(batch.places[row]), modes)
     return DONE
 
 
@@ -441,7 +432,7 @@ def slide(
     rows, modes = batch.at_us.shape[0], np.int64(given_modes)
     while True:
         touch_groups(groups, state, held, batch)
-        if state[STEPS] == out.codes.shape[0] or (modes & LOGGED and state[LOGS] + _MOST_LOGGED > logs.shape[0]):
+        if state[STEPS] == out.codes.shape[0] or (logs.shape[0] > 0 and state[LOGS] + state[ROOM] > logs.shape[0]):
             return FULL
         if state[ENDING] > 0:
             empty_group(groups, plan, state, held, logs, size, modes)
@@ -452,7 +443,7 @@ def slide(
             code, due_us = np.int64(held.codes[slot]), held.times_us[slot] + size
             leave_event(groups, plan, state, held, logs, slot, size, modes)
             if modes & EXPIRIES:
-                note_step(groups, plan, bounds, state, out, logs, code, due_us, np.int64(-1), modes)
+                note_step(groups, held, plan, bounds, state, out, logs, code, due_us, np.int64(-1), modes)
             continue
         if state[ROW] == rows:
             return DONE

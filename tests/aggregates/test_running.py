@@ -16,7 +16,7 @@ from aggregates import AggregateRun, AggregateStateError, Emission, EventColumns
 from aggregates import read_aggregate as read
 from shards.kinds.aggregates.reading import condition_and_bounds
 from streams import key_hash
-from tests.references.aggregates import Naive
+from tests.references.aggregates import Naive, value_of
 
 VALUES = {
     "n": "count()",
@@ -218,7 +218,7 @@ def test_a_state_that_is_damaged_or_of_another_form_is_refused() -> None:
     run = run_of(COUNTED)
     taken(run, counted(0, 40))
     head, sections = run.dump()
-    for changed in ((head, {**sections, "numbers": b"1234"}), ({**head, "format": 2}, sections)):
+    for changed in ((head, {**sections, "numbers": b"1234"}), ({**head, "format": 3}, sections)):
         with pytest.raises(AggregateStateError):
             run_of(COUNTED).load(*changed)
 
@@ -255,12 +255,34 @@ def test_tables_grow_and_shrink_with_the_window() -> None:
     assert [(one.data["n"], one.data["last"]) for one in found] == [(5, n) for n in range(9_000)]
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("window", ["10 us", {"tumbling": "10 us"}, {"last": 10}])
+def test_texts_that_have_left_are_forgotten(window: Any) -> None:
+    """Every event has a text of its own, so the tables begin again with those that are still needed."""
+    values = {"kinds": "distinct(x)", "low": "min(x)", "high": "max(x)", "head": "first(x)"}
+    run = run_of({"of": "x", "values": values, "window": window})
+    texts = [f"{n * 7919 % 9_973:04} ä" for n in range(9_000)]
+    rows = [Row(n, (), "k", 1, f"e{n}", (text,) * 4) for n, text in enumerate(texts)]
+    found = [one.data for first in range(0, len(rows), 500) for one in taken(run, rows[first : first + 500])]
+    if window == {"tumbling": "10 us"}:
+        held = [texts[end - 10 : end] for end in range(10, 9_000, 10)]
+    else:
+        held = [texts[max(0, n - 9) : n + 1] for n in range(9_000)]
+    expected = [(len(some), min(some), max(some), some[0]) for some in held]
+    assert [(one["kinds"], one["low"], one["high"], one["head"]) for one in found] == expected
+    assert len(run.dump()[0]["texts"]) <= 10
+
+
 def test_a_sum_of_numbers_of_all_sizes_is_exact() -> None:
-    run = run_of({"of": "x", "values": {"sum": "sum(x)", "mean": "avg(x)"}, "window": {"last": 4}})
+    values = {"sum": "sum(x)", "mean": "avg(x)", "spread": "stddev(x)"}
+    run = run_of({"of": "x", "values": values, "window": {"last": 4}})
     numbers = [1e308, 1e308, 5e-324, -1e308, -1e308, 0.1, 1e-310, 1e-310, 5e-324, 3e-320]
-    found = [one.data for n, x in enumerate(numbers) for one in taken(run, [Row(n, (), "k", 1, f"e{n}", (x, x))])]
+    found = [one.data for n, x in enumerate(numbers) for one in taken(run, [Row(n, (), "k", 1, f"e{n}", (x,) * 3)])]
     held = [[Fraction(x) for x in numbers[max(0, n - 3) : n + 1]] for n in range(len(numbers))]
     assert [one["mean"] for one in found] == [float(sum(some) / len(some)) for some in held]
     assert [one["sum"] for one in found] == [
         float(sum(some)) if abs(sum(some, Fraction(0))) < Fraction(1.5e308) else None for some in held
     ]
+    spreads = [value_of(run.body.values[2], numbers[n - 3 : n + 1]) for n in range(8, len(numbers))]
+    assert [one["spread"] for one in found[8:]] == spreads
+    assert found[3]["spread"] is None

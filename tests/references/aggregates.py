@@ -209,9 +209,8 @@ def value_of(value: AggregateValue, arguments: Sequence[Scalar]) -> Scalar:
         return None
     match value.function:
         case "sum":
-            return (
-                int(total) if total.denominator == 1 and all(isinstance(one, int) for one in numbers) else float(total)
-            )
+            is_whole = all(isinstance(one, int) for one in numbers) and -(2**63) <= total < 2**63
+            return int(total) if is_whole else float(total)
         case "avg":
             return float(total / len(numbers))
         case "stddev":

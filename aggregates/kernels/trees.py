@@ -1,0 +1,231 @@
+"""Kernels of the values of a group in their order, each once with its number: a treap in the nodes of ``Groups``.
+
+A value is a pair, compared in this order: a float, which is infinite for texts and less than all for booleans; then an
+integer, which keeps great whole numbers apart. Texts are in the order of their bytes, or of their codes.
+The first word of a tree is its root, the second one the number of its nodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates.kernels.sums import LOW
+from aggregates.kernels.tables import BOOLEAN, FALSE, FLOAT, FREE, INTEGER, SKETCHED, SPARE, TEXT, Groups, log
+from streams.kernels.compiling import apart, inlined, routine
+
+
+@inlined
+def pair_of(kind: np.int64, number: np.int64, real: float) -> tuple[float, np.int64]:
+    """The pair of a value that is not null; ``real``: a float."""
+    if kind == INTEGER:
+        return float(number), number
+    if kind == FLOAT:
+        return real, np.int64(real) if abs(real) < 2.0**63 and real == np.floor(real) else np.int64(0)
+    if kind == TEXT:
+        return np.inf, number
+    return -np.inf, np.int64(kind == BOOLEAN)
+
+
+@apart
+def is_text_less(groups: Groups, left: np.int64, right: np.int64) -> bool:
+    """Whether a text comes before another one."""
+    texts, ends = groups.texts, groups.text_ends
+    if ends.shape[0] == 0:
+        return bool(left < right)
+    begin, other = ends[left], ends[right]
+    size, other_size = ends[left + 1] - begin, ends[right + 1] - other
+    for place in range(min(size, other_size)):
+        if texts[begin + place] != texts[other + place]:
+            return bool(texts[begin + place] < texts[other + place])
+    return bool(size < other_size)
+
+
+@inlined
+def is_less(groups: Groups, real: float, integer: np.int64, other: float, other_integer: np.int64) -> bool:
+    """Whether a pair comes before another one."""
+    if real != other:
+        return real < other
+    if real == np.inf:
+        return is_text_less(groups, integer, other_integer)
+    return bool(integer < other_integer)
+
+
+@inlined
+def take_node(groups: Groups, state: NDArray[np.int64]) -> np.int64:
+    """Take a free node."""
+    node = state[FREE]
+    state[FREE] = groups.newer[node]
+    state[SPARE] -= 1
+    return np.int64(node)
+
+
+@inlined
+def free_node(groups: Groups, state: NDArray[np.int64], node: np.int64) -> None:
+    """Make a node free."""
+    groups.reals[node] = 0.0
+    groups.newer[node] = state[FREE]
+    state[FREE] = node
+    state[SPARE] += 1
+
+
+@inlined
+def priority(node: np.int64) -> np.int64:
+    """The priority of a node: its number, mixed."""
+    mixed = (node * 0x9E3779B1) & LOW
+    mixed ^= mixed >> 15
+    return (mixed * 0x2C1B3C6D) & LOW
+
+
+@inlined
+def hang(groups: Groups, code: np.int64, offset: np.int64, parent: np.int64, is_after: bool, node: np.int64) -> None:
+    """Make a node a child of another one, or the root if that is -1."""
+    if parent < 0:
+        groups.words[code, offset] = node + 1
+    elif is_after:
+        groups.newer[parent] = node
+    else:
+        groups.older[parent] = node
+
+
+@inlined
+def size_of(groups: Groups, node: np.int64) -> np.int64:
+    """The number of values in a part of a tree; -1: an empty part."""
+    return np.int64(groups.sizes[node]) if node >= 0 else np.int64(0)
+
+
+@inlined
+def is_node_less(groups: Groups, node: np.int64, real: float, integer: np.int64) -> bool:
+    """Whether the value of a node comes before another one."""
+    return is_less(groups, groups.reals[node], groups.integers[node], real, integer)
+
+
+@inlined
+def find_node(groups: Groups, code: np.int64, offset: np.int64, real: float, integer: np.int64) -> np.int64:
+    """The node of a value; -1: there is none."""
+    node = groups.words[code, offset] - 1
+    while node >= 0 and (groups.reals[node] != real or groups.integers[node] != integer):
+        is_less_than = is_node_less(groups, node, real, integer)
+        node = np.int64(groups.newer[node] if is_less_than else groups.older[node])
+    return np.int64(node)
+
+
+@routine
+def enter_tree(
+    groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, real: float, integer: np.int64
+) -> None:
+    """Add a value."""
+    known = find_node(groups, code, offset, real, integer)
+    fresh, parent, is_after, node = state[FREE], np.int64(-1), False, groups.words[code, offset] - 1
+    while node >= 0 and node != known and (known >= 0 or priority(node) > priority(fresh)):
+        groups.sizes[node] += 1
+        parent, is_after = node, is_node_less(groups, node, real, integer)
+        node = np.int64(groups.newer[node] if is_after else groups.older[node])
+    if known >= 0:
+        groups.counts[known] += 1
+        groups.sizes[known] += 1
+        return
+    fresh = take_node(groups, state)
+    groups.reals[fresh], groups.integers[fresh], groups.counts[fresh] = real, integer, 1
+    groups.sizes[fresh] = size_of(groups, node) + 1
+    groups.words[code, offset + 1] += 1
+    hang(groups, code, offset, parent, is_after, fresh)
+    split(groups, fresh, node)
+
+
+@inlined
+def split(groups: Groups, fresh: np.int64, node: np.int64) -> None:
+    """Make a tree two, of the values before that of a node and after it, its children."""
+    real, integer = groups.reals[fresh], groups.integers[fresh]
+    below, at = np.int64(0), node
+    while at >= 0:
+        if is_node_less(groups, at, real, integer):
+            below += groups.counts[at] + size_of(groups, np.int64(groups.older[at]))
+            at = np.int64(groups.newer[at])
+        else:
+            at = np.int64(groups.older[at])
+    low, high, is_low_after, is_high_after = fresh, fresh, False, True
+    none = np.int64(0)  # a child of a node needs no group
+    while node >= 0:
+        if is_node_less(groups, node, real, integer):
+            rest = below - groups.counts[node] - size_of(groups, np.int64(groups.older[node]))
+            groups.sizes[node], below = below, rest
+            hang(groups, none, none, low, is_low_after, node)
+            low, is_low_after, node = node, True, np.int64(groups.newer[node])
+        else:
+            groups.sizes[node] -= below
+            hang(groups, none, none, high, is_high_after, node)
+            high, is_high_after, node = node, False, np.int64(groups.older[node])
+    hang(groups, none, none, low, is_low_after, np.int64(-1))
+    hang(groups, none, none, high, is_high_after, np.int64(-1))
+
+
+@routine
+def leave_tree(
+    groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, real: float, integer: np.int64
+) -> None:
+    """Take out a value that is in the tree."""
+    known = find_node(groups, code, offset, real, integer)
+    parent, is_after, node = np.int64(-1), False, groups.words[code, offset] - 1
+    while node != known:
+        groups.sizes[node] -= 1
+        parent, is_after = node, is_node_less(groups, node, real, integer)
+        node = np.int64(groups.newer[node] if is_after else groups.older[node])
+    groups.counts[known] -= 1
+    groups.sizes[known] -= 1
+    if groups.counts[known] > 0:
+        return
+    left, right = np.int64(groups.older[known]), np.int64(groups.newer[known])
+    while left >= 0 and right >= 0:
+        if priority(left) > priority(right):
+            groups.sizes[left] += groups.sizes[right]
+            hang(groups, code, offset, parent, is_after, left)
+            parent, is_after, left = left, True, np.int64(groups.newer[left])
+        else:
+            groups.sizes[right] += groups.sizes[left]
+            hang(groups, code, offset, parent, is_after, right)
+            parent, is_after, right = right, False, np.int64(groups.older[right])
+    hang(groups, code, offset, parent, is_after, max(left, right))
+    free_node(groups, state, known)
+    groups.words[code, offset + 1] -= 1
+
+
+@inlined
+def node_at(groups: Groups, code: np.int64, offset: np.int64, place: np.int64) -> np.int64:
+    """The node of the value at a place in the order."""
+    node = groups.words[code, offset] - 1
+    while True:
+        before = size_of(groups, np.int64(groups.older[node]))
+        if place < before:
+            node = np.int64(groups.older[node])
+        elif place < before + groups.counts[node]:
+            return np.int64(node)
+        else:
+            place -= before + groups.counts[node]
+            node = np.int64(groups.newer[node])
+
+
+@apart
+def clear_tree(
+    groups: Groups, state: NDArray[np.int64], logs: NDArray[np.int64], code: np.int64, value: np.int64, offset: np.int64
+) -> None:
+    """Free the nodes of a tree; its values go to the log in their order, unless ``value`` is -1."""
+    node = groups.words[code, offset] - 1
+    while node >= 0:
+        while groups.older[node] >= 0:
+            left = np.int64(groups.older[node])
+            groups.older[node] = groups.newer[left]
+            groups.newer[left] = node
+            node = left
+        real, integer, rest = groups.reals[node], groups.integers[node], np.int64(groups.newer[node])
+        for _ in range(groups.counts[node] if value >= 0 else 0):
+            if np.isinf(real):
+                kind = TEXT if real > 0 else BOOLEAN if integer == 1 else FALSE
+                log(logs, state, SKETCHED, code, value, kind, integer)
+            elif integer != 0 or real == 0.0:
+                log(logs, state, SKETCHED, code, value, INTEGER, integer)
+            else:
+                log(logs, state, SKETCHED, code, value, FLOAT, groups.real_bits[node])
+        free_node(groups, state, node)
+        node = rest
+    groups.words[code, offset] = groups.words[code, offset + 1] = 0

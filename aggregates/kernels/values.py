@@ -1,0 +1,395 @@
+"""Kernels of the values of groups: how events change them, and how they are read."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregates.kernels.sums import (
+    LOW,
+    SUM_WORDS,
+    change_squares,
+    change_sum,
+    deviation,
+    load_sum,
+    nearest,
+    normalise,
+    quotient,
+    unit_digit,
+)
+from aggregates.kernels.tables import (
+    AVERAGE,
+    BOOLEAN,
+    COLUMN,
+    DEVIATION,
+    DIGITS,
+    DISTINCT,
+    FALSE,
+    FIRST_SEEN,
+    FLOAT,
+    FUNCTION,
+    GREATEST,
+    GREATEST_OF,
+    GREATEST_SEEN,
+    HEAD,
+    HELD_ROWS,
+    HIGHEST,
+    IN_SKETCH,
+    INTEGER,
+    KNOWN,
+    LAST_SEEN,
+    LEAST,
+    LIVE,
+    LOWEST,
+    LOWEST_OF,
+    LOWEST_SEEN,
+    MOST,
+    NEWEST_OF,
+    NULL,
+    NUMBERS,
+    OFFSET,
+    OLDEST_OF,
+    PART,
+    QUANTILE,
+    ROWS,
+    SKETCHED,
+    SQUARES,
+    SUM,
+    TAIL,
+    TEXT,
+    TRUE,
+    VALUE,
+    WHOLE,
+    Events,
+    Groups,
+    Steps,
+    log,
+)
+from aggregates.kernels.trees import clear_tree, enter_tree, free_node, is_less, leave_tree, node_at, pair_of, take_node
+from streams.kernels.compiling import inlined, routine
+
+_MOST_EXACT = 2**53
+
+
+@routine
+def put_sum(
+    groups: Groups,
+    code: np.int64,
+    offset: np.int64,
+    digits: np.int64,
+    is_mean: bool,
+    out: Steps,
+    value: int,
+    step: np.int64,
+) -> None:
+    """Write the sum or the mean of a group into a step."""
+    words, scratch = groups.words, groups.scratch
+    number, low, high = words[code, offset], words[code, offset + 1], words[code, offset + 2]
+    is_whole = True
+    for place in range(digits):
+        is_whole &= words[code, offset + SUM_WORDS + place] == 0
+    high += low >> 32
+    low &= LOW
+    is_short = -(2**31) <= high < 2**31
+    whole = (high << 32) | low
+    if is_whole and is_short and (not is_mean or -_MOST_EXACT <= whole <= _MOST_EXACT):
+        out.kinds[value, step] = FLOAT if is_mean else INTEGER
+        out.integers[value, step] = whole
+        out.floats[value, step] = whole / number if is_mean else float(whole)
+        return
+    count = load_sum(words, scratch, code, offset, digits)
+    is_negative, scale = normalise(scratch, count), -32 * unit_digit(digits)
+    found = quotient(scratch, count, scale, number) if is_mean else nearest(scratch, count, scale, np.int64(0))
+    out.kinds[value, step] = FLOAT if found < np.inf else NULL
+    out.floats[value, step] = -found if is_negative else found
+
+
+@routine
+def enter_extreme(
+    groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
+) -> None:
+    """Give an event a node, at its place in the order of time, unless a newer event is as great."""
+    words = groups.words
+    newer, older = np.int64(-1), words[code, offset + 1] - 1
+    while older >= 0 and groups.integers[older] > time_us:
+        newer, older = older, np.int64(groups.older[older])
+    if newer >= 0 and groups.reals[newer] >= number:
+        return
+    while older >= 0 and (
+        groups.reals[older] < number or (groups.reals[older] == number and groups.integers[older] < time_us)
+    ):  # an equal event of the same time leaves first, and with its own node
+        gone, older = older, np.int64(groups.older[older])
+        free_node(groups, state, gone)
+    node = take_node(groups, state)
+    groups.integers[node], groups.reals[node] = time_us, number
+    groups.older[node], groups.newer[node] = older, newer
+    if older >= 0:
+        groups.newer[older] = node
+    else:
+        words[code, offset] = node + 1
+    if newer >= 0:
+        groups.older[newer] = node
+    else:
+        words[code, offset + 1] = node + 1
+
+
+@inlined
+def leave_extreme(
+    groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
+) -> None:
+    """Free the node of the oldest event of a group, if it has one."""
+    words = groups.words
+    node = words[code, offset] - 1
+    if node < 0 or groups.integers[node] != time_us or groups.reals[node] != number:
+        return
+    newer = np.int64(groups.newer[node])
+    words[code, offset] = newer + 1
+    if newer >= 0:
+        groups.older[newer] = -1
+    else:
+        words[code, offset + 1] = 0
+    free_node(groups, state, node)
+
+
+@inlined
+def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, real: float, integer: np.int64) -> None:
+    """Compare a value with the extreme of a window whose events do not leave."""
+    words, floats = groups.words, groups.floats
+    if words[code, offset] == 1:
+        if is_max and not is_less(groups, floats[code, offset + 2], words[code, offset + 1], real, integer):
+            return
+        if not is_max and not is_less(groups, real, integer, floats[code, offset + 2], words[code, offset + 1]):
+            return
+    words[code, offset], words[code, offset + 1], floats[code, offset + 2] = 1, integer, real
+
+
+@inlined
+def see_end(
+    groups: Groups, code: np.int64, value: NDArray[np.int64], held: Events, slot: np.int64, is_only: bool
+) -> None:
+    """Keep the first or the last argument of a window whose events do not leave."""
+    words, offset, time_us = groups.words, value[OFFSET], held.times_us[slot]
+    before_us = words[code, offset]
+    if is_only or (time_us < before_us if value[FUNCTION] == FIRST_SEEN else time_us >= before_us):
+        words[code, offset], words[code, offset + 1] = time_us, held.kinds[value[COLUMN], slot]
+        words[code, offset + 2] = held.numbers[value[NUMBERS], slot]
+
+
+@routine
+def change_tree(
+    groups: Groups,
+    state: NDArray[np.int64],
+    held: Events,
+    logs: NDArray[np.int64],
+    slot: np.int64,
+    plan: NDArray[np.int64],
+    value: np.int64,
+    sign: np.int64,
+) -> None:
+    """Let an argument enter the tree of a group (1) or leave it (-1); of a window with too many it is sketched."""
+    code, words, offset = np.int64(held.codes[slot]), groups.words, plan[value, OFFSET]
+    function, numbers = plan[value, FUNCTION], plan[value, NUMBERS]
+    kind, number = np.int64(held.kinds[plan[value, COLUMN], slot]), held.numbers[numbers, slot]
+    real, integer = pair_of(kind, number, held.floats[numbers, slot])
+    if words[code, offset] == IN_SKETCH:
+        log(logs, state, SKETCHED, code, value, kind, number)
+    elif sign < 0:
+        leave_tree(groups, state, code, offset, real, integer)
+    else:
+        enter_tree(groups, state, code, offset, real, integer)
+        size, most = (
+            words[code, offset + 1] if function == DISTINCT else groups.sizes[words[code, offset] - 1],
+            plan[value, MOST],
+        )
+        if size > most > 0:
+            clear_tree(groups, state, logs, code, value, offset)
+            words[code, offset] = IN_SKETCH
+
+
+@inlined
+def change_group(
+    groups: Groups,
+    plan: NDArray[np.int64],
+    state: NDArray[np.int64],
+    held: Events,
+    logs: NDArray[np.int64],
+    slot: np.int64,
+    sign: np.int64,
+) -> None:
+    """Change the words of a group for an event in a slot that enters (1) or leaves (-1)."""
+    code, words = np.int64(held.codes[slot]), groups.words
+    before = words[code, HELD_ROWS]
+    words[code, HELD_ROWS] = before + sign
+    state[LIVE] += np.int64(before == 0) - np.int64(before + sign == 0)
+    for value in range(plan.shape[0]):
+        function, offset = plan[value, FUNCTION], plan[value, OFFSET]
+        if function in (ROWS, OLDEST_OF, NEWEST_OF):
+            continue
+        kind = np.int64(held.kinds[plan[value, COLUMN], slot])
+        if function == KNOWN:
+            words[code, offset] += sign * np.int64(kind != NULL)
+        elif function == TRUE:
+            words[code, offset] += sign * np.int64(kind == BOOLEAN)
+        elif function <= QUANTILE and kind not in (INTEGER, FLOAT):
+            continue
+        elif function in (SUM, AVERAGE, DEVIATION):
+            number = held.numbers[plan[value, NUMBERS], slot]
+            change_sum(words, code, offset, plan[value, DIGITS], kind == INTEGER, number, sign)
+        elif function == SQUARES:
+            number = held.numbers[plan[value, NUMBERS], slot]
+            change_squares(words, code, offset, plan[value, DIGITS], kind == INTEGER, number, sign)
+        elif function in (FIRST_SEEN, LAST_SEEN):
+            see_end(groups, code, plan[value], held, slot, before == 0)
+        elif kind == NULL or (function <= GREATEST_OF and kind in (BOOLEAN, FALSE)):
+            continue
+        else:
+            change_value(groups, state, held, logs, slot, plan, np.int64(value), sign)
+
+
+@inlined
+def change_value(
+    groups: Groups,
+    state: NDArray[np.int64],
+    held: Events,
+    logs: NDArray[np.int64],
+    slot: np.int64,
+    plan: NDArray[np.int64],
+    value: np.int64,
+    sign: np.int64,
+) -> None:
+    """Let an argument of a kind that the function takes enter an extreme, or a tree, or leave it."""
+    function, offset, numbers = plan[value, FUNCTION], plan[value, OFFSET], plan[value, NUMBERS]
+    if function not in (LEAST, GREATEST, LOWEST_SEEN, GREATEST_SEEN):
+        change_tree(groups, state, held, logs, slot, plan, value, sign)
+        return
+    code, number, float_ = np.int64(held.codes[slot]), held.numbers[numbers, slot], held.floats[numbers, slot]
+    real, integer = pair_of(np.int64(held.kinds[plan[value, COLUMN], slot]), number, float_)
+    if function in (LOWEST_SEEN, GREATEST_SEEN):
+        see_extreme(groups, code, offset, function == GREATEST_SEEN, real, integer)
+        return
+    placed = -real if function == LEAST else real
+    if sign > 0:
+        enter_extreme(groups, state, code, offset, held.times_us[slot], placed)
+    else:
+        leave_extreme(groups, state, code, offset, held.times_us[slot], placed)
+
+
+@inlined
+def put_pair(out: Steps, value: int, step: np.int64, real: float, integer: np.int64) -> None:
+    """Write a number or a text into a step."""
+    is_whole = integer != 0 or real == 0.0 or np.isinf(real)
+    out.kinds[value, step] = TEXT if real == np.inf else INTEGER if is_whole else FLOAT
+    out.integers[value, step] = integer if is_whole else 0
+    out.floats[value, step] = 0.0 if np.isinf(real) else real
+
+
+@inlined
+def put_end(
+    groups: Groups, held: Events, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
+) -> None:
+    """Write the first or the last argument of a group into a step."""
+    function, offset, numbers = plan_row[FUNCTION], plan_row[OFFSET], plan_row[NUMBERS]
+    if function in (FIRST_SEEN, LAST_SEEN):
+        kind, number = groups.words[code, offset + 1], groups.words[code, offset + 2]
+        real = groups.floats[code, offset + 2]
+    else:
+        slot = groups.words[code, HEAD if function == OLDEST_OF else TAIL] - 1
+        kind, number = np.int64(held.kinds[plan_row[COLUMN], slot]), held.numbers[numbers, slot]
+        real = held.floats[numbers, slot]
+    out.kinds[value, step] = kind
+    out.integers[value, step] = number if kind in (INTEGER, TEXT) else 0
+    out.floats[value, step] = float(number) if kind == INTEGER else real if kind == FLOAT else 0.0
+
+
+@routine
+def put_values(
+    groups: Groups, held: Events, plan: NDArray[np.int64], code: np.int64, out: Steps, step: np.int64
+) -> bool:
+    """Write the values of a group into a step; returns whether some of them are sketched."""
+    words, is_sketched = groups.words, False
+    size = words[code, HELD_ROWS]
+    out.sizes[step] = size
+    for value in range(out.kinds.shape[0]):
+        function, offset = plan[value, FUNCTION], plan[value, OFFSET]
+        if function <= TRUE or function == DISTINCT:
+            number = size if function == ROWS else words[code, offset + np.int64(function == DISTINCT)]
+            out.kinds[value, step] = INTEGER
+            out.integers[value, step] = number
+            out.floats[value, step] = float(number)
+            is_sketched |= function == DISTINCT and words[code, offset] == IN_SKETCH
+        elif function in (OLDEST_OF, NEWEST_OF, FIRST_SEEN, LAST_SEEN) and size > 0:
+            put_end(groups, held, code, plan[value], out, value, step)
+        elif function in (OLDEST_OF, NEWEST_OF) or words[code, offset] <= 0:
+            out.kinds[value, step] = NULL
+            out.integers[value, step] = 0
+            out.floats[value, step] = 0.0
+            is_sketched |= function == QUANTILE and words[code, offset] == IN_SKETCH
+        elif function in (SUM, AVERAGE):
+            put_sum(groups, code, offset, plan[value, DIGITS], function == AVERAGE, out, value, step)
+        elif function == DEVIATION:
+            put_deviation(groups, code, plan[value], out, value, step)
+        elif function in (LOWEST_SEEN, GREATEST_SEEN):
+            put_pair(out, value, step, groups.floats[code, offset + 2], words[code, offset + 1])
+        elif function in (LEAST, GREATEST):
+            real = groups.reals[words[code, offset] - 1]
+            real = -real if function == LEAST else real
+            whole = np.int64(real) if abs(real) < _MOST_EXACT and real == np.floor(real) else np.int64(0)
+            put_pair(out, value, step, real, whole)
+        else:
+            node = node_at(groups, code, offset, place_of(groups, plan[value], words[code, offset] - 1))
+            put_pair(out, value, step, groups.reals[node], groups.integers[node])
+    return bool(is_sketched)
+
+
+@inlined
+def put_deviation(
+    groups: Groups, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
+) -> None:
+    """Write the deviation of a group into a step; null for fewer than two numbers."""
+    found, offset = np.inf, plan_row[OFFSET]
+    if groups.words[code, offset] > 1:
+        found = deviation(groups.words, groups.scratch, code, offset, plan_row[PART], plan_row[DIGITS])
+    out.kinds[value, step] = FLOAT if found < np.inf else NULL
+    out.integers[value, step] = 0
+    out.floats[value, step] = found if found < np.inf else 0.0
+
+
+@inlined
+def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.int64:
+    """The place of a value in the order of a tree."""
+    size = np.int64(groups.sizes[root])
+    if plan_row[FUNCTION] == LOWEST_OF:
+        return np.int64(0)
+    if plan_row[FUNCTION] == GREATEST_OF:
+        return size - 1
+    return np.int64((plan_row[PART] * size + plan_row[WHOLE] - 1) // plan_row[WHOLE] - 1)
+
+
+@routine
+def clear_values(
+    groups: Groups, plan: NDArray[np.int64], state: NDArray[np.int64], logs: NDArray[np.int64], code: np.int64
+) -> None:
+    """Free the nodes of the trees of a group."""
+    for value in range(plan.shape[0]):
+        function, offset = plan[value, FUNCTION], plan[value, OFFSET]
+        if function == QUANTILE or LOWEST_OF <= function <= DISTINCT:
+            clear_tree(groups, state, logs, code, np.int64(-1), offset)
+
+
+@inlined
+def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64], code: np.int64) -> bool:
+    """Whether the condition of a group may be true: counts and sums of integers are in their bounds."""
+    words = groups.words
+    for row in range(bounds.shape[0]):
+        value = np.int64(bounds[row, VALUE])
+        function, offset = plan[value, FUNCTION], plan[value, OFFSET]
+        if function <= TRUE:
+            number = float(words[code, HELD_ROWS] if function == ROWS else words[code, offset])
+        elif function == SUM and plan[value, DIGITS] == 0:
+            low = words[code, offset + 1]
+            number = float(words[code, offset + 2] + (low >> 32)) * 2.0**32 + float(low & LOW)
+        else:
+            continue
+        if number < bounds[row, LOWEST] or number > bounds[row, HIGHEST]:
+            return False
+    return True

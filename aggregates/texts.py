@@ -1,0 +1,75 @@
+"""Texts as numbers: each has a code, and their bytes lie in one array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Item = TypeVar("Item", bound=np.generic)
+
+_LEAST = 64
+_SPARE = 8  # arrays grow by one place for this number
+_ERRORS = "surrogatepass"
+
+
+class TextPool:
+    """Texts by their numbers (0, 1, and so on)."""
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self.bytes = np.zeros(_LEAST, np.uint8)
+        self.ends = np.zeros(_LEAST, np.int64)  # where each text begins, then where the last one ends
+        self._count = 0
+        self.append(texts)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, texts: Sequence[str]) -> None:
+        """Add texts, which get the next numbers."""
+        if not texts:
+            return
+        parts = [text.encode(errors=_ERRORS) for text in texts]
+        ends, begin, count = np.cumsum([*map(len, parts)]), int(self.ends[self._count]), self._count
+        self.ends = _with_room(self.ends, count + len(parts) + 1)
+        self.bytes = _with_room(self.bytes, begin + int(ends[-1]))
+        self.bytes[begin : begin + int(ends[-1])] = np.frombuffer(b"".join(parts), np.uint8)
+        self.ends[count + 1 : count + 1 + len(parts)] = begin + ends
+        self._count += len(parts)
+
+    def text(self, number: int) -> str:
+        """The text of a number."""
+        return self.bytes[self.ends[number] : self.ends[number + 1]].tobytes().decode(errors=_ERRORS)
+
+    def keep(self, is_kept: NDArray[np.bool_]) -> None:
+        """Forget the other texts; numbers close up."""
+        sizes = np.diff(self.ends[: self._count + 1])
+        self.bytes = self.bytes[: self.ends[self._count]][np.repeat(is_kept, sizes)]
+        self.ends = np.concatenate([[0], np.cumsum(sizes[is_kept])])
+        self._count = len(self.ends) - 1
+
+
+class KnownTexts(TextPool):
+    """Texts with one number each."""
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self._codes = {text: code for code, text in enumerate(texts)}
+        super().__init__(texts)
+
+    def codes(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """The codes of texts; new texts get the next ones."""
+        known, count = self._codes, len(self)
+        codes = [known.setdefault(text, len(known)) for text in texts]
+        self.append([*islice(reversed(known), len(known) - count)][::-1])
+        return np.array(codes, np.int64)
+
+
+def _with_room(column: NDArray[Item], room: int) -> NDArray[Item]:
+    if room <= len(column):
+        return column
+    grown = np.zeros(room + room // _SPARE, column.dtype)
+    grown[: len(column)] = column
+    return grown
