@@ -17,6 +17,7 @@ Function: TypeAlias = Literal[
 _CALL = re.compile(r"\s*([a-z_]+)\s*\((.*)\)\s*", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 _MOST_VALUES = 32
+_FINEST_SHARE = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,10 @@ def _share(name: str, text: str) -> Fraction:
         share = Fraction(text)
     except (ValueError, ZeroDivisionError):
         share = Fraction(-1)
-    if not 0 < share <= 1:
+    if not 0 < share <= 1 or share.denominator > _FINEST_SHARE:
         raise AggregateRefused(
-            f"values, {name}: a quantile needs an expression and a share above 0 and up to 1, such as "
-            f"quantile(price, 0.95), and not {text!r}",
+            f"values, {name}: a quantile needs an expression and a share above 0 and up to 1 with at most nine "
+            f"decimals, such as quantile(price, 0.95), and not {text!r}",
             field="values",
         )
     return share

@@ -28,28 +28,26 @@ _FUNCTIONS: Mapping[Function, int] = {
     "stddev": kernel.DEVIATION,
     "distinct": kernel.DISTINCT,
     "quantile": kernel.QUANTILE,
+    "first": kernel.OLDEST_OF,
+    "last": kernel.NEWEST_OF,
+    "min": kernel.LEAST,
+    "max": kernel.GREATEST,
 }
-_OF_ENDS: Mapping[Function, int] = {"first": kernel.OLDEST_OF, "last": kernel.NEWEST_OF}
-_SEEN: Mapping[Function, int] = {
-    "first": kernel.FIRST_SEEN,
-    "last": kernel.LAST_SEEN,
-    "min": kernel.LOWEST_SEEN,
-    "max": kernel.GREATEST_SEEN,
-}
-_EXTREMES: Mapping[Function, int] = {"min": kernel.LEAST, "max": kernel.GREATEST}
-_ORDERED: Mapping[Function, int] = {"min": kernel.LOWEST_OF, "max": kernel.GREATEST_OF}
+_SEEN = {
+    kernel.OLDEST_OF: kernel.FIRST_SEEN,
+    kernel.NEWEST_OF: kernel.LAST_SEEN,
+    kernel.LEAST: kernel.LOWEST_SEEN,
+    kernel.GREATEST: kernel.GREATEST_SEEN,
+}  # where no events are held
+_ORDERED = {kernel.LEAST: kernel.LOWEST_OF, kernel.GREATEST: kernel.GREATEST_OF}
 _OF_TEXTS = ("distinct", "first", "last", "min", "max")
 _TREES = (kernel.QUANTILE, kernel.DISTINCT, kernel.LOWEST_OF, kernel.GREATEST_OF)
 _SUMMED = (kernel.SUM, kernel.AVERAGE, kernel.DEVIATION, kernel.SQUARES)
 
-COLUMNS = ("times_us", "codes", "kinds", "numbers")
-"""The columns of events that are saved."""
-
-NODES = ("integers", "reals", "older", "newer", "counts", "sizes")
-"""The columns of nodes that are saved where no events are held."""
-
+_COLUMNS = ("times_us", "codes", "kinds", "numbers")  # of events, that are saved
+_NODES = ("integers", "reals", "older", "newer", "counts", "sizes")  # of nodes, that are saved where no events are held
 _LEAST = 1_024
-_SPARE = 8  # tables grow by one place for this number
+_SPARE = 16  # tables grow by one place for this number
 _STEPS = 32_768
 _MOST_EXACT = 2**53
 _MOST_FLOAT = 2.0**52
@@ -122,15 +120,15 @@ class WindowTables:
         pairs = list(zip(self._functions, self._columns, strict=True))
         self._numeric = sorted({column for function, column in pairs if function >= kernel.OLDEST_OF})
         self._summed = sorted({column for function, column in pairs if function in _SUMMED})
-        self._extremes = {column for function, column in pairs if function in _EXTREMES.values()}
+        self._extremes = {column for function, column in pairs if function in _ORDERED}
         some = zip(body.values, self._columns, strict=True)
         self._of_texts = {column for one, column in some if one.function in _OF_TEXTS}
-        self._are_ordered = any(one.function in _EXTREMES for one in body.values)
+        self._are_ordered = any(one.function in ("min", "max") for one in body.values)
         self._trees = not modes & kernel.HOLDS or not {*self._functions}.isdisjoint(_TREES)
         self.plan, words = self._planned(digits)
         self.state = np.zeros(kernel.PLACES, np.int64)
         self.state[[kernel.BASE, kernel.FREE]] = 1, -1
-        self.state[kernel.NODES] = sum(one in (*_TREES, *_EXTREMES.values()) for one in self._functions)
+        self.state[kernel.NODES] = sum(one in (*_TREES, *_ORDERED) for one in self._functions)
         self.state[kernel.ROOM] = _ROOM + (self.plan[:, kernel.MOST] + 2).sum()
         self.ring = self._events(_LEAST if modes & kernel.HOLDS else 0)
         empty, none = np.zeros(0, np.int32), np.zeros(0, np.int64)
@@ -147,13 +145,10 @@ class WindowTables:
         """The function of the kernel that computes a value."""
         if not value.argument:
             return kernel.ROWS
-        if value.function in _FUNCTIONS:
-            return _FUNCTIONS[value.function]
+        found = _FUNCTIONS[value.function]
         if not self._modes & kernel.HOLDS:
-            return _SEEN[value.function]
-        if value.function in _OF_ENDS:
-            return _OF_ENDS[value.function]
-        return (_ORDERED if place in ordered else _EXTREMES)[value.function]
+            return _SEEN.get(found, found)
+        return _ORDERED.get(found, found) if place in ordered else found
 
     @property
     def held(self) -> int:
@@ -325,10 +320,10 @@ class WindowTables:
             column[rows] = renumbered[column[rows]]
         texts = [self.texts.text(code) for code in np.flatnonzero(is_used).tolist()]
         if self._modes & kernel.HOLDS:
-            names = (*COLUMNS, "serials") if self._modes & kernel.LOGGED else COLUMNS
+            names = (*_COLUMNS, "serials") if self._modes & kernel.LOGGED else _COLUMNS
             return texts, {name: getattr(held, name).tobytes() for name in names}
         free = self.state[[kernel.FREE, kernel.SPARE]]
-        of_nodes = {name: getattr(nodes, name).tobytes() for name in NODES}
+        of_nodes = {name: getattr(nodes, name).tobytes() for name in _NODES}
         return texts, {"words": words.tobytes(), "free": free.tobytes(), **of_nodes}
 
     def load(self, sections: Mapping[str, bytes], is_kept: NDArray[np.bool_]) -> None:
@@ -340,7 +335,7 @@ class WindowTables:
         count = len(is_kept)
         words = np.frombuffer(sections["words"], np.int64).reshape(count, self.groups.words.shape[1])
         self._set_words(_grown(words, count))
-        columns = {name: np.frombuffer(sections[name], getattr(self.groups, name).dtype).copy() for name in NODES}
+        columns = {name: np.frombuffer(sections[name], getattr(self.groups, name).dtype).copy() for name in _NODES}
         self.groups = self.groups._replace(**columns, real_bits=columns["reals"].view(np.int64))
         self.state[[kernel.FREE, kernel.SPARE]] = np.frombuffer(sections["free"], np.int64)
         forget_values(self.groups, self.plan, self.state, self.log, np.flatnonzero(~is_kept))
@@ -348,13 +343,13 @@ class WindowTables:
         self.state[[kernel.LIVE, kernel.HELD]] = np.count_nonzero(words[is_kept, kernel.HELD_ROWS])
 
     def read_columns(self, sections: Mapping[str, bytes]) -> Events:
-        """The saved columns of ``held_columns``.
+        """The saved columns of ``dump``.
 
         Raises:
             ValueError: They do not have the same length.
         """
         found = self._events(len(sections["codes"]) // 4)
-        for name in (*COLUMNS, "serials") if self._modes & kernel.LOGGED else COLUMNS:
+        for name in (*_COLUMNS, "serials") if self._modes & kernel.LOGGED else _COLUMNS:
             column: NDArray[Any] = getattr(found, name)
             column[:] = np.frombuffer(sections[name], column.dtype).reshape(column.shape)
         return _entering(found)
