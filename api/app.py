@@ -13,7 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 
-from api.access.auth import VERSION, authorize, scope_of
+from api.access.auth import VERSION, authorize, described_gate, scope_of
 from api.access.door import Door
 from api.description import DESCRIPTION, SERVERS, TAGS, TITLE, DescribedApi, operation_id
 from api.errors import add_handlers
@@ -22,7 +22,7 @@ from api.methods import HeadAsGet
 from api.pages import add_pages
 from api.problems import problem_responses
 from api.requests.bodies import BodyLimit
-from api.resources import ResourceRouter
+from api.resources import Operations
 from api.routers import (
     alerts,
     analysis,
@@ -202,6 +202,7 @@ def _application(
     app.include_router(health.router, prefix=VERSION)
     add_pages(app)
     add_start_page(app)
+    app.router.middleware_stack = Operations(app)
     return app
 
 
@@ -215,9 +216,9 @@ def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") 
     """Include a router such that each operation declares its scope and its problems; the order is kept."""
     operations = [route for route in router.routes if isinstance(route, APIRoute)]
     assert len(operations) == len(router.routes), "a resource has operations only"
-    resource = ResourceRouter(prefix + route.path for route in operations)
     for route in operations:
-        gate = Security(authorize, scopes=[scope_of(route.methods or set(), writing)])
+        scope = scope_of(route.methods or set(), writing)
+        gate = Security(authorize, scopes=[scope])
+        route.openapi_extra = (route.openapi_extra or {}) | described_gate(scope)
         part = APIRouter(routes=[route])
-        resource.include_router(part, prefix=prefix, dependencies=[gate], responses=problem_responses(route))
-    app.include_router(resource)
+        app.include_router(part, prefix=prefix, dependencies=[gate], responses=problem_responses(route))

@@ -9,6 +9,7 @@ import orjson
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from api.access.auth import SECURITY_SCHEMES
 from api.problems import Problem, name_codes
 from api.schemas.workflows import ModelEnvelope
 from shards import RESULT_KINDS
@@ -96,7 +97,7 @@ class DescribedApi(FastAPI):
                     name_codes(path, verb, operation)
                     _describe_headers(verb, operation)
                     _make_parameters_plain(operation)
-            document["components"]["headers"] = _HEADERS
+            document["components"] |= {"headers": _HEADERS, "securitySchemes": SECURITY_SCHEMES}
             document["webhooks"] = _webhooks(document)
             schemas, examples = document["components"]["schemas"], _table("examples.json")
             for model in (Problem, ModelEnvelope):

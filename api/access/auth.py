@@ -7,24 +7,35 @@ scope where ``api.app`` includes it.
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Annotated
+from typing import Any
 
-from fastapi import Depends, Request
+from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.security import APIKeyHeader, HTTPBearer, SecurityScopes
+from fastapi.security import SecurityScopes
 
 from api.access.callers import Change, caller_of
 from api.access.reach import require_reach
 from api.errors import Forbidden
-from api.requests.bodies import RawBody
 from api.requests.form import require_form
-from api.services import Served
 from service import Caller, Scope
 
 VERSION = "/v1"
 
-_BEARER = HTTPBearer(auto_error=False, description="An API key: `Authorization: Bearer fs_…`.")
-_HEADER = APIKeyHeader(name="X-API-Key", auto_error=False, description="An API key, for clients without bearer tokens.")
+SECURITY_SCHEMES = {
+    "HTTPBearer": {
+        "type": "http",
+        "description": "An API key: `Authorization: Bearer fs_…`.",
+        "scheme": "bearer",
+    },
+    "APIKeyHeader": {
+        "type": "apiKey",
+        "description": "An API key, for clients without bearer tokens.",
+        "in": "header",
+        "name": "X-API-Key",
+    },
+}
+"""How callers send their keys, for the description; as dependencies they would be resolved at each request."""
+
 _READING = {"GET", "HEAD"}
 _NOT_AUDITED = ("ingest", "read")  # events would displace all other entries of the audit log
 
@@ -34,14 +45,12 @@ def scope_of(methods: Set[str], writing: Scope) -> Scope:
     return "read" if methods <= _READING and writing != "admin" else writing
 
 
-async def authorize(
-    request: Request,
-    wanted: SecurityScopes,
-    services: Served,
-    body: RawBody,
-    _bearer: Annotated[object, Depends(_BEARER)],
-    _header: Annotated[object, Depends(_HEADER)],
-) -> None:
+def described_gate(scope: Scope) -> dict[str, Any]:
+    """The description of a scope, as a part of that of an operation."""
+    return {"security": [{name: [scope]} for name in SECURITY_SCHEMES]}
+
+
+async def authorize(request: Request, wanted: SecurityScopes) -> None:
     """Refuse an operation that the caller may not use, or a request that does not have the operation's form."""
     caller = caller_of(request)
     scope: Scope = wanted.scopes[0]  # type: ignore[assignment]
@@ -49,9 +58,10 @@ async def authorize(
     if request.method not in _READING and scope not in _NOT_AUDITED:
         request.state.change = Change(method=request.method, route=route, path=request.url.path)
     require_scope(caller, scope)
+    body = await request.body()
     await require_form(request, body)
     if caller.streams is not None:
-        await run_in_threadpool(require_reach, request, services, caller, body)
+        await run_in_threadpool(require_reach, request, request.state.services, caller, body)
 
 
 def require_scope(caller: Caller, scope: Scope) -> None:

@@ -117,7 +117,8 @@ def _require_one_length(headers: Headers) -> None:
 async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
     """The next part of a body, and whether more follows: ``ClientDisconnect``, or ``BodyTooSlow`` if late."""
     try:
-        message = await asyncio.wait_for(receive(), max(0.0, timeout_s))
+        async with asyncio.timeout(max(0.0, timeout_s)):
+            message = await receive()
     except TimeoutError:
         raise BodyTooSlow(
             "the body arrives too slowly; send it faster, or raise FORESTALL_API_READ_TIMEOUT_S",

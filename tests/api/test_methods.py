@@ -41,7 +41,7 @@ def test_head_asks_for_the_key(stranger):
 def test_options_and_405_tell_the_methods(http, check_problem, path, allowed):
     options = http.options(path)
     assert (options.status_code, options.headers["allow"], options.content) == (204, allowed, b"")
-    for method in ("TRACE", "BREW"):
+    for method in ("TRACE", "PROPFIND"):
         answer = http.request(method, path)
         body = check_problem(answer, 405, "method-not-allowed")
         assert (answer.headers["allow"], body["allowed"]) == (allowed, allowed.split(", "))

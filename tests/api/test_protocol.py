@@ -1,7 +1,7 @@
 """What a client does on the wire, byte by byte."""
 
 import socket
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -75,3 +75,21 @@ def test_two_lengths_close_the_connection(api_url):
     assert answer.startswith(b"HTTP/1.1 400 Bad Request")
     assert answer.count(b"HTTP/1.1") == 1
     assert b"two-lengths" in answer
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        HEAD + b"X: ",
+        HEAD[:-2] + b"Transfer-Encoding: chunked\r\n\r\n5;",
+        HEAD[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: ",
+    ],
+    ids=["head", "extension of a chunk", "trailer"],
+)
+def test_what_a_connection_holds_is_bounded(api_url, begun):
+    with connection(api_url) as client:
+        client.sendall(begun)
+        with suppress(ConnectionError):
+            for _ in range(1_000):
+                client.sendall(b"x" * 4_096)
+            pytest.fail("4 MB were taken")
