@@ -26,7 +26,7 @@ class Operations:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope.get("fastapi.telemetry") is None:
-            for operation in self._by_resource.get(_resource(get_route_path(scope)), ()):
+            for operation in self._operations.get((scope["method"], _resource(get_route_path(scope))), ()):
                 match, found = operation.matches(scope)
                 if match is Match.FULL:
                     scope.update(found, route=operation.original_route)
@@ -35,11 +35,13 @@ class Operations:
         await self._rest(scope, receive, send)
 
     @cached_property
-    def _by_resource(self) -> Mapping[str, Sequence[RouteContext]]:
+    def _operations(self) -> Mapping[tuple[str, str], Sequence[RouteContext]]:
+        """The operations by method and resource."""
         found = defaultdict(list)
         for one in iter_route_contexts(self._app.routes):
             if isinstance(one.original_route, APIRoute):
-                found[_resource(one.path or "")].append(one)
+                for method in one.methods or ():
+                    found[method, _resource(one.path or "")].append(one)
         return found
 
 

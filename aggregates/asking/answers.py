@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, TypeAlias
 
@@ -67,7 +67,21 @@ class Answer:
 
 def merged(answers: Sequence[Answer]) -> Answer:
     """The answer to a question over all events of several indexes, from their answers to it."""
-    first, *_ = answers
+    first, *_ = (grouped := [answer for answer in answers if answer.groups]) or answers
+    groups, totals = (first.groups, first.totals) if len(grouped) < 2 else _united_groups(grouped)
+    return replace(
+        first,
+        groups=groups,
+        totals=totals,
+        end_us=max((answer.end_us for answer in answers if answer.end_us is not None), default=None),
+        events=sum(answer.events for answer in answers),
+        compared=sum(answer.compared for answer in answers),
+        visited=sum(answer.visited for answer in answers),
+    )
+
+
+def _united_groups(answers: Sequence[Answer]) -> tuple[list[tuple[Scalar, ...]], dict[str, list[Total]]]:
+    """The groups of several answers, and their totals."""
     known: dict[tuple[object, ...], int] = {}
     groups: list[tuple[Scalar, ...]] = []
     places: list[int] = []  # of each group of each answer
@@ -78,18 +92,9 @@ def merged(answers: Sequence[Answer]) -> Answer:
             groups.append(group)
     totals = {
         name: _merged(function, places, [total for answer in answers for total in answer.totals[name]], len(groups))
-        for name, function in first.functions.items()
+        for name, function in answers[0].functions.items()
     }
-    return Answer(
-        by=first.by,
-        functions=first.functions,
-        groups=groups,
-        totals=totals,
-        end_us=max((answer.end_us for answer in answers if answer.end_us is not None), default=None),
-        events=sum(answer.events for answer in answers),
-        compared=sum(answer.compared for answer in answers),
-        visited=sum(answer.visited for answer in answers),
-    )
+    return groups, totals
 
 
 def _merged(function: ValueFunction, places: Sequence[int], totals: Sequence[Total], count: int) -> list[Total]:

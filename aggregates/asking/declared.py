@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ def asked_values(body: AggregateBody) -> dict[str, AskedValue]:
     }
 
 
+@lru_cache(maxsize=256)
 def held_window(body: AggregateBody) -> HeldWindow:
     """The columns that an index of the aggregate holds."""
     values = asked_values(body).values()

@@ -77,7 +77,7 @@ class Totals:
         """The number of values of each group, their sums, and the least and the greatest."""
         if measure not in self._sums:
             counts, sums = np.zeros(self._count, np.int64), np.zeros((self._count, 2))
-            extremes = np.tile(np.array([np.inf, -np.inf]), (self._count, 1))
+            extremes = np.full((self._count, 2), (np.inf, -np.inf))
             values = self._ring.values[self._window.measures.index(measure)]
             sum_rows(values, self._slots, self._grouped.groups, counts, sums, extremes)
             self._sums[measure] = counts, sums, extremes

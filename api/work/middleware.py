@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import structlog
 from fastapi.routing import APIRoute
+from starlette._utils import get_route_path
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.routing import Match, Route
@@ -49,9 +50,10 @@ class BoundedWork:
         self._pool = pool
         self._limits = limits
         self._routes = routes
+        self._heads = tuple({route.path.partition("{")[0] for route in routes})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not any(route.matches(scope)[0] is Match.FULL for route in self._routes):
+        if scope["type"] != "http" or not self._is_bounded(scope):
             await self._app(scope, receive, send)
             return
         body = (await receive()).get("body", b"")
@@ -72,6 +74,10 @@ class BoundedWork:
         scope["state"].update(answer.state)
         await send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
         await send({"type": "http.response.body", "body": answer.body})
+
+    def _is_bounded(self, scope: Scope) -> bool:
+        is_near = get_route_path(scope).startswith(self._heads)  # most requests are not, and cost no comparison
+        return is_near and any(route.matches(scope)[0] is Match.FULL for route in self._routes)
 
     async def _while_wanted(self, job: Job, receive: Receive) -> Answer | None:
         """The answer; None if the client disconnected first."""

@@ -2,7 +2,8 @@
 
 Continuous tasks answer between two steps; with micro-batches a question is a record of the log, which each shard
 answers at that position. Either way the answer knows everything that was acknowledged before the question. The caller
-waits on the event loop, and holds no thread: one thread sends all questions that came while it sent the ones before.
+waits on the event loop, and holds no thread: one thread sends all questions that came while it sent the ones before,
+and, if several callers ask, at most every ``_GATHERED_S``, as most of the cost of a few questions is that of one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from service.questions.inbox import Inbox
 from service.runtime import Stores
 from service.settings import Settings
 from streams import Ask, Clock
+
+_GATHERED_S = 0.01
 
 Readings: TypeAlias = MutableMapping[Any, Any]
 """Readings that the questions of one sending share."""
@@ -105,7 +108,9 @@ class Questions:
 
     async def _send(self) -> None:
         """Send questions until none waits."""
+        loop = asyncio.get_running_loop()
         while self._unsent:
+            begun_s = loop.time()
             batch, self._unsent = self._unsent, []
             for one, outcome in zip(batch, await asyncio.to_thread(self._sent, batch), strict=True):
                 if one.shards.done():  # its caller is gone
@@ -114,6 +119,8 @@ class Questions:
                     one.shards.set_exception(outcome)
                 else:
                     one.shards.set_result(outcome)
+            if self._asking > 1:
+                await asyncio.sleep(begun_s + _GATHERED_S - loop.time())
         self._sending = None
 
     def _sent(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
