@@ -20,7 +20,7 @@ from nfa.lanes.cases import CaseReading
 from nfa.lanes.draining import Draining, first_row_past, without_later
 from nfa.lanes.lane import KeyChoice, Lane
 from nfa.lanes.row_lane import RowLane
-from nfa.lanes.state import LaneOptions
+from nfa.lanes.state import LaneOptions, LaneState
 from nfa.registered import RunningPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
 from nfa.results.open_cases import CaseQuery, OpenCases
@@ -409,7 +409,10 @@ class Matcher:
     def _arrange_lanes(self) -> None:
         """Have a lane for each set of keys in use, and always for the stream's own."""
         wanted = self._patterns_by_lane()
-        self._lanes = {keys: self._lanes.get(keys) or _new_lane(keys, self._options) for keys in wanted}
+        self._lanes = {
+            keys: self._lanes.get(keys) or _new_lane(keys, self._options, self._main.state) for keys in wanted
+        }
+        self._main.is_followed = any(isinstance(lane, RowLane) for lane in self._lanes.values())
 
     def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RunningPattern]]:
         found: dict[tuple[Path, ...], list[RunningPattern]] = {_STREAM_KEY: []}
@@ -447,9 +450,9 @@ class Matcher:
             raise RuntimeError("an earlier batch was interrupted: this matcher is half advanced, load saved state")
 
 
-def _new_lane(keys: tuple[Path, ...], options: LaneOptions) -> Lane:
+def _new_lane(keys: tuple[Path, ...], options: LaneOptions, home: LaneState) -> Lane:
     read = RowsRead.of_keys(keys)
-    return Lane(options, is_finer=keys != _STREAM_KEY) if read is None else RowLane(options, read)
+    return Lane(options, is_finer=keys != _STREAM_KEY) if read is None else RowLane(options, read, home)
 
 
 def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:

@@ -251,6 +251,10 @@ class EndingModel(ResultModel):
     pattern: str
     version: int
     key: str = Field(description="The transaction.")
+    row: dict[str, str | int] | None = Field(
+        None,
+        description="Key of the row of FOR EACH ROW whose partial matches ended; null: the pattern has no rows.",
+    )
     event: str = Field(description="Id of the event.")
     event_type: str
     time: Time

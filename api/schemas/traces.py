@@ -24,6 +24,10 @@ class SeenEvent(WireModel):
 class EndedModel(WireModel):
     """The reason why a pattern can no longer match in a transaction."""
 
+    row: dict[str, str | int] | None = Field(
+        None,
+        description="Key of the row of FOR EACH ROW whose partial matches ended; null: the pattern has no rows.",
+    )
     event: str = Field(description="Id of the event that ended it.")
     event_type: str
     time: Time

@@ -54,6 +54,11 @@ def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     return key, row, values
 
 
+def row_keys(names: pa.Array) -> pa.Array:
+    """The keys of rows as JSON, of the names of rows."""
+    return pc.list_element(pc.split_pattern(names, SEPARATOR, max_splits=1), 0)
+
+
 class RowsRead(NamedTuple):
     """What the patterns of a lane read: a table, the alias of its row, and columns."""
 
@@ -199,14 +204,19 @@ class RowIndex:
         return max([*met, len(self._rows) if self._every else 0])
 
     def concerned(
-        self, batch: EventBatch, reader: BatchColumns, open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]]
+        self,
+        batch: EventBatch,
+        reader: BatchColumns,
+        open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
+        ending: NDArray[np.intp],
     ) -> Concerned:
         """The rows that each event concerns, by event and row; ``reader`` reads the same batch.
 
-        ``open_pairs`` are the hashed correlation keys and the rows of open traces.
+        ``open_pairs`` are the hashed correlation keys and the rows of open traces; the events ``ending`` concern all of
+        these.
         """
         found = [*self._met(batch, reader), *self._each(batch, reader)]
-        if len(wanted := self._following(batch)):
+        if len(wanted := np.union1d(self._following(batch), ending)):
             found.append(_at_home(batch.key_hashes, wanted, open_pairs, found))
         if not found:
             return Concerned(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.arena import grown
+from nfa.arena import distinct_rows, grown
 from nfa.automata.guard_view import GuardView
 from nfa.guards.bit_fallback import BitFallback
 from nfa.guards.protocol import OTHER, TRACE_END, EventClass, Guard, MonitorState, OnViolation, Prune
@@ -164,6 +164,25 @@ class GuardTables:
             is_pruning={version: guard.policy.prune is not Prune.OFF for version, guard in self.guards.items()},
         )
 
+    def follow(self, other: GuardTables) -> None:
+        """Take over the monitor states of other tables, under their numbers.
+
+        In the states of traces under bit tables every pattern can complete.
+        """
+        for state in other.states[len(self.states) :]:
+            self.states.append(state)
+            self._reach(len(self.states) - 1)
+            self._fill(len(self.states) - 1)
+
+    def kills_of(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The lists of kills of moves from monitor states to others."""
+        kills = np.full(len(before), NOTHING_ENDS, np.int32)
+        places = np.flatnonzero((before != after) & (before >= RESERVED) & (after >= RESERVED))
+        firsts, which = distinct_rows(np.column_stack([before, after])[places])
+        moves = [self.kills_between(int(before[place]), int(after[place])) for place in places[firsts].tolist()]
+        kills[places] = np.array(moves, np.int32)[which]
+        return kills
+
     def restart_bits(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Traces under bit tables, and their monitor numbers after ``compile``."""
         return self.bits.restart(self)
@@ -219,6 +238,10 @@ class GuardTables:
         self.tables.next[number] = BITS
         self._point(number, self.guards[version].policy.prune, row)
         return number
+
+    def type_of(self, code: int) -> str:
+        """The event type of a code; ``OTHER`` for those that neither a guard nor a pattern names."""
+        return self._classes[code].type
 
     def event_class(self, column: int) -> EventClass:
         if self._layout is None or not self._layout.is_simultaneous:

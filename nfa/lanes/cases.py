@@ -36,7 +36,8 @@ class CaseReading:
         self._main = main
         self._patterns = patterns
         registered = set(patterns.values())
-        self._numbers = {pattern: number for number, pattern in enumerate(main.patterns)}
+        guarded = [main, *(view for view in others if view.state.home is not None)]  # finer traces follow no guard
+        self._views = {pattern: (view, number) for view in guarded for number, pattern in enumerate(view.patterns)}
         self._held = [(view, _of_patterns(view, view.held(), registered)) for view in (main, *others)]
 
     def answer(self, query: CaseQuery, newest_us: int) -> OpenCases:
@@ -148,8 +149,8 @@ class CaseReading:
             return CasePattern(
                 name=pattern.name, version=pattern.version, state="alive", partial_matches=count, furthest=furthest
             )
-        number = self._numbers.get(pattern)  # finer traces follow no guard
-        can_match = number is None or self._main.can_match(number, monitor)
+        view, number = self._views.get(pattern, (None, 0))
+        can_match = view is None or view.can_match(number, monitor)
         return CasePattern(name=pattern.name, version=pattern.version, state="waiting" if can_match else "ended")
 
 

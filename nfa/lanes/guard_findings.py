@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from nfa.arena import distinct
 from nfa.guards.protocol import EventClass
-from nfa.guards.tables import GuardTables, Interned
+from nfa.guards.tables import Interned
 from nfa.lanes.event_classes import monitors_named
-from nfa.traces.table import TraceTable, Visits
+from nfa.lanes.state import LaneState
+from nfa.traces.table import Visits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +39,25 @@ NOTHING_FOUND = GuardFindings(
 
 
 def guard_findings(
-    guards: GuardTables, table: TraceTable, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
+    state: LaneState, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
 ) -> GuardFindings:
     """Results of guards for a batch whose traces are not released yet.
 
     ``endings`` are rows of the engines, in any order: row, pattern, two unused columns, column of the pattern's state
     in the tables. ``state_range`` has the first of these columns by pattern.
+
+    Where traces follow the monitors of others, the others deviate, and only partial matches end: a pattern that has
+    none in such a trace is not reported.
     """
+    guards, table = state.guards, state.table
     if not guards.guards:
         return NOTHING_FOUND
     broken = visits.deviations()
+    if state.home is not None:
+        broken = broken[:0]
+        is_bound = endings[:, 4] > state_range[endings[:, 1]]
+        state.counts["run_endings"] -= int((~is_bound).sum())
+        endings = endings[is_bound]
     if not len(endings) and not len(broken):
         return NOTHING_FOUND
     endings = endings[np.argsort(endings[:, 0], kind="stable")]
@@ -55,12 +65,31 @@ def guard_findings(
     ending_visits = visits.places_of(endings[:, 0])
     before, after, states = monitors_named(guards, visits, ending_visits, broken)
     endings[:, 2:4] = np.column_stack([before[: len(endings)], after])
-    columns = visits.columns_of(np.concatenate([ending_visits, broken]))
+    columns, classes = _classes(state, visits, np.concatenate([ending_visits, broken]))
     released = table.released[visits.traces[broken]]
     deviations: list[NDArray[Any]] = [visits.rows[broken], before[len(endings) :], columns[len(endings) :], released]
     return GuardFindings(
         ending_rows=np.column_stack([endings, columns[: len(endings)]]).astype(np.int64),
         deviation_rows=np.column_stack(deviations).astype(np.int64),
         monitors=states,
-        classes={column: guards.event_class(column) for column in distinct(columns).tolist()},
+        classes=classes,
     )
+
+
+def _classes(
+    state: LaneState, visits: Visits, places: NDArray[np.intp]
+) -> tuple[NDArray[np.int64], dict[int, EventClass]]:
+    """The numbers of the events' classes at some visits, and the class of each number.
+
+    Where traces follow the monitors of others, patterns here may name types that are all the same to the others.
+    """
+    columns = visits.columns_of(places).astype(np.int64)
+    if state.home is None:
+        return columns, {column: state.guards.event_class(column) for column in distinct(columns).tolist()}
+    own = visits.classes[visits.rows[places]].astype(np.int64)
+    numbers = (own << 32) | columns
+    classes = {}
+    for number in distinct(numbers).tolist():
+        found = state.home.guards.event_class(number & 0xFFFFFFFF)
+        classes[number] = replace(found, type=found.type or state.guards.type_of(number >> 32))
+    return numbers, classes

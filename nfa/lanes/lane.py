@@ -13,7 +13,7 @@ from nfa.arena import writable
 from nfa.conditions.predicates import BatchColumns
 from nfa.guards.protocol import TRACE_END, Guard
 from nfa.guards.tables import GuardLayout
-from nfa.kernels.traces import NIL, Columns
+from nfa.kernels.traces import NIL, TRUE, Columns
 from nfa.lanes.event_classes import classes_of, symbols_of
 from nfa.lanes.layout import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.lanes.output import BatchFindings, LaneReport
@@ -24,11 +24,11 @@ from nfa.results.batch import LaneOutput, MatcherStats
 from nfa.results.event_store import events_of_batch
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RunOutput
-from nfa.runs.program import RunListening, RunPattern, needs_trace_end
+from nfa.runs.program import RunListening, RunPattern, every_event, needs_trace_end
 from nfa.syntax import Path
 from nfa.traces.finer_keys import rows_with_keys
 from nfa.traces.idle_traces import EndedTraces, IdleTraces
-from nfa.traces.table import EARLIEST, Visits
+from nfa.traces.table import EARLIEST, Moves, Visits, Want
 from streams import ENDED, EventBatch
 
 KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
@@ -42,16 +42,21 @@ class Lane:
     ``LaneState`` has the data that must survive a batch; the rest is derived from patterns and guards by ``configure``.
     """
 
-    def __init__(self, options: LaneOptions, *, is_finer: bool = False, has_rows: bool = False) -> None:
+    def __init__(self, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> None:
         self.options = options
+        self.is_followed = False  # by the monitors of other lanes
         self._is_finer = is_finer
-        self._has_rows = has_rows  # then most traces bind no event, and are not followed
-        self._state = LaneState.empty(options, is_finer=is_finer)
+        self._state = LaneState.empty(options, is_finer=is_finer, home=home)
         self._patterns: tuple[RunningPattern, ...] = ()
         self._run_numbers: tuple[int, ...] = ()
         self._compiled: dict[RunningPattern, CompiledPattern] = {}
         self._types = np.zeros(0, np.int32)
         self.configure(())
+
+    @property
+    def state(self) -> LaneState:
+        """What it keeps from batch to batch."""
+        return self._state
 
     @property
     def guard_versions_in_use(self) -> frozenset[int]:
@@ -139,7 +144,8 @@ class Lane:
             or compile_pattern(pattern.automaton, pattern.view, is_log_ordered=not options.is_simultaneous)
             for pattern in patterns
         }
-        layout = lay_out(list(self._compiled.values()), state.guards.guards.values(), options.end_events)
+        guards = () if state.home is not None else tuple(state.guards.guards.values())
+        layout = lay_out(list(self._compiled.values()), guards, options.end_events)
         self._configure_engines(layout, patterns)
         state.guards.compile(
             GuardLayout(
@@ -154,9 +160,9 @@ class Lane:
         state.table.set_monitors(*state.guards.restart_bits())
         state.table.configure(
             types=len(layout.codes) + 1,
-            wants=[*layout.wants(), *state.runs.wants(layout.codes)],
+            wants=[*layout.wants(), *state.runs.wants(layout.codes), *self._wants_of_followers(layout)],
             end_types=[layout.codes[name] for name in sorted(options.end_events)],
-            tracks_all=(options.may_be_guarded and not self._has_rows)
+            tracks_all=(options.may_be_guarded and state.home is None)
             or state.guard_version is not None
             or any(needs_trace_end(automaton.pattern, automaton) for automaton in state.runs.automata),
             end_mark=layout.codes[TRACE_END],
@@ -164,10 +170,16 @@ class Lane:
         )
         self._layout, self._patterns = layout, tuple(patterns)
         self._codes = {**layout.codes, TRACE_END: len(layout.types)}
-        self._symbols = symbols_of(state.guards.guards.values(), layout)
+        self._symbols = symbols_of(guards, layout)
         self._report = LaneReport(patterns, layout)
         self._is_named = _is_named(layout)
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
+
+    def _wants_of_followers(self, layout: Layout) -> list[Want]:
+        """Every event that open traces get, if they follow the monitors of others."""
+        if self._state.home is None or not self._state.guards.guards:
+            return []
+        return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
 
     def _configure_engines(self, layout: Layout, patterns: Sequence[RunningPattern]) -> None:
         before = {pattern: number for number, pattern in enumerate(self._patterns)}
@@ -210,12 +222,12 @@ class Lane:
             rows = np.concatenate([rows, ended.rows])
             order = np.argsort(rows, kind="stable")
             finer, rows = finer.take(order), rows[order]
-        is_end, passed_us = finer.is_ended, self._state.table.clocks(batch.time_us)[rows]
+        is_end, passed_us, places = finer.is_ended, self._state.table.clocks(batch.time_us)[rows], rows
         if self._state.idle is not None:
             ended = self._idle_finer(self._state.idle, batch, finer, rows)
-            passed_us = np.insert(passed_us, ended.rows, EARLIEST)
+            passed_us, places = np.insert(passed_us, ended.rows, EARLIEST), np.insert(rows, ended.rows, NIL)
             finer, is_end = _with_ends(finer, ended) if len(ended) else (finer, is_end)
-        found = replace(self._advance(finer, is_end, passed_us), rows=rows)
+        found = replace(self._advance(finer, is_end, passed_us, places), rows=rows)
         until_us = int(batch.time_us.max(initial=self.newest_us))
         return [found] if until_us == self.newest_us else [found, *self.pass_time(until_us)]
 
@@ -316,11 +328,16 @@ class Lane:
             finer.keep(np.concatenate([self._state.table.keys(), keys]))
 
     def _advance(
-        self, batch: EventBatch, is_end: NDArray[np.bool_], passed_us: NDArray[np.int64] | None = None
+        self,
+        batch: EventBatch,
+        is_end: NDArray[np.bool_],
+        passed_us: NDArray[np.int64] | None = None,
+        places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
         """Match rows, some of which may only end their trace, without being events.
 
-        ``passed_us`` is how far time has come with each row by events of other lanes; None: no other lanes.
+        ``passed_us`` is how far time has come with each row by events of other lanes; None: no other lanes. ``places``
+        are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: all are such ends.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
@@ -330,7 +347,9 @@ class Lane:
         clocks = state.table.clocks(columns.times, is_end & ~batch.is_ended)
         if passed_us is not None:
             clocks = np.maximum.accumulate(np.maximum(clocks, passed_us))
-        visits = state.table.advance(columns, state.guards)
+        visits = self._visits(columns, np.full(len(batch), NIL) if places is None else places)
+        has_followers = self.is_followed and bool(state.guards.guards)
+        state.moves = Moves.of(visits, ~is_end | batch.is_ended) if has_followers else None
         if state.open is not None:
             state.open.note(visits, columns, batch, mark=self._layout.codes[TRACE_END], table=state.table)
         shared = state.shared.process(
@@ -346,6 +365,10 @@ class Lane:
         self._remember(batch, columns.types, first)
         state.forget_closed_traces()
         return output
+
+    def _visits(self, columns: Columns, places: NDArray[np.intp]) -> Visits:
+        """The visits of some rows; ``places`` as in ``_advance``."""
+        return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
         """The batch in the form of kernels; the array of types is reused: fresh memory costs more than filling it."""

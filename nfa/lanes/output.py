@@ -56,7 +56,7 @@ class LaneReport:
         matches = joined([of_findings(shared, found.times), *(self._table_of(run.matches) for run in runs)])
         run_endings, run_lost, timeouts = self._of_runs(state, runs)
         endings = np.concatenate([shared.endings, run_endings])
-        guarded = guard_findings(state.guards, state.table, visits, endings, self._state_range)
+        guarded = guard_findings(state, visits, endings, self._state_range)
         dropped = np.column_stack([shared.dropped, np.zeros((len(shared.dropped), 3), np.int64)])
         is_deviating, is_lost = self._of_deviating(state, matches, found)
         return LaneOutput(

@@ -1,7 +1,9 @@
 """The per-key matcher of patterns with FOR EACH ROW: the traces of a correlation key are one for each row of a table.
 
 An event is in the traces of the rows that it concerns (``RowIndex``); columns of the row are attributes of it.
-So one automaton serves all rows, and a partial match has its row by its trace.
+So one automaton serves all rows, and a partial match has its row by its trace. A guard judges the whole transaction:
+the traces of rows follow the monitors of the correlation key's traces, and an event that ends something, or breaks a
+constraint, is in the traces of all rows that are open.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ from numpy.typing import NDArray
 
 from nfa.conditions.predicates import BatchColumns, sources_of
 from nfa.conditions.table_rows import ROW, Concerned, RowIndex, RowsRead, TableRows
+from nfa.kernels.traces import NIL, Columns
 from nfa.lanes.lane import Lane
-from nfa.lanes.state import LaneOptions
+from nfa.lanes.state import LaneOptions, LaneState
+from nfa.lanes.view import LaneView
 from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput
 from nfa.runs.program import atoms_to_test, listened_types
 from nfa.syntax import Path
+from nfa.traces.table import Moves, Visits
 from streams import EventBatch, column_of
 from streams.tables import OpenTable, Tables
 
@@ -31,13 +36,16 @@ _PAIRS_AT_ONCE = 1 << 20
 class RowLane(Lane):
     """Runs patterns over the traces of the rows of a table."""
 
-    def __init__(self, options: LaneOptions, read: RowsRead) -> None:
+    def __init__(self, options: LaneOptions, read: RowsRead, home: LaneState) -> None:
         self._read = read
         self._versions: Sequence[OpenTable] = ()
         self._opened: OpenTable | None = None
         self._rows = TableRows.none(read.columns)
         self._index: RowIndex | None = None
-        super().__init__(options, is_finer=True, has_rows=True)
+        self._home = home
+        self._moves: Moves | None = None
+        self._begin = 0  # index of the present part in the input
+        super().__init__(options, is_finer=True, home=home)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
         """Build tables for these patterns; see ``Lane.configure``."""
@@ -76,7 +84,7 @@ class RowLane(Lane):
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
         """Match a batch, in parts if its events concern many rows."""
         found: list[LaneOutput] = []
-        begin = 0
+        self._moves, begin = self._following(), 0
         while begin < len(batch) or not begin:
             size = min(len(batch) - begin, max(1, _PAIRS_AT_ONCE // max(1, self._built().most_rows)))
             part = batch.slice(begin, size)
@@ -86,11 +94,32 @@ class RowLane(Lane):
                     found += self.pass_time(due_us)
                     continue
                 part = part.slice(0, int(later[0]))
+            self._begin = begin
             found += [
                 replace(output, first_row=output.first_row + begin) for output in super().process_finer(part, keys)
             ]
             begin += max(1, len(part))
         return found
+
+    def view(self) -> LaneView:
+        """A view of the open traces and partial matches, valid until the next batch."""
+        self._state.guards.follow(self._home.guards)
+        return super().view()
+
+    def _following(self) -> Moves | None:
+        """The moves of the correlation key's monitors in the batch, with what they end here."""
+        moves, guards = self._home.moves, self._state.guards
+        if moves is None:
+            return None
+        guards.follow(self._home.guards)
+        return replace(moves, kill=guards.kills_of(moves.before, moves.after))
+
+    def _visits(self, columns: Columns, places: NDArray[np.intp]) -> Visits:
+        visits = super()._visits(columns, places)
+        if self._moves is not None:
+            visits = visits.following(self._moves, np.where(places == NIL, NIL, places + self._begin))
+            self._state.table.note_deviant(visits)
+        return visits
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
         """Advance time to the watermark; rows change at the times of versions on the way."""
@@ -137,7 +166,10 @@ class RowLane(Lane):
     def _concerned(self, batch: EventBatch, reader: BatchColumns) -> Concerned:
         pairs = self._state.finer.pairs
         rows = self._rows.numbers(_rows_of(pairs))
-        return self._built().concerned(batch, reader, (pairs[rows >= 0, 0], rows[rows >= 0]))
+        ending = np.zeros(0, np.intp)
+        if self._moves is not None:
+            ending = np.flatnonzero(self._moves.matters[self._begin : self._begin + len(batch)])
+        return self._built().concerned(batch, reader, (pairs[rows >= 0, 0], rows[rows >= 0]), ending)
 
     def _built(self) -> RowIndex:
         if self._index is None:

@@ -23,7 +23,7 @@ from nfa.runs.engine import RunEngine
 from nfa.shared.engine import SharedEngine
 from nfa.traces.finer_keys import FinerTraces
 from nfa.traces.idle_traces import IdleTraces
-from nfa.traces.table import TraceTable, checked
+from nfa.traces.table import Moves, TraceTable, checked
 from streams import Ties
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -104,6 +104,8 @@ class LaneState:
         open: Keys and times of the open traces; None if the lane does not see every event.
         sequence: Number of rows so far: the sequence number of the next.
         counts: Counters that the parts do not have themselves.
+        home: The state of the traces whose monitors these traces follow; None: their own.
+        moves: The moves of monitors at the events of the latest batch, for lanes that follow them.
         entering: Traces of saved state, with the monitor states in which they must enter the bit tables.
     """
 
@@ -119,10 +121,12 @@ class LaneState:
     open: OpenTraces | None
     sequence: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
+    home: LaneState | None = None
+    moves: Moves | None = None
     entering: list[tuple[int, Interned]] = field(default_factory=list)
 
     @classmethod
-    def empty(cls, options: LaneOptions, *, is_finer: bool = False) -> LaneState:
+    def empty(cls, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> LaneState:
         """The state before the first event, for traces of the correlation key or finer ones."""
         timeout_us = options.idle_timeout_us
         return cls(
@@ -135,6 +139,7 @@ class LaneState:
             idle=None if timeout_us is None else IdleTraces(timeout_us),
             finer=FinerTraces(),
             open=OpenTraces() if options.may_be_guarded and not is_finer else None,
+            home=home,
         )
 
     @property
@@ -151,6 +156,9 @@ class LaneState:
 
     def forget_unused_guards(self) -> None:
         """Drop monitor states and guard versions that neither an open nor a new trace can have."""
+        if self.home is not None:  # its states are read with each batch
+            self.guards = GuardTables(self.home.guards.guards)
+            return
         old = self.guards
         fresh = GuardTables({version: old.guards[version] for version in self.guard_versions_in_use})
         fresh.builds, fresh.refused, fresh.bits = old.builds, old.refused, old.bits
@@ -167,7 +175,7 @@ class LaneState:
         if self.table.is_worth_sweeping:
             capacity = self.table.capacity
             held = self.shared.held_traces(capacity) | self.runs.held_traces(capacity)
-            self.table.forget_idle(held, int(self.guards.tables.start[0]))
+            self.table.forget_idle(held, None if self.home else int(self.guards.tables.start[0]))
 
     def held_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of bound events, ascending."""

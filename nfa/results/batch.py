@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nfa.arena import distinct, distinct_rows
 from nfa.automata.query import PatternState
 from nfa.conditions.projection import project
+from nfa.conditions.table_rows import ROW, row_keys
 from nfa.guards.protocol import TRACE_END, EventClass, Guard, MonitorState
 from nfa.guards.tables import Interned
 from nfa.kernels.runs.tables import BY_WORK
@@ -86,7 +87,7 @@ class Ending:
     """An early termination: the first event after which a pattern can no longer match in a trace.
 
     ``guard_version`` names the guard that ended it, ``event`` is the event's class, as the guard received it; ``state``
-    is the furthest partial match that was ended.
+    is the furthest partial match that was ended. With a row of FOR EACH ROW, partial matches of the row were ended.
     """
 
     pattern: str
@@ -100,6 +101,7 @@ class Ending:
     after: MonitorState
     event: EventClass
     state: PatternState
+    row: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,7 @@ class EndingColumns:
 
     ``kinds`` are the first pair of each kind: pairs of a kind have the same pattern, event type, states and event
     class, and so the same reason. The pattern can no longer match after the event ``event_id``; empty if time ended it.
+    ``rows`` are as in ``MatchColumns``.
     """
 
     kinds: Sequence[Ending]
@@ -134,6 +137,7 @@ class EndingColumns:
     key: pa.Array
     event_id: pa.Array
     time_us: NDArray[np.int64]
+    rows: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -179,7 +183,10 @@ class Overflow:
     is_in_all: bool = False
 
 
-_OF_PATTERNS = ("matches", "timeouts", "overflow", "lost_runs", "held", "peak_held", "nodes", "state_bytes")
+_OF_PATTERNS = (
+    *("matches", "timeouts", "endings", "corrections", "released", "shadow_lost", "overflow", "lost_runs"),
+    *("held", "peak_held", "nodes", "state_bytes", "guard_builds"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,6 +404,7 @@ class LaneOutput:
             key=columns.column(0).fill_null(""),
             event_id=columns.column(1).fill_null(""),
             time_us=np.append(self.batch.time_us, 0)[rows[:, 0]],
+            rows=self._row_keys(known),
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
@@ -410,8 +418,9 @@ class LaneOutput:
 
     def _endings(self, rows: NDArray[np.int64]) -> Iterator[Ending]:
         ended: dict[tuple[int, ...], PatternState] = {}
-        events = self._events_at(rows[:, 0])
-        for (_, number, before, after, state, event), members in zip(rows.tolist(), events, strict=True):
+        events, names = self._events_at(rows[:, 0]), self._row_keys(column_of(rows[:, 0]))
+        keys = [None] * len(rows) if names is None else [orjson.loads(name) for name in names.to_pylist()]
+        for (_, number, before, after, state, event), members, key in zip(rows.tolist(), events, keys, strict=True):
             pattern = self.patterns[number]
             guard_version, known = self.monitors[before]
             following = self.monitors[after][1]
@@ -427,7 +436,13 @@ class LaneOutput:
                 after=following,
                 event=self.classes[event],
                 state=ended[place],
+                row=key,
             )
+
+    def _row_keys(self, rows: pa.Array) -> pa.Array | None:
+        """The keys of the rows of FOR EACH ROW at some rows of the batch, as JSON; None: patterns have no rows."""
+        names = self.batch.attributes.get(ROW)
+        return None if names is None else row_keys(names.take(rows))
 
     def values_of_overflows(self) -> Iterator[Overflow]:
         events = self._events_at(self.lost_rows[:, 0])

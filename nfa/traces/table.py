@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,9 +89,61 @@ class Visits:
     def columns_of(self, places: NDArray[np.intp]) -> NDArray[np.int32]:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
+    def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
+        """The visits with the monitor states of other traces.
+
+        ``places`` are the indices in ``moves`` by row; at a row with ``NIL``, a trace stays in its state.
+        """
+        own = places[self.rows]
+        before, after, kill, column = (one[own] for one in (moves.before, moves.after, moves.kill, moves.column))
+        if len(stays := np.flatnonzero(own == NIL)):
+            order = np.argsort(self.traces, kind="stable")
+            previous = np.full(len(self), NIL, np.intp)
+            is_same = self.traces[order[1:]] == self.traces[order[:-1]]
+            previous[order[1:][is_same]] = order[:-1][is_same]
+            latest = previous[stays]
+            before[stays] = after[stays] = np.where(latest == NIL, self.after[stays], after[latest])
+        return replace(self, before=before, after=after, kill=kill, column=column)
+
     def deviations(self) -> NDArray[np.intp]:
         """Indices of the visits by which a trace deviates from its guard."""
         return np.flatnonzero(is_deviant(self.after) & (self.before != self.after))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """How monitors move at the events of a batch, for other traces that follow them.
+
+    The last element of each array is for rows that are no events.
+
+    Attributes:
+        column: Column of the event in the guard's tables.
+        kill: Number of the list of kills.
+    """
+
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    column: NDArray[np.int32]
+    kill: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, visits: Visits, is_event: NDArray[np.bool_]) -> Moves:
+        """The moves of visits; events without a visit are unguarded, and nothing is killed."""
+        chosen = np.flatnonzero(is_event[visits.rows])
+        places = (np.cumsum(is_event) - 1)[visits.rows[chosen]]
+        size = int(is_event.sum()) + 1
+        before, after = np.full(size, UNGUARDED, np.int32), np.full(size, UNGUARDED, np.int32)
+        column = np.zeros(size, np.int32)
+        before[places], after[places] = visits.before[chosen], visits.after[chosen]
+        column[places] = visits.columns_of(chosen)
+        return cls(before=before, after=after, column=column, kill=np.full(size, kernel.NOTHING_ENDS, np.int32))
+
+    @property
+    def matters(self) -> NDArray[np.bool_]:
+        """The mask of the events at which something can no longer complete, or by which a trace deviates."""
+        is_broken = (self.before != self.after) & (self.after < kernel.RESERVED)
+        found: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
+        return found
 
 
 def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -260,6 +312,13 @@ class TraceTable:
         monitors = numbers[(index[used, 1] >> _HIGH).astype(np.int64)].astype(np.uint64)
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
+    def note_deviant(self, visits: Visits) -> None:
+        """Note the traces that deviate by their visits, in which they follow the monitors of other traces."""
+        traces = visits.traces[is_deviant(visits.after)]
+        if len(traces):
+            is_open = ~np.isin(traces, visits.traces[visits.ends])
+            self.set_monitors(traces[is_open], visits.after[is_deviant(visits.after)][is_open])
+
     def set_monitors(self, traces: NDArray[np.int32], monitors: NDArray[np.int32]) -> None:
         index = self._state.slots
         used = np.flatnonzero(index[:, 1])
@@ -274,13 +333,13 @@ class TraceTable:
         counters = self._state.counters
         return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
 
-    def forget_idle(self, is_held: NDArray[np.bool_], start: int) -> None:
+    def forget_idle(self, is_held: NDArray[np.bool_], start: int | None) -> None:
         """Forget open traces for which no engine holds anything and whose monitor is in the state of a new trace.
 
-        ``is_held`` is by trace number, ``capacity`` long; ``start`` is the state of a new trace.
+        ``is_held`` is by trace number, ``capacity`` long; ``start`` is the state of a new trace, None: any.
         """
         keys, numbers, monitors = self.open_traces()
-        idle = ~is_held[numbers] & (monitors == start)
+        idle = ~is_held[numbers] & (start is None or monitors == start)
         kernel.remove_keys(self._state.slots, keys[idle])
         counters = self._state.counters
         counters[kernel.TRACES] -= int(idle.sum())

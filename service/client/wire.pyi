@@ -527,6 +527,7 @@ class DryRunModel(TypedDict):
 class EndedModel(TypedDict):
     """The reason why a pattern can no longer match in a transaction."""
 
+    row: NotRequired[dict[str, str | int] | None]
     event: str
     event_type: str
     time: str
@@ -541,6 +542,7 @@ class EndingModel(TypedDict):
     pattern: str
     version: int
     key: str
+    row: NotRequired[dict[str, str | int] | None]
     event: str
     event_type: str
     time: str

@@ -59,7 +59,7 @@ def _text(matches: MatchColumns, returns: Texts) -> memoryview:
     heads = [f'{{"pattern":{json_text(one.name)},"key":"' for one in matches.patterns]
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern)
     parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '",']
-    parts += [*match_rows(matches), '"bindings":{', bound.bindings]
+    parts += [*match_rows(matches.rows), '"bindings":{', bound.bindings]
     parts += ['"]},', *match_times(matches)]
     parts += [*match_marks(matches.how, matches.is_deviating, matches.is_lost), returns, "},"]
     return bytes_of(joined_texts(parts))

@@ -34,7 +34,7 @@ _MOST_TYPES = 50
 _MOST_COPIED = 50_000
 _NEXT = "\x00next"  # no event has such an id
 _OF_DEVIATION = ("event", "event_type", "time", "constraints", "reason")
-_OF_ENDING = ("event", "event_type", "time", "form", "reason")
+_OF_ENDING = ("row", "event", "event_type", "time", "form", "reason")
 
 
 Document: TypeAlias = dict[str, Any]
@@ -162,7 +162,7 @@ class _Look:
             "matched": len(found.matches),
             "matches": [match["bindings"] for match in found.matches[-_SHOWN_MATCHES:]],
             "partial_matches": found.stats.held,
-            "ending": ended and {name: ended[name] for name in _OF_ENDING},
+            "ending": ended and {name: ended[name] for name in _OF_ENDING if name in ended},
         }
 
     def _first(self, one: TracedPattern) -> int:
@@ -240,9 +240,9 @@ def _ended_by(found: Document, broken: Document | None) -> Document:
     return {**found, "state": state, "partial_matches": 0, "broken": broken}
 
 
-def _state(found: StreamReport, ended: object, *, is_open: bool) -> str:
+def _state(found: StreamReport, ended: Document | None, *, is_open: bool) -> str:
     if found.stats.held and is_open:
         return "alive"
-    if ended is not None:
+    if ended is not None and "row" not in ended:  # other rows may still begin
         return "ended"
     return "waiting" if is_open else "closed"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from constraints import Monitor, Settings
 from nfa import (
     Attribute,
     Both,
@@ -20,8 +21,10 @@ from nfa import (
     Literal,
     Match,
     Matcher,
+    OnViolation,
     Pattern,
     PatternRefused,
+    Prune,
     describe_pattern,
     match_order,
     parse_pattern,
@@ -35,6 +38,7 @@ from nfa.syntax import Atom, Conjunction, Disjunction, EachRow, Item, Repeat
 from nfa.syntax import Sequence as Ordered
 from streams import Event, EventBatch, Ties
 from streams.tables import TableForm, Tables
+from tests.builders.constraints import constraint_sets
 from tests.builders.patterns import FEATURES, batches, patterns, splits
 from tests.builders.tables import tables_of
 
@@ -51,6 +55,13 @@ ROWS = st.fixed_dictionaries(
 TABLE = st.dictionaries(st.sampled_from(["x", "y", "z"]), ROWS, min_size=1, max_size=3)
 COLUMNS = st.sampled_from([Attribute((name,), "t") for name in ("v", "v", "v", "w", "w", "s", "b")])
 Table = Mapping[str, Mapping[str, Any]]
+
+
+@st.composite
+def monitors(draw: st.DrawFn, ties: Ties) -> Monitor:
+    """A guard by random constraints with a random policy."""
+    policy = Settings(prune=draw(st.sampled_from(Prune)), on_violation=draw(st.sampled_from(OnViolation)))
+    return Monitor(replace(draw(constraint_sets("ABC", max_size=3)), settings=policy), ties=ties)
 
 
 def mapped(node: Any, change: Any) -> Any:
@@ -139,6 +150,7 @@ class Expansion:
 
     def __init__(self, pattern: Pattern, **options: Any) -> None:
         self.pattern, self.options = pattern, options
+        self.guards: list[tuple[int, int, Monitor]] = []  # each after a number of batches
         self.read = sorted(columns_read(pattern))
         self.matchers: dict[str, tuple[tuple[Any, ...], Matcher]] = {}
         self.seen: list[EventBatch] = []
@@ -157,10 +169,23 @@ class Expansion:
     def _begun(self, pattern: Pattern) -> Matcher:
         """A matcher whose pattern begins after the events so far."""
         matcher = Matcher(**self.options)
-        for batch in self.seen:
-            matcher.process(batch)
+        for number in range(len(self.seen) + 1):
+            for since, version, guard in self.guards:
+                if since == number:
+                    matcher.set_guard(version, guard)
+            if number < len(self.seen):
+                matcher.process(self.seen[number])
         matcher.add_pattern(describe_pattern(pattern))
         return matcher
+
+    def set_guard(self, version: int, guard: Monitor) -> None:
+        for _, matcher in self.matchers.values():
+            matcher.set_guard(version, guard)
+        self.guards.append((len(self.seen), version, guard))
+
+    @property
+    def held(self) -> int:
+        return sum(matcher.stats.held for _, matcher in self.matchers.values())
 
     def process(self, batch: EventBatch) -> list[tuple[Any, ...]]:
         self.seen.append(batch)
@@ -183,16 +208,23 @@ def shape_of(match: Match) -> list[str]:
 
 
 def shapes(output: Any, row: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-    """Matches and timeouts of an output in a form that can be compared and sorted."""
-    found = [
-        ("match", str(one.row if row is None else row), one.key, *shape_of(one),
-         one.detected_us, str(one.decided_by), str(dict(one.returns)))
+    """Results of an output in a form that can be compared and sorted; early terminations only of partial matches."""
+
+    def named(one: Any) -> tuple[str, str]:
+        return str(one.row if row is None else row), one.key
+
+    found: list[tuple[Any, ...]] = [
+        ("match", *named(one), *shape_of(one), one.detected_us, str(one.decided_by), str(dict(one.returns)),
+         one.deviating, one.would_be_lost)
         for one in output.matches()
     ]  # fmt: skip
-    return sorted(found) + sorted(
-        ("timeout", str(one.row if row is None else row), one.key, str(one.bindings), one.due_us)
-        for one in output.timeouts()
-    )
+    found += [("timeout", *named(one), str(one.bindings), one.due_us) for one in output.timeouts()]
+    found += [("correction", *named(one), str(one.bindings), one.event_id) for one in output.corrections()]
+    for lane in output.lanes:
+        for state, one in zip(lane.ending_rows[:, 4].tolist(), lane.values_of_endings(), strict=True):
+            why = one.guard_version, *map(sorted, (one.before.seen, one.after.seen, one.event.symbols, one.state.bound))
+            found += [("ending", *named(one), one.event_id, one.event.type, *why)] if state else []
+    return sorted(found)
 
 
 def tables(table: Table) -> Tables:
@@ -214,11 +246,16 @@ def test_matches_equal_those_of_one_pattern_for_each_row(data: st.DataObject) ->
     table = data.draw(TABLE)
     matcher.read_tables(tables(table))
     meaning.read_rows(table)
+    guards: dict[int, Monitor] = {}
     for batch in batches(events, data.draw(splits(len(events)))):
+        if data.draw(st.booleans()):
+            guards[len(guards)] = data.draw(monitors(options["ties"]))
+            matcher.set_guard(max(guards), guards[max(guards)])
+            meaning.set_guard(max(guards), guards[max(guards)])
         assert shapes(matcher.process(batch)) == meaning.process(batch)
         if data.draw(st.booleans()):
             before = tables(table)
-            matcher = Matcher.load(matcher.dump(), {})
+            matcher = Matcher.load(matcher.dump(), guards)
             matcher.read_tables(before)
         change = data.draw(st.sampled_from(["nothing", "nothing", "rows", "time"]))
         if change == "rows":

@@ -62,11 +62,12 @@ def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], str
     names = [f"{json_text(ending.pattern)},{ending.version}" for ending in columns.kinds]
     key, event = json_contents(columns.key), json_contents(columns.event_id)
     named = chosen_texts([f'["ending",{json_text(stream)},{name},"' for name in names], columns.kind)
-    ids = row_ids(joined_texts([named, key, '","', event, '"]']))
+    ids = row_ids(joined_texts([named, key, '","', event, '"', *_comma_rows(columns.rows), "]"]))
     heads = [_head(stream, ending.pattern, ending.version) for ending in columns.kinds]
     types = [f'","event_type":{json_text(ending.event_type)},"time":"' for ending in columns.kinds]
     members = [f'",{_json(reason)[1:-1]}{_end(route)}' for reason in reasons]
-    parts: list[Texts] = ['{"id":"', ids, chosen_texts(heads, columns.kind), key, '","event":"', event]
+    parts: list[Texts] = ['{"id":"', ids, chosen_texts(heads, columns.kind), key, '",', *match_rows(columns.rows)]
+    parts += ['"event":"', event]
     parts += [chosen_texts(types, columns.kind), time_texts(columns.time_us), chosen_texts(members, columns.kind)]
     about = [{"stream": stream, "pattern": one.pattern, **why} for one, why in zip(columns.kinds, reasons, strict=True)]
     return FoundRows.about(ENDING, ids, joined_texts(parts), about, columns.kind)
@@ -78,7 +79,14 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
     key, bound = json_contents(columns.key), BoundTexts.of(columns, patterns, place)
     ids = _ids(bound, stream, columns, patterns, place)
     heads = [_head(stream, one.name, one.version) for one in patterns]
-    parts: list[Texts] = ['{"type":"alert","id":"', ids, chosen_texts(heads, place), key, '",', *match_rows(columns)]
+    parts: list[Texts] = [
+        '{"type":"alert","id":"',
+        ids,
+        chosen_texts(heads, place),
+        key,
+        '",',
+        *match_rows(columns.rows),
+    ]
     parts += match_times(columns)
     parts += [',"bindings":{', bound.bindings, '"]},"returns":', returns, ',"why":"', *_why(bound, patterns), '"']
     parts += [*match_marks(columns.how, columns.is_deviating, columns.is_lost), end]
@@ -101,9 +109,14 @@ def _ids(
     place: NDArray[np.intp],
 ) -> pa.Array:
     """Ids of matches, hashed from their bindings in the order of alias names, and from their rows."""
-    key, rows = json_contents(columns.key), () if columns.rows is None else (",", columns.rows)
+    key, rows = json_contents(columns.key), _comma_rows(columns.rows)
     names = [f'["alert",{json_text(stream)},{json_text(one.name)},{one.version},"' for one in patterns]
     return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}', *rows, "]"]))
+
+
+def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
+    """The keys of rows of FOR EACH ROW behind a comma; empty without rows."""
+    return () if rows is None else (",", rows)
 
 
 def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:

@@ -113,12 +113,12 @@ def match_times(columns: MatchColumns) -> list[Texts]:
     return ['"start":"', starts, '","end":"', ends, '","detected_at":"', detected, '"']
 
 
-def match_rows(columns: MatchColumns) -> list[Texts]:
-    """The row of each match as a JSON member with a comma behind: parts to be joined; empty without rows."""
-    if columns.rows is None:
+def match_rows(rows: pa.Array | None) -> list[Texts]:
+    """The row of each result as a JSON member with a comma behind: parts to be joined; empty without rows."""
+    if rows is None:
         return []
-    has_row = np.asarray(pc.not_equal(columns.rows, "")).astype(np.int64)
-    return [chosen_texts(["", '"row":'], has_row), columns.rows, chosen_texts(["", ","], has_row)]
+    has_row = np.asarray(pc.not_equal(rows, "")).astype(np.int64)
+    return [chosen_texts(["", '"row":'], has_row), rows, chosen_texts(["", ","], has_row)]
 
 
 def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> list[Texts]:

@@ -92,9 +92,11 @@ ENDING = ResultKind(
     title="terminated early",
     counted_by=(*_BY_PATTERN, "form", "constraints", "atom"),
     delivered_as="ending",
-    members=frozenset("type id stream pattern version key event event_type time form constraints atom reason".split()),
+    members=frozenset(
+        "type id stream pattern version key row event event_type time form constraints atom reason".split()
+    ),
     in_backtests="counted",
-    shown=(*"pattern key event reason".split(),),
+    shown=(*"pattern key row event reason".split(),),
     timed_by="time",
     metric=ResultMetric(name="early_endings", meaning="Early terminations.", labels=(*_BY_PATTERN, "form")),
 )

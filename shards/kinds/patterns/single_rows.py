@@ -43,13 +43,15 @@ def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, 
 
 def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Id and JSON object of an early termination."""
-    identity = row_id(ENDING, stream, ending.pattern, ending.version, ending.key, ending.event_id)
+    row = {} if ending.row is None else {"row": ending.row}
+    identity = row_id(ENDING, stream, ending.pattern, ending.version, ending.key, ending.event_id, *row.values())
     body = {
         "id": identity,
         "stream": stream,
         "pattern": ending.pattern,
         "version": ending.version,
         "key": ending.key,
+        **row,
         "event": ending.event_id,
         "event_type": ending.event_type,
         "time": format_time(ending.time_us),
