@@ -15,18 +15,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nfa import row_bounds
 from nfa.conditions.predicates import BatchColumns, sources_of
 from nfa.conditions.table_rows import ROW, Concerned, RowIndex, RowsRead, TableRows
+from nfa.errors import TooManyRows
 from nfa.kernels.traces import NIL, Columns
 from nfa.lanes.lane import Lane
 from nfa.lanes.state import LaneOptions, LaneState
 from nfa.lanes.view import LaneView
 from nfa.registered import RunningPattern
-from nfa.results.batch import LaneOutput
+from nfa.results.batch import LaneOutput, Overflow
 from nfa.runs.program import atoms_to_test, listened_types
 from nfa.syntax import Path
 from nfa.traces.table import Moves, Visits
-from streams import EventBatch, column_of
+from streams import Event, EventBatch, column_of
 from streams.tables import OpenTable, Tables
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the hash of a trace and the key give the row
@@ -45,6 +47,7 @@ class RowLane(Lane):
         self._home = home
         self._moves: Moves | None = None
         self._begin = 0  # index of the present part in the input
+        self._refused: dict[RunningPattern, str] = {}  # patterns whose table has too many rows, with the reason
         super().__init__(options, is_finer=True, home=home)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
@@ -74,7 +77,7 @@ class RowLane(Lane):
         if opened is self._opened:
             return
         self._opened, self._index, self._rows = opened, None, TableRows.none(self._read.columns)
-        if opened is not None:
+        if opened is not None and len(opened.rows()) <= row_bounds.MOST_ROWS:
             self._rows = TableRows.of(opened.rows(), opened.version.form.key, self._read.columns)
         pairs = self._state.finer.pairs
         is_kept = self._rows.numbers(_rows_of(pairs)) >= 0
@@ -99,6 +102,8 @@ class RowLane(Lane):
                 replace(output, first_row=output.first_row + begin) for output in super().process_finer(part, keys)
             ]
             begin += max(1, len(part))
+        if self._refused and len(batch):
+            found[0] = replace(found[0], suspended=self._suspended(batch.slice(0, 1).to_events()[0]))
         return found
 
     def view(self) -> LaneView:
@@ -173,11 +178,35 @@ class RowLane(Lane):
 
     def _built(self) -> RowIndex:
         if self._index is None:
-            every = any(listened_types(one.automaton) is None for one in self._patterns)
+            patterns = [one for one in self._patterns if self._may_have_rows(one)]
+            every = any(listened_types(one.automaton) is None for one in patterns)
             follows = None if every or self.options.idle_timeout_us is not None else self.options.end_events
-            events = [one.automaton.pattern.event for one in self._patterns]
+            events = [one.automaton.pattern.event for one in patterns]
             self._index = RowIndex(self._rows, events, self._read.alias, follows)
         return self._index
+
+    def _may_have_rows(self, pattern: RunningPattern) -> bool:
+        """Whether the table keeps the bounds of a pattern, which two simultaneous requests may have passed."""
+        try:
+            row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
+        except TooManyRows as refusal:
+            self._refused[pattern] = refusal.message
+            return False
+        return True
+
+    def _suspended(self, first: Event) -> list[Overflow]:
+        """The patterns whose table passes a bound at an event, the first that meets the table."""
+        at = {"key": first.key, "event_id": first.id, "event_type": first.type, "time_us": first.time_us}
+        found = [
+            Overflow(pattern=one.name, version=one.version, **at, dropped=0, suspends=True, reason=reason)
+            for one, reason in self._refused.items()
+        ]
+        self._refused = {}
+        return found
+
+    @property
+    def _current(self) -> tuple[OpenTable, ...]:
+        return () if self._opened is None else (self._opened,)
 
 
 def _rows_of(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:

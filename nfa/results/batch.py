@@ -168,6 +168,7 @@ class Overflow:
         work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
             allowance of the events by this amount (with ``is_in_all``, in all traces).
         is_in_all: The suspension is for its work in all traces, not for the number of traces in which it was given up.
+        reason: Another reason of the suspension, in words.
     """
 
     pattern: str
@@ -181,6 +182,7 @@ class Overflow:
     work: int = 0
     suspends: bool = False
     is_in_all: bool = False
+    reason: str = ""
 
 
 _OF_PATTERNS = (
@@ -248,6 +250,7 @@ class LaneOutput:
             suspends the pattern or 0.
         tables: The tables that lookups in RETURN read; None: there are none.
         first_row: Index of the batch's first event in the matcher's input.
+        suspended: Patterns that meet no events for other reasons than their work.
         rows: Offset of each event of the batch from ``first_row``, if the batch has not all events of the input.
     """
 
@@ -269,13 +272,14 @@ class LaneOutput:
     first_row: int = 0
     tables: Tables | None = None
     rows: NDArray[np.intp] | None = None
+    suspended: Sequence[Overflow] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no result of any kind."""
         tables: tuple[Sized, ...] = (self.matches, self.corrections, self.timeouts)
         rows: tuple[Sized, ...] = (self.ending_rows, self.deviation_rows, self.lost_rows)
-        return not any(map(len, (*tables, *rows)))
+        return not self.suspended and not any(map(len, (*tables, *rows)))
 
     @property
     def has_few_matches(self) -> bool:
@@ -445,6 +449,7 @@ class LaneOutput:
         return None if names is None else row_keys(names.take(rows))
 
     def values_of_overflows(self) -> Iterator[Overflow]:
+        yield from self.suspended
         events = self._events_at(self.lost_rows[:, 0])
         for (_, number, dropped, runs, work, cause), event in zip(self.lost_rows.tolist(), events, strict=True):
             pattern, is_in_all = self.patterns[number], cause == BY_WORK

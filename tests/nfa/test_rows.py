@@ -400,3 +400,25 @@ def test_versions_by_time_hold_from_the_first_event_of_their_time_on(split: int)
         ("q", "r", "e1"),
         ("q", "s", "e2"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("most", "text", "reason"),
+    [(2, "v = t.v", "has 3 rows; at most 2"), (3, "v >= t.v", "may meet 3 of its rows at one step; at most 1")],
+)
+def test_a_table_that_passes_a_bound_where_it_takes_effect_suspends_the_pattern(
+    most: int, text: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nfa.row_bounds.MOST_ROWS", most)
+    monkeypatch.setattr("nfa.row_bounds.MOST_ROWS_AT_ONCE", 1)
+    matcher = Matcher()
+    matcher.add_pattern(f"PATTERN p FOR EACH ROW OF rules t EVENT A a [{text}]")
+    matcher.read_tables(tables({f"r{number}": {**ROW, "v": number} for number in range(3)}))
+    found = matcher.process(EventBatch.from_events([event(1, "A", v=2)]))
+    assert not found.matches()
+    (said,) = found.overflows()
+    assert (said.pattern, said.suspends, said.event_id) == ("p", True, "e1")
+    assert reason in said.reason
+    matcher.read_tables(tables({"r": {**ROW, "v": 2}}))
+    found = matcher.process(EventBatch.from_events([event(2, "A", v=2)]))
+    assert (len(found.matches()), found.overflows()) == (1, [])

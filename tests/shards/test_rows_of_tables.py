@@ -176,3 +176,13 @@ def test_divided_shards_keep_the_partial_matches_of_their_keys(folder: Path) -> 
         (more,) = log_of([[event(2, "A", who="x", v=3, key=key) for key in keys]]).values()
         alerts += bodies(part.apply([replace(one, position="9-1") for one in more]), "alert")
     assert sorted(one["key"] for one in alerts) == sorted(keys)
+
+
+def test_a_version_that_passes_the_bound_of_rows_suspends_the_pattern_where_it_takes_effect(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nfa.row_bounds.MOST_ROWS", 2)
+    monkeypatch.setattr("nfa.row_bounds.MOST_ROWS_AT_ONCE", 1)
+    steps = [("limits", {"x": 0}), ("event", ("x", 1)), ("limits", dict.fromkeys(WHO, 0)), ("event", ("x", 2))]
+    (found,) = bodies(ShardState(0).apply(entries_of(steps, folder)), "suspension")
+    assert "has 3 rows; at most 2" in found["reason"]

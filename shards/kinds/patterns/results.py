@@ -258,6 +258,9 @@ class PatternResults:
         """The suspension of a pattern; it has the same id in all shards that report it."""
         identity = row_id(SUSPENSION, self.stream, overflow.pattern, overflow.version)
         budget = self._budget(overflow)
+        why, advice = overflow.reason, ""
+        if not why:
+            why, advice = f"{_why_suspended(overflow, budget)}, the last time {_place_of(overflow)}", f" {_FEWER}"
         body = {
             "type": SUSPENSION.delivered_as,
             "id": identity,
@@ -271,8 +274,7 @@ class PatternResults:
             "shard": origin.shard,
             "budget": budget.to_json(),
             "reason": f"the pattern {overflow.pattern!r} (version {overflow.version}) is suspended: "
-            f"{_why_suspended(overflow, budget)}, the last time {_place_of(overflow)}; it matches nothing "
-            f"until another version is registered or it is resumed. {_FEWER}",
+            f"{why}; it matches nothing until another version is registered or it is resumed.{advice}",
         }
         return SUSPENSION, identity, body
 
