@@ -98,7 +98,7 @@ class Matching:
         rules, dropped = self.rules, list[int]()
         options = replace(self.names.options(rules.declaration), on_dropped=dropped.append)
         frame = read_frame(events, lambda known: columns_read(known, options, rules.read))
-        batch = batch_of_table(frame.table, options, rules.read)
+        batch = batch_of_table(frame.table, options, rules.read, is_compact=True)
         compile_kernels(exercises_of(rules.plan))
         run = StreamRun(rules.plan, lists=[OUTPUTS[name] for name in self.outputs])
         run.feed(batch)

@@ -95,7 +95,7 @@ class MatchForm:
 
     def _part(self, lane: LaneOutput) -> pa.Table:
         """The matches of one result, in its order."""
-        matches = lane.columns_of_matches()
+        matches = lane.columns_of_matches(has_numbers=True)
         columns = [*_fixed(matches), *self._row(matches), *self._returned(lane), *self._bound(matches)]
         return pa.table(columns, schema=self.schema)
 
@@ -124,7 +124,13 @@ class MatchForm:
         patterns = np.repeat(matches.pattern, np.diff(matches.ends, prepend=0)) if len(table) > 1 else 0
         alias_of = table[patterns, matches.aliases]
         ids = matches.names.cast(self.event)
-        for place in range(len(self.aliases)):
+        width = len(self.aliases)
+        if len(alias_of) == width * len(matches) and np.all(alias_of.reshape(-1, width) == np.arange(width)):
+            once = column_of(np.arange(len(matches) + 1, dtype=np.int32))  # each match binds one event to each alias
+            for events in matches.events.reshape(-1, width).T:
+                yield pa.ListArray.from_arrays(once, ids.take(column_of(events)))
+            return
+        for place in range(width):
             is_own = alias_of == place
             offsets = np.zeros(len(matches) + 1, np.int32)
             np.take(np.cumsum(is_own, dtype=np.int32), matches.ends - 1, out=offsets[1:])

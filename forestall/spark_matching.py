@@ -6,7 +6,7 @@ Rules travel to the tasks as plain JSON. Nothing of Spark is imported: its DataF
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -154,7 +154,10 @@ def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamR
     parts = list(batches)
     if not sum(map(len, parts)):
         return None
-    batch = batch_of_table(pa.Table.from_batches(parts), names.options(rules.declaration), read)
+    options = names.options(rules.declaration)
+    if event == pa.int64():  # ids are numbers of Spark, which repeats none
+        options = replace(options, duplicates="keep")
+    batch = batch_of_table(pa.Table.from_batches(parts), options, read, is_compact=True)
     run = StreamRun(rules.plan, lists=lists)
     run.feed(batch)
     return run.report(is_open=rules.is_open), MatchForm.of(rules.patterns, kinds_in(batch, rules), event)

@@ -22,6 +22,7 @@ from .columns.texts import (
     lines_of as lines_of,
     pieces_of as pieces_of,
     run_texts as run_texts,
+    shown_texts as shown_texts,
     text_digests as text_digests,
     texts_of as texts_of,
     time_texts as time_texts,

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streams.columns.arrow_columns import column_of, numbers_of, time_column
-from streams.columns.texts import pieces_of, texts_of
+from streams.columns.texts import pieces_of, shown_texts, texts_of
 from streams.errors import BatchFormatError
 from streams.event import Event
 from streams.hashing import key_hash, key_of, shard_of
@@ -60,7 +60,8 @@ class EventBatch:
 
     Attributes:
         columns: Arrow record batch of ``SCHEMA``: id, type (dictionary), time (us, UTC), key, key_hash, data (the
-            attributes as one JSON object per row).
+            attributes as one JSON object per row). Of a *compact* batch, ids may be whole numbers and keys a
+            dictionary: ``plain`` has texts.
         attributes: Attribute columns decoded beforehand, by path such as ``("price",)``: Arrow arrays of bool, int64,
             float64 or string, one value per row. A path that is missing here is read from ``data``.
         arrivals: Numbers that rise in the order in which the events of the stream arrived; None: not known.
@@ -120,9 +121,12 @@ class EventBatch:
         keys: tuple[pa.Array, NDArray[np.uint64]],
         data: pa.Array,
     ) -> EventBatch:
-        """Like ``of_columns``, for keys whose hashes are known."""
+        """Like ``of_columns``, for keys whose hashes are known; ids and keys may be those of a compact batch."""
         arrays = [ids, types, time_column(times_us), keys[0], column_of(keys[1]), data]
-        return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+        schema = SCHEMA.set(0, SCHEMA.field("id").with_type(ids.type)).set(
+            3, SCHEMA.field("key").with_type(keys[0].type)
+        )
+        return cls(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
@@ -134,6 +138,15 @@ class EventBatch:
         arrays = [empty, types, time_column(times_us), empty, column_of(key_hashes), data]
         return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
+    @property
+    def plain(self) -> EventBatch:
+        """The batch with ids and keys as texts."""
+        if self.columns.schema.equals(SCHEMA):
+            return self
+        texts = {name: shown_texts(self.columns.column(name)) for name in ("id", "key")}
+        arrays = [texts.get(name, self.columns.column(name)) for name in SCHEMA.names]
+        return replace(self, columns=pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+
     @cached_property
     def is_ended(self) -> NDArray[np.bool_]:
         """Mask of the rows that are not events but end the trace of their key."""
@@ -142,14 +155,15 @@ class EventBatch:
 
     def to_events(self) -> list[Event]:
         """The rows as events, for edges and tests."""
+        columns = self.plain.columns
         return [
             Event(id=row_id, type=row_type, time_us=time_us, key=key, data=orjson.loads(data))
             for row_id, row_type, time_us, key, data in zip(
-                self.columns.column("id").to_pylist(),
-                self.columns.column("type").to_pylist(),
+                columns.column("id").to_pylist(),
+                columns.column("type").to_pylist(),
                 self.time_us.tolist(),
-                self.columns.column("key").to_pylist(),
-                self.columns.column("data").to_pylist(),
+                columns.column("key").to_pylist(),
+                columns.column("data").to_pylist(),
                 strict=True,
             )
         ]
@@ -218,7 +232,7 @@ class EventBatch:
         """
         if len(batches) == 1:
             return batches[0]
-        table = pa.Table.from_batches([batch.columns for batch in batches], schema=SCHEMA)
+        table = pa.Table.from_batches([batch.plain.columns for batch in batches], schema=SCHEMA)
         columns = table.unify_dictionaries().combine_chunks().to_batches()
         kinds = {path: column.type for batch in batches for path, column in batch.attributes.items()}
         attributes = {
@@ -231,9 +245,7 @@ class EventBatch:
 
     def with_times(self, times_us: NDArray[np.int64]) -> EventBatch:
         """The batch with other times."""
-        times = time_column(times_us)
-        arrays = [times if name == "time" else self.columns.column(name) for name in SCHEMA.names]
-        return replace(self, columns=pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+        return replace(self, columns=self.columns.set_column(2, SCHEMA.field("time"), time_column(times_us)))
 
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
         """The rows of each shard that gets any, by shard; rows keep their order, decoded attributes are dropped."""
@@ -255,7 +267,7 @@ class EventBatch:
         rows = [row for row, key in enumerate(keys) if key is not None]
         found = [key for key in keys if key is not None]
         hashes = {key: key_hash(key) for key in set(found)}
-        taken = self.columns.take(pa.array(rows, pa.int64()))
+        taken = self.plain.columns.take(pa.array(rows, pa.int64()))
         changed = {
             "key": pa.array(found, pa.string()),
             "key_hash": pa.array([hashes[key] for key in found], pa.uint64()),
@@ -265,7 +277,7 @@ class EventBatch:
 
     def to_bytes(self) -> bytes:
         """Wire form: one Arrow IPC stream."""
-        sink, columns = pa.BufferOutputStream(), self.columns
+        sink, columns = pa.BufferOutputStream(), self.plain.columns
         if self.arrivals is not None:
             arrays = [*columns.columns, column_of(self.arrivals)]
             columns = pa.RecordBatch.from_arrays(arrays, schema=_WITH_ARRIVALS)

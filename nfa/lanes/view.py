@@ -20,6 +20,7 @@ from nfa.registered import RunningPattern
 from nfa.results.event_store import taken
 from nfa.results.open_cases import BoundStep, Furthest, Keeping
 from nfa.traces.table import is_deviant
+from streams import shown_texts
 
 _SHARED, _RUNS = 0, 1
 _MOST_WAITED_FOR = 10
@@ -108,7 +109,7 @@ class LaneView:
         chains = [list(self._chain(held, place)) for place in places]
         sequences = distinct(np.array([sequence for chain in chains for _, sequence in chain], np.int64))
         events = taken(self.state.events.parts, sequences)
-        ids, times_us = events.columns.column("id").to_pylist(), events.times_us.tolist()
+        ids, times_us = shown_texts(events.columns.column("id")).to_pylist(), events.times_us.tolist()
         found: list[Furthest] = []
         for place, chain in zip(places, chains, strict=True):
             rows = events.find(np.array([sequence for _, sequence in chain], np.int64)).tolist()

@@ -24,7 +24,7 @@ from nfa.registered import RunningPattern
 from nfa.results.bound_events import BoundColumns, BoundEvents, MatchColumns
 from nfa.results.event_store import StoredEvents, events_of_batch, joined, taken
 from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
-from streams import EventBatch, column_of
+from streams import EventBatch, column_of, shown_texts
 from streams.tables import Tables
 
 FEW_ROWS = 24  # up to this number, results made one by one cost less than columns
@@ -330,9 +330,10 @@ class LaneOutput:
                 returns=project(returns, bound.events(number), self.tables) if returns else {},
             )
 
-    def columns_of_matches(self) -> MatchColumns:
-        """The matches as columns, without RETURN."""
+    def columns_of_matches(self, *, has_numbers: bool = False) -> MatchColumns:
+        """The matches as columns, without RETURN; ``has_numbers``: ids that are numbers remain numbers."""
         table, (events, bound) = self.matches, self._bound
+        ids = events.columns.column("id")
         return MatchColumns(
             patterns=self.patterns,
             pattern=table.patterns,
@@ -346,7 +347,7 @@ class LaneOutput:
             ends=table.ends,
             aliases=bound.aliases,
             events=bound.rows,
-            names=events.columns.column("id"),
+            names=ids if has_numbers else shown_texts(ids),
             rows=bound.row_keys,
         )
 
@@ -405,8 +406,8 @@ class LaneOutput:
         return EndingColumns(
             kinds=list(self._endings(rows[firsts])),
             kind=kind,
-            key=columns.column(0).fill_null(""),
-            event_id=columns.column(1).fill_null(""),
+            key=shown_texts(columns.column(0)).fill_null(""),
+            event_id=shown_texts(columns.column(1)).fill_null(""),
             time_us=np.append(self.batch.time_us, 0)[rows[:, 0]],
             rows=self._row_keys(known),
         )
@@ -495,7 +496,7 @@ class LaneOutput:
             return
         known = rows[rows != NIL]
         columns = self.batch.columns.select(["key", "id", "type"]).take(column_of(known))
-        texts = (column.to_pylist() for column in columns.columns)
+        texts = (shown_texts(column).to_pylist() for column in columns.columns)
         found = zip(*texts, self.batch.time_us[known].tolist(), strict=True)
         for row in rows.tolist():
             key, event_id, event_type, time_us = ("", "", "", 0) if row == NIL else next(found)

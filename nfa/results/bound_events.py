@@ -17,7 +17,7 @@ from nfa.conditions.table_rows import split_names
 from nfa.registered import RunningPattern
 from nfa.results.event_store import StoredEvents
 from nfa.results.found import MatchTable
-from streams import NEVER_US, column_of
+from streams import NEVER_US, column_of, shown_texts
 
 _SPARSE = 8  # a table longer than this multiple of the lookups costs as much as searching
 
@@ -103,18 +103,19 @@ class BoundColumns:
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents, *, has_rows: bool) -> BoundColumns:
         """Look up the bound events of a table's matches among events that ascend by sequence number."""
-        rows, firsts = _rows_of(events.sequences, table.sequences), table.starts
+        rows, aliases, firsts = _rows_of(events.sequences, table.sequences), table.aliases, table.starts
         order = _by_alias(table, rows)
-        rows = rows[order]
-        times_us, nothing = events.times_us[rows], np.zeros(0, np.int64)
+        if order is not None:
+            rows, aliases = rows[order], aliases[order]
+        starts_us, ends_us = _spans(events.times_us[rows], table)
         keys = events.columns.column("key").take(column_of(rows[firsts]))
         key, row_key, row_values = split_names(keys) if has_rows else (keys, None, None)
         return cls(
             rows=rows,
-            aliases=table.aliases[order],
+            aliases=aliases,
             keys=key,
-            starts_us=np.minimum.reduceat(times_us, firsts) if len(table) else nothing,
-            ends_us=np.maximum.reduceat(times_us, firsts) if len(table) else nothing,
+            starts_us=starts_us,
+            ends_us=ends_us,
             row_keys=row_key,
             row_values=row_values,
         )
@@ -161,7 +162,7 @@ class BoundEvents:
             ends_us=bound.ends_us.tolist(),
             _borders=[0, *table.ends.tolist()],
             _aliases=bound.aliases.tolist(),
-            _ids=events.columns.column("id").take(column_of(bound.rows)).to_pylist(),
+            _ids=shown_texts(events.columns.column("id").take(column_of(bound.rows))).to_pylist(),
             _rows=bound.rows.tolist(),
             _events=events,
             _row_keys=None if bound.row_keys is None else bound.row_keys.to_pylist(),
@@ -199,6 +200,7 @@ class BoundEvents:
     def _event(self, row: int) -> _ReadEvent:
         if not self._made:
             own = self._events.columns
+            own = own.set_column(0, "id", shown_texts(own.column("id")))
             if self._row_keys is not None:
                 own = own.set_column(1, "key", split_names(own.column("key"))[0])
             columns = [column.to_pylist() for column in own.columns]
@@ -220,14 +222,25 @@ def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.
     return found
 
 
-def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The bound events by match, alias and row."""
-    sizes = table.ends - table.starts
-    matches = np.repeat(np.arange(len(table)), sizes)
-    is_same = matches[1:] == matches[:-1]
-    rises = (table.aliases[1:] > table.aliases[:-1]) | (
-        (table.aliases[1:] == table.aliases[:-1]) & (rows[1:] > rows[:-1])
-    )
-    if np.all(rises | ~is_same):
-        return np.arange(len(rows))
-    return np.lexsort((rows, table.aliases, matches))
+def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """The bound events by match, alias and row; None: they are in that order."""
+    if not len(table):
+        return None
+    rises = table.aliases[1:] > table.aliases[:-1]
+    rises[table.ends[:-1] - 1] = True
+    if not rises.all():
+        rises |= (table.aliases[1:] == table.aliases[:-1]) & (rows[1:] > rows[:-1])
+    if rises.all():
+        return None
+    return np.lexsort((rows, table.aliases, np.repeat(np.arange(len(table)), table.ends - table.starts)))
+
+
+def _spans(times_us: NDArray[np.int64], table: MatchTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The earliest and the latest time of each match; ``times_us`` are those of the bound events."""
+    if not len(table):
+        return times_us, times_us
+    rises = times_us[1:] >= times_us[:-1]
+    rises[table.ends[:-1] - 1] = True
+    if rises.all():  # as in most patterns; the extremes of each match take ten times as long
+        return times_us[table.starts], times_us[table.ends - 1]
+    return np.minimum.reduceat(times_us, table.starts), np.maximum.reduceat(times_us, table.starts)

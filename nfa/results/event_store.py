@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa.conditions.table_rows import ROW, SEPARATOR
-from streams import EventBatch, column_of, joined_texts
+from streams import EventBatch, column_of, joined_texts, shown_texts
 
 _SLACK = 1_024  # number of forgotten rows that do not justify a compaction
 _MOST_PARTS = 16
@@ -23,7 +23,8 @@ class StoredEvents:
     """Events by ascending sequence number.
 
     ``columns`` are id, key, type (strings) and data (JSON as bytes); type and data are empty if no pattern reads them.
-    The name of a row of FOR EACH ROW follows the key (``nfa.conditions.table_rows.split_names``).
+    Ids of a compact batch may be whole numbers. The name of a row of FOR EACH ROW follows the key
+    (``nfa.conditions.table_rows.split_names``).
     """
 
     sequences: NDArray[np.int64]
@@ -48,6 +49,7 @@ def events_of_batch(
     """The events of some ascending rows of a batch."""
     chosen = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
     arrays = chosen.columns
+    arrays[1] = shown_texts(arrays[1])
     if ROW in batch.attributes:
         arrays[1] = joined_texts([arrays[1], SEPARATOR, batch.attributes[ROW].take(column_of(rows))])
     if keeps_data:
@@ -119,7 +121,10 @@ def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
     parts = [part for part in parts if len(part)] or [no_events()]
     if len(parts) == 1:
         return parts[0]
-    table = pa.Table.from_batches([part.columns for part in parts]).combine_chunks()
+    columns = [part.columns for part in parts]
+    if any(one.schema != columns[0].schema for one in columns):  # a compact batch beside others
+        columns = [one.set_column(0, "id", shown_texts(one.column(0))) for one in columns]
+    table = pa.Table.from_batches(columns).combine_chunks()
     batches = table.to_batches()
     return StoredEvents(
         sequences=np.concatenate([part.sequences for part in parts]),

@@ -16,7 +16,7 @@ from nfa.kernels.open_traces import CLOSED, UNKNOWN, OpenTimes
 from nfa.kernels.traces import Columns
 from nfa.results.saved_events import read_texts, saved_texts
 from nfa.traces.table import TraceTable, Visits, checked
-from streams import EventBatch, column_of
+from streams import EventBatch, column_of, shown_texts
 
 _SLACK = 1_024  # number of ended traces' keys that does not justify a cleanup
 
@@ -62,7 +62,7 @@ class OpenTraces:
         is_open = self._times.events[traces] != CLOSED  # others have ended in the same batch
         if is_open.any():
             rows = visits.rows[opened[:count][is_open]]
-            self._enter(traces[is_open], batch.columns.column("key").take(column_of(rows)))
+            self._enter(traces[is_open], shown_texts(batch.columns.column("key").take(column_of(rows))))
             if self._stored > 2 * table.counters["open"] + _SLACK:
                 self._forget_closed()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +26,8 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
     """
     if not len(events):
         return
-    types = pc.unique(events.columns.column("type")).to_pylist()
+    counts = np.bincount(events.type_codes, minlength=len(events.type_names)).tolist()
+    types = [name for name, count in zip(events.type_names, counts, strict=True) if count]
     seen, known = _Attributes(events), KindsRead()
     for pattern in patterns:
         for notice in unknown_types(pattern, types, "in these events"):

@@ -34,7 +34,7 @@ from streams.tables import Tables
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and most calls do not need it
 
-BATCH_ROWS = 131_072
+BATCH_ROWS = 262_144
 _FILE = StreamDeclaration(name="file")
 
 

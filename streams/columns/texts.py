@@ -27,8 +27,6 @@ _QUOTE, _BACKSLASH, _FIRST_SHOWN = ord('"'), ord("\\"), ord(" ")
 _OFFSET_BYTES = 4
 _NUMBER_DIGITS = 16
 _MOST_BYTES = 2**31 - 1
-_WORDS, _NUMBERS_OF_WORDS = 10_000, 10**8  # four digits, and eight
-_POWERS = tuple(10**width for width in range(1, 9))
 
 
 def json_text(text: str) -> str:
@@ -83,30 +81,9 @@ def fixed_texts(rows: NDArray[np.uint8]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows.reshape(-1))])
 
 
-def number_texts(count: int) -> pa.Array:
-    """The numbers from 0 to ``count`` - 1 as texts.
-
-    Memory comes from Arrow, which keeps it: pages that are new to the process cost more than filling them.
-    """
-    if count > _NUMBERS_OF_WORDS:
-        return column_of(np.arange(count)).cast(pa.string())
-    four = np.frombuffer(b"".join([b"%04d" % number for number in range(_WORDS)]), np.uint32)
-    words = _room(8 * _WORDS * (count // _WORDS + 1)).view(np.uint32).reshape(-1, _WORDS, 2)
-    words[:, :, 0], words[:, :, 1] = four[: len(words), np.newaxis], four
-    borders = [0, *(power for power in _POWERS if power < count), count]
-    data = _room(sum(width * (end - first) for width, (first, end) in enumerate(pairwise(borders), 1)))
-    offsets, filled = _room(4 * (count + 1)).view(np.int32), 0
-    offsets[0] = 0
-    for width, (first, end) in enumerate(pairwise(borders), 1):
-        shown = np.ndarray(end - first, f"V{width}", words, 8 * first + 8 - width, (8,))  # without leading zeros
-        np.ndarray(end - first, f"V{width}", data, filled)[:] = shown
-        offsets[first + 1 : end + 1] = np.arange(1, end - first + 1, dtype=np.int32) * width + filled
-        filled += width * (end - first)
-    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-
-
-def _room(size: int) -> NDArray[np.uint8]:
-    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+def shown_texts(values: pa.Array) -> pa.Array:
+    """Texts, a dictionary of texts or whole numbers as a column of texts."""
+    return values if pa.types.is_string(values.type) else values.cast(pa.string())
 
 
 def hex_texts(numbers: NDArray[np.uint64]) -> pa.Array:

@@ -26,6 +26,7 @@ from streams.keys import place_for, places_of
 from streams.readers.assembling import Assembly
 from streams.readers.jsonl import BYTE_ORDER_MARK, declaration_of, read_line
 from streams.readers.options import Columns, ReaderOptions
+from streams.tables.mapped import slots_of
 from streams.time_forms import LEAST_MICROSECONDS, LEAST_MILLISECONDS, LEAST_SECONDS, TimeForm
 from streams.timestamps import EARLIEST_US, LATEST_US
 
@@ -45,7 +46,7 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
     if len(found) < len(parts):
         return None
     batch = EventBatch.joined(found) if found else EventBatch.from_events([])
-    if options.duplicates == "drop" and len(pc.unique(batch.columns.column("id"))) < len(batch):
+    if options.duplicates == "drop" and slots_of(batch.columns.column("id"))[1] >= 0:
         return None
     times_us = batch.time_us
     if not options.is_by_time or np.all(times_us[1:] >= times_us[:-1]):

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from streams.batch import EventBatch
 from streams.columns.arrow_columns import column_of, numbers_of
 from streams.columns.json_columns import floored, json_objects, typed_values
-from streams.columns.texts import number_texts
+from streams.columns.texts import shown_texts
 from streams.errors import EventRejected
 from streams.hashing import key_hash
 from streams.keys import Path, places_of, require_place
 from streams.nearest import did_you_mean, listed
 from streams.readers.options import ReaderOptions
+from streams.tables.mapped import slots_of
 from streams.time_forms import TimeForm, microseconds_of
 from streams.timestamps import EARLIEST_US, LATEST_US
 
@@ -33,7 +34,9 @@ _DATA = "data"
 _SCALES = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def batch_of_table(table: pa.Table, options: ReaderOptions, read: Collection[str] | None = None) -> EventBatch:
+def batch_of_table(
+    table: pa.Table, options: ReaderOptions, read: Collection[str] | None = None, *, is_compact: bool = False
+) -> EventBatch:
     """The events of a table by time, ties in the order of the rows.
 
     An event without an id gets the number of its row, from 0, as its id.
@@ -42,10 +45,12 @@ def batch_of_table(table: pa.Table, options: ReaderOptions, read: Collection[str
         table: The columns.
         options: How they are read; ``key``, ``times``, ``columns``, ``clock`` and ``duplicates`` apply.
         read: Names of the attributes that are needed; None: all.
+        is_compact: Whether ids that are numbers remain numbers, and keys a dictionary.
     """
     if not table.num_columns:  # a list without rows has no columns either
         return EventBatch.from_events([])
-    return _TableReader(table, options, read).batch()
+    found = _TableReader(table, options, read).batch()
+    return found if is_compact else found.plain
 
 
 def columns_read(known: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
@@ -82,7 +87,7 @@ class _TableReader:
             self._ids(),
             types,
             self._times_us(),
-            (keys.dictionary_decode(), hashes[numbers_of(keys.indices)]),
+            (keys, hashes[numbers_of(keys.indices)]),
             json_objects(members, len(self.table)),
         )
         return self._ordered(self._distinct(replace(batch, attributes=typed)))
@@ -97,9 +102,10 @@ class _TableReader:
         """The events without repetitions of an id."""
         if self.options.duplicates == "keep" or not self._id_names:
             return batch
-        ids = batch.columns.column("id").dictionary_encode()
-        if len(ids.dictionary) == len(batch):
+        _, repeated = slots_of(shown_texts(batch.columns.column("id")))
+        if repeated < 0:
             return batch
+        ids = batch.columns.column("id").dictionary_encode()
         _, rows = np.unique(numbers_of(ids.indices), return_index=True)
         if self.options.on_dropped is not None:
             self.options.on_dropped(len(batch) - len(rows))
@@ -166,7 +172,10 @@ class _TableReader:
 
     def _ids(self) -> pa.Array:
         if not self._id_names:
-            return number_texts(len(self.table))
+            return column_of(np.arange(len(self.table)))
+        first = self._column(self._id_names[0], "id")
+        if len(self._id_names) == 1 and first.type == pa.int64() and not first.null_count:
+            return first
         parts = [_decoded(_filled(_texts(self._column(name, "id"), name, "id"), name, "id")) for name in self._id_names]
         return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ":")
 

@@ -6,14 +6,14 @@ import orjson
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import forestall
 from nfa import parse_patterns
 from service.runs.stream_run import run_patterns
 from streams import Event, EventBatch, StreamDeclaration
-from tests.builders.frames import KINDS, SCHEMA, moment
+from tests.builders.frames import KINDS, SCHEMA, moment, table
 
 PATTERNS = [
     "PATTERN p EVENT SEQ(A a, B b) WITHIN 9 s",
@@ -65,6 +65,36 @@ def test_a_frame_gives_the_results_of_its_events(kind, rows, text):
     assert len(result.table("matches")) == result.stats["matches"]
     if kind not in ("dataset", "lazy polars", "list"):
         assert type(result.matches) is type(KINDS[kind](rows))
+
+
+OPTIONS = [
+    {},
+    {"stream": {"idle_timeout": 2}},
+    {"stream": {"end_events": ["C"], "ties": "simultaneous"}, "is_open": True},
+    {"stream": {"lateness": 2, "late": "process"}},
+    {"stream": {"keys": {"own": "w"}}},
+    {"constraints": {"constraints": ["precedence(A, B)"], "end": ["C"]}, "prune": "state"},
+]
+AT_ONCE = "PATTERN p EVENT SEQ(A a, B+ b [key = 'k' AND id != a.id]) WITHIN 3 s EMIT TIMEOUTS RETURN last(b.id) AS name"
+
+
+@settings(max_examples=30)
+@given(
+    rows=ROWS,
+    text=st.sampled_from([*PATTERNS[:4], AT_ONCE]),
+    given_=st.sampled_from(OPTIONS),
+    size=st.sampled_from([1, 2, 100]),
+)
+def test_rows_without_ids_are_called_by_their_numbers(rows, text, given_, size):
+    named = table([{**row, "id": str(number)} for number, row in enumerate(rows)])
+    bare = named.drop_columns(["id"]) if rows else named
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("service.runs.stream_run.BATCH_ROWS", size)
+        wanted = forestall.match(named, text, **given_)
+        found = forestall.match(bare, text, **given_)
+    assert found.to_dict() == wanted.to_dict()
+    for output in found.outputs:
+        assert found.table(output).cast(wanted.table(output).schema) == wanted.table(output)
 
 
 def test_a_column_that_no_pattern_reads_is_not_converted():
