@@ -127,12 +127,17 @@ def _clash(known: ConstraintSet, after: MonitorState) -> Clash | None:
         case "occurrence":
             return find_clash(known.of_parts(occurrence), after.seen)
         case "blocked":
-            orders = [part for part in known.parts if isinstance(part, Prior | End)]
+            orders = [part for part in known.parts if _later(part) in after.seen]  # others block nothing yet
             subsets = (known.of_parts([*occurrence, part]) for part in orders)
             found = (find_clash(some, after.seen, NOTHING, after.settled) for some in subsets)
             return min(filter(None, found), key=lambda clash: len(clash.constraints))
         case _:
             return find_clash(known, after.seen, NOTHING, after.settled)
+
+
+def _later(part: Part) -> str | None:
+    """The name after which a part of a set forbids others; None if it forbids none by order."""
+    return part.later if isinstance(part, Prior) else part.type if isinstance(part, End) else None
 
 
 def _inconsistent(clash: Clash, came: str) -> DeviationReason:
