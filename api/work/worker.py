@@ -21,7 +21,9 @@ from api.errors import problem
 from api.exchange import REQUEST_ID
 from api.work.jobs import Answer, Job, Limit
 from service import Settings, WorkSettings, configure_logs
+from shards import PatternKind
 from streams import ForestallError
+from streams.compiling import progress_of, run_exercise
 
 _STATUS = Path("/proc/self/status")
 _KEPT_STATE = ("change", "route")  # read by middleware afterwards
@@ -38,7 +40,14 @@ def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], sett
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process at the other end decides
     configure_logs(settings.log_level)
+    _load_kernels()
     asyncio.run(_answer_all(connection, make(settings), settings.work))
+
+
+def _load_kernels() -> None:
+    """Load the kernels of patterns, if they are compiled: a first dry run on a busy machine spent its time on this."""
+    if progress_of([PatternKind.exercise]).is_complete:
+        run_exercise(PatternKind.exercise)
 
 
 class _Bounds:

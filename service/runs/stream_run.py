@@ -191,7 +191,9 @@ class StreamRun:
             yield from results.timeouts(found)
         if "endings" in self._lists:
             yield from results.endings(found, origin)
-        yield from results.violations(found)
+        if "deviations" in self._lists:
+            yield from results.deviations(found)
+        yield from results.corrections(found)
         for overflow in found.overflows():
             place = replace(overflow, dropped=0, runs=0)
             known = self._overflows.get(place, place)

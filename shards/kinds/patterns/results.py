@@ -99,10 +99,13 @@ class PatternResults:
             self.steps[pattern] = steps_of(pattern)
         return self.steps[pattern]
 
-    def violations(self, output: MatchOutput) -> Iterator[Single]:
-        """The deviations, and all retracted matches."""
-        yield from map(self._deviation, output.deviations())
-        yield from map(self._correction, output.corrections())
+    def deviations(self, output: MatchOutput) -> Iterator[Single]:
+        """The deviations; explaining the first of a kind can take a second."""
+        return map(self._deviation, output.deviations())
+
+    def corrections(self, output: MatchOutput) -> Iterator[Single]:
+        """All retracted matches."""
+        return map(self._correction, output.corrections())
 
     def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
         """The results of the rarer kinds."""

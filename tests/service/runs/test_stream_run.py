@@ -222,6 +222,14 @@ def test_what_is_not_asked_for_is_counted_and_not_listed() -> None:
     assert whole.stats == nothing.stats
 
 
+def test_deviations_that_are_not_asked_for_are_counted_and_not_explained() -> None:
+    patterns = parse_patterns("PATTERN p EVENT SEQ(A a, U u)")
+    constraint_set = parse_constraints(["exclusive(L, U)"]).constraint_set
+    whole, nothing = (report_on(patterns, trace("LU"), constraint_set, lists=lists) for lists in (LISTS, ()))
+    assert (len(whole.bodies("deviations")), nothing.bodies("deviations")) == (1, [])
+    assert whole.stats.deviations == nothing.stats.deviations == 1
+
+
 def test_what_is_beyond_a_limit_is_counted_once_per_event() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b) LIMIT 2")
     document = shown(report_on(patterns, trace("AAAB")))
