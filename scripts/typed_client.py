@@ -30,7 +30,6 @@ _NAMES = {  # what the rule of _named would call otherwise
     "list_events": "streams.events",
     "follow_events": "streams.live",
     "list_event_types": "event_types.list",
-    "switch_checks": "event_types.switch",
     "get_event_type": "event_types.get",
     "put_event_type": "event_types.put",
     "delete_event_type": "event_types.delete",
