@@ -31,7 +31,7 @@ def append_alerts(run, epoch, ids, streams, counts=(("c", 1, 0),)):
         for name, some, patterns in streams
     ]
     deliveries = [{"id": f"w:{id_}", "record": "r"} for id_ in ids]
-    hours = [[hour, "c", 1] for hour in range(len(ids))]
+    hours = [[hour - 3, "c", 1] for hour in range(len(ids))]  # before the clock
     chunk = orjson.dumps({"ids": ids, "streams": parts, "counts": counts, "hours": hours, "deliveries": deliveries})
     blocks = [block(some, list(patterns)) for _, some, patterns in streams]
     return run("results/append_alerts", **keys, **bounds, epoch=epoch, chunk=chunk, new_blocks=blocks)
@@ -52,8 +52,8 @@ def test_results_append_alerts(run, client):
         [(b"3-0", {b"s": b"1"})],
     ]
     assert (client.hgetall("counts"), client.hgetall("lost")) == ({b"c": b"2", b"d": b"1"}, {b"c": b"1"})
-    assert (client.zrange("hours", 0, -1), client.hgetall("hours:1")) == ([b"1", b"2"], {b"c": b"1"})
-    assert not client.exists("hours:0")
+    assert (client.zrange("hours", 0, -1), client.hgetall("hours:-2")) == ([b"-2", b"-1"], {b"c": b"1"})
+    assert not client.exists("hours:-3")
     assert append_alerts(run, "epoch:1", ["a", "d", "b"], [("s", ["a", "d", "b"], {"p": 3})]) == [1, 3]
     assert (client.get("number"), client.hlen("places")) == (b"3", 3)
     client.set("noted", 2)
