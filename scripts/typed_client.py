@@ -63,6 +63,11 @@ class Creation(TypedDict, total=False):
 class ConditionalCreation(Condition, Creation, total=False):
     \"\"\"The options of a creation that is made only in a certain state.\"\"\"
 
+class Part(TypedDict, total=False):
+    \"\"\"The cursor after which a page begins, and the number of its items at most.\"\"\"
+    after: str | None
+    limit: int | None
+
 class Following(TypedDict, total=False):
     \"\"\"Where an iterator over events begins, and what is called where events are no longer kept.\"\"\"
     after: str | None
@@ -457,12 +462,14 @@ def _signature(method: Method) -> list[str]:
     parts = ["self", *(f"{name}: {kind}" for name, kind in method.arguments.items())]
     if method.body is not None:
         parts.append(f"body: {method.body}" if method.is_body_required else f"body: {method.body} | None = None")
-    options = [_option(name, kind, is_required) for name, (_, kind, is_required) in method.query.items()]
+    is_page = method.query.keys() >= {*_WALKED}
+    chosen = {name: one for name, one in method.query.items() if not (is_page and name in _WALKED)}
+    options = [_option(name, kind, is_required) for name, (_, kind, is_required) in chosen.items()]
     if len(method.forms) > 1:
         forms = ", ".join(json.dumps(form) for form in method.forms)
         options.append(f"media_type: Literal[{forms}] | None = None")
     parts += ["*", *options] if options else []
-    group = _GROUPS.get(method.kind) or _GROUPS.get(" ".join(sorted(method.headers)))
+    group = "Part" if is_page else _GROUPS.get(method.kind) or _GROUPS.get(" ".join(sorted(method.headers)))
     parts += [f"**options: Unpack[{group}]"] if group else []
     result = {
         "call": method.result,

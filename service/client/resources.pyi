@@ -26,6 +26,12 @@ class Creation(TypedDict, total=False):
 class ConditionalCreation(Condition, Creation, total=False):
     """The options of a creation that is made only in a certain state."""
 
+class Part(TypedDict, total=False):
+    """The cursor after which a page begins, and the number of its items at most."""
+
+    after: str | None
+    limit: int | None
+
 class Following(TypedDict, total=False):
     """Where an iterator over events begins, and what is called where events are no longer kept."""
 
@@ -67,9 +73,7 @@ class Aggregates:
         """Look up an aggregate."""
     def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.OperatorModel]:
         """List the aggregates."""
-    def page(
-        self, *, stream: str | None = None, after: str | None = None, limit: int | None = None
-    ) -> wire.OperatorList:
+    def page(self, *, stream: str | None = None, **options: Unpack[Part]) -> wire.OperatorList:
         """List the aggregates: one page."""
     def pause(self, name: str, *, now: bool | None = None, **options: Unpack[Condition]) -> wire.OperatorModel:
         """Pause an aggregate."""
@@ -86,17 +90,12 @@ class Aggregates:
     ) -> Iterator[dict[str, Any]]:
         """List recent suspensions of aggregates of an aggregate."""
     def suspensions_page(
-        self,
-        name: str,
-        *,
-        after: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        self, name: str, *, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]
     ) -> wire.OperatorResults:
         """List recent suspensions of aggregates of an aggregate: one page."""
     def versions(self, name: str, **options: Unpack[Walk]) -> Iterator[wire.OperatorModel]:
         """List the versions of an aggregate."""
-    def versions_page(self, name: str, *, after: str | None = None, limit: int | None = None) -> wire.OperatorList:
+    def versions_page(self, name: str, **options: Unpack[Part]) -> wire.OperatorList:
         """List the versions of an aggregate: one page."""
 
 class Alerts:
@@ -136,9 +135,8 @@ class Alerts:
         until: str | datetime | None = None,
         created_since: str | datetime | None = None,
         created_until: str | datetime | None = None,
-        after: str | None = None,
         order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        **options: Unpack[Part],
     ) -> wire.AlertList:
         """List alerts: one page."""
 
@@ -147,17 +145,13 @@ class Audit:
         self, *, order: Literal["asc", "desc"] | None = None, **options: Unpack[Walk]
     ) -> Iterator[wire.AuditModel]:
         """List recent changes."""
-    def page(
-        self, *, after: str | None = None, order: Literal["asc", "desc"] | None = None, limit: int | None = None
-    ) -> wire.AuditList:
+    def page(self, *, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]) -> wire.AuditList:
         """List recent changes: one page."""
 
 class Backtests:
     def alerts(self, backtest_id: str, **options: Unpack[Walk]) -> Iterator[wire.BacktestAlert]:
         """List the alerts of a backtest."""
-    def alerts_page(
-        self, backtest_id: str, *, after: str | None = None, limit: int | None = None
-    ) -> wire.BacktestAlertList:
+    def alerts_page(self, backtest_id: str, **options: Unpack[Part]) -> wire.BacktestAlertList:
         """List the alerts of a backtest: one page."""
     def create(self, body: wire.NewBacktest, **options: Unpack[Creation]) -> wire.BacktestModel:
         """Start a backtest."""
@@ -167,9 +161,7 @@ class Backtests:
         """Look up a backtest."""
     def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.BacktestModel]:
         """List the backtests."""
-    def page(
-        self, *, stream: str | None = None, after: str | None = None, limit: int | None = None
-    ) -> wire.BacktestList:
+    def page(self, *, stream: str | None = None, **options: Unpack[Part]) -> wire.BacktestList:
         """List the backtests: one page."""
 
 class Calendars:
@@ -181,7 +173,7 @@ class Calendars:
         """Look up a calendar."""
     def list(self, **options: Unpack[Walk]) -> Iterator[wire.CalendarModel]:
         """List the calendars."""
-    def page(self, *, after: str | None = None, limit: int | None = None) -> wire.CalendarList:
+    def page(self, **options: Unpack[Part]) -> wire.CalendarList:
         """List the calendars: one page."""
     def put(self, name: str, body: Mapping[str, Any], **options: Unpack[Condition]) -> wire.CalendarDetail:
         """Declare a calendar."""
@@ -210,17 +202,13 @@ class Constraints:
         """Look up the constraint set of a stream."""
     def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.ConstraintsSummary]:
         """List the constraint sets."""
-    def page(
-        self, *, stream: str | None = None, after: str | None = None, limit: int | None = None
-    ) -> wire.ConstraintsList:
+    def page(self, *, stream: str | None = None, **options: Unpack[Part]) -> wire.ConstraintsList:
         """List the constraint sets: one page."""
     def version(self, stream: str, version: int) -> wire.ConstraintsVersion:
         """Look up a version of a stream's constraint set."""
     def versions(self, stream: str, **options: Unpack[Walk]) -> Iterator[wire.ConstraintsSummary]:
         """List the versions of a stream's constraint set."""
-    def versions_page(
-        self, stream: str, *, after: str | None = None, limit: int | None = None
-    ) -> wire.ConstraintsVersions:
+    def versions_page(self, stream: str, **options: Unpack[Part]) -> wire.ConstraintsVersions:
         """List the versions of a stream's constraint set: one page."""
 
 class Corrections:
@@ -229,12 +217,7 @@ class Corrections:
     ) -> Iterator[wire.CorrectionModel]:
         """List recent corrections."""
     def page(
-        self,
-        *,
-        stream: str | None = None,
-        after: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        self, *, stream: str | None = None, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]
     ) -> wire.CorrectionList:
         """List recent corrections: one page."""
 
@@ -255,9 +238,8 @@ class DeadLetters:
         *,
         code: str | None = None,
         stream: str | None = None,
-        after: str | None = None,
         order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        **options: Unpack[Part],
     ) -> wire.DeadLetterList:
         """List recent dead letters: one page."""
     def replay(self, letter_id: str) -> wire.ReplayModel:
@@ -273,12 +255,7 @@ class DerivedEvents:
     ) -> Iterator[wire.DerivedEventModel]:
         """List recent derived events."""
     def page(
-        self,
-        *,
-        stream: str | None = None,
-        after: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        self, *, stream: str | None = None, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]
     ) -> wire.DerivedEventList:
         """List recent derived events: one page."""
 
@@ -288,12 +265,7 @@ class Deviations:
     ) -> Iterator[wire.DeviationModel]:
         """List recent deviations."""
     def page(
-        self,
-        *,
-        stream: str | None = None,
-        after: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        self, *, stream: str | None = None, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]
     ) -> wire.DeviationList:
         """List recent deviations: one page."""
 
@@ -303,12 +275,7 @@ class Endings:
     ) -> Iterator[wire.EndingModel]:
         """List recent early terminations."""
     def page(
-        self,
-        *,
-        stream: str | None = None,
-        after: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        self, *, stream: str | None = None, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]
     ) -> wire.EndingList:
         """List recent early terminations: one page."""
     def summary(self, *, stream: str | None = None) -> wire.EndingSummaries:
@@ -323,7 +290,7 @@ class EventTypes:
         """Look up the schema of a type."""
     def list(self, stream: str, **options: Unpack[Walk]) -> Iterator[wire.EventTypeModel]:
         """List the schemas of a stream."""
-    def page(self, stream: str, *, after: str | None = None, limit: int | None = None) -> wire.EventTypeList:
+    def page(self, stream: str, **options: Unpack[Part]) -> wire.EventTypeList:
         """List the schemas of a stream: one page."""
     def put(
         self,
@@ -385,9 +352,8 @@ class Incidents:
         state: Literal["open", "acknowledged", "closed"] | None = None,
         stream: str | None = None,
         pattern: str | None = None,
-        after: str | None = None,
         order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        **options: Unpack[Part],
     ) -> wire.IncidentList:
         """List incidents: one page."""
 
@@ -406,9 +372,7 @@ class Joins:
         """Look up a join."""
     def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.OperatorModel]:
         """List the joins."""
-    def page(
-        self, *, stream: str | None = None, after: str | None = None, limit: int | None = None
-    ) -> wire.OperatorList:
+    def page(self, *, stream: str | None = None, **options: Unpack[Part]) -> wire.OperatorList:
         """List the joins: one page."""
     def pause(self, name: str, *, now: bool | None = None, **options: Unpack[Condition]) -> wire.OperatorModel:
         """Pause a join."""
@@ -423,17 +387,12 @@ class Joins:
     ) -> Iterator[dict[str, Any]]:
         """List recent suspensions of joins of a join."""
     def suspensions_page(
-        self,
-        name: str,
-        *,
-        after: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        self, name: str, *, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]
     ) -> wire.OperatorResults:
         """List recent suspensions of joins of a join: one page."""
     def versions(self, name: str, **options: Unpack[Walk]) -> Iterator[wire.OperatorModel]:
         """List the versions of a join."""
-    def versions_page(self, name: str, *, after: str | None = None, limit: int | None = None) -> wire.OperatorList:
+    def versions_page(self, name: str, **options: Unpack[Part]) -> wire.OperatorList:
         """List the versions of a join: one page."""
 
 class Keys:
@@ -447,7 +406,7 @@ class Keys:
         """Look up an API key."""
     def list(self, **options: Unpack[Walk]) -> Iterator[wire.KeyModel]:
         """List the API keys."""
-    def page(self, *, after: str | None = None, limit: int | None = None) -> wire.KeyList:
+    def page(self, **options: Unpack[Part]) -> wire.KeyList:
         """List the API keys: one page."""
     def rotate(
         self, key_id: str, body: wire.KeyRotation | None = None, **options: Unpack[Condition]
@@ -471,9 +430,7 @@ class Patterns:
         """Look up a pattern."""
     def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.PatternModel]:
         """List the patterns."""
-    def page(
-        self, *, stream: str | None = None, after: str | None = None, limit: int | None = None
-    ) -> wire.PatternList:
+    def page(self, *, stream: str | None = None, **options: Unpack[Part]) -> wire.PatternList:
         """List the patterns: one page."""
     def pause(self, name: str, *, now: bool | None = None, **options: Unpack[Condition]) -> wire.CheckedPattern:
         """Pause a pattern."""
@@ -489,7 +446,7 @@ class Patterns:
         """Look up a version of a pattern."""
     def versions(self, name: str, **options: Unpack[Walk]) -> Iterator[wire.PatternVersion]:
         """List the versions of a pattern."""
-    def versions_page(self, name: str, *, after: str | None = None, limit: int | None = None) -> wire.PatternVersions:
+    def versions_page(self, name: str, **options: Unpack[Part]) -> wire.PatternVersions:
         """List the versions of a pattern: one page."""
 
 class Pipeline:
@@ -505,7 +462,7 @@ class Projects:
         """Look up a project."""
     def list(self, **options: Unpack[Walk]) -> Iterator[wire.ProjectModel]:
         """List the projects."""
-    def page(self, *, after: str | None = None, limit: int | None = None) -> wire.ProjectList:
+    def page(self, **options: Unpack[Part]) -> wire.ProjectList:
         """List the projects: one page."""
     def put(self, name: str, body: wire.ProjectResources) -> wire.ProjectModel:
         """Set the resources of a project."""
@@ -559,9 +516,8 @@ class Sinks:
         sink_id: str,
         *,
         result_id: str | None = None,
-        after: str | None = None,
         order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        **options: Unpack[Part],
     ) -> wire.AttemptList:
         """List the latest delivery attempts: one page."""
     def find(self, sink_id: str) -> Tagged[wire.SinkDetail] | None:
@@ -570,7 +526,7 @@ class Sinks:
         """Look up a sink."""
     def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.SinkDetail]:
         """List the sinks."""
-    def page(self, *, stream: str | None = None, after: str | None = None, limit: int | None = None) -> wire.SinkList:
+    def page(self, *, stream: str | None = None, **options: Unpack[Part]) -> wire.SinkList:
         """List the sinks: one page."""
     def redeliver(self, sink_id: str, body: wire.RedeliveryRequest | None = None) -> wire.RedeliveryResult:
         """Send abandoned deliveries again."""
@@ -592,22 +548,14 @@ class Streams:
         self, stream: str, event_type: str, **options: Unpack[Walk]
     ) -> Iterator[wire.EventTypeModel]:
         """List the schemas that a type has had."""
-    def event_types_versions_page(
-        self, stream: str, event_type: str, *, after: str | None = None, limit: int | None = None
-    ) -> wire.EventTypeList:
+    def event_types_versions_page(self, stream: str, event_type: str, **options: Unpack[Part]) -> wire.EventTypeList:
         """List the schemas that a type has had: one page."""
     def events(
         self, stream: str, *, key: str | None = None, type: str | None = None, **options: Unpack[Walk]
     ) -> Iterator[wire.StreamEvent]:
         """List the events of a stream."""
     def events_page(
-        self,
-        stream: str,
-        *,
-        after: str | None = None,
-        limit: int | None = None,
-        key: str | None = None,
-        type: str | None = None,
+        self, stream: str, *, key: str | None = None, type: str | None = None, **options: Unpack[Part]
     ) -> wire.StreamEventList:
         """List the events of a stream: one page."""
     def find(self, stream: str) -> Tagged[wire.StreamDetail] | None:
@@ -622,7 +570,7 @@ class Streams:
         self, stream: str, *, key: str | None = None, type: str | None = None, **options: Unpack[Following]
     ) -> Iterator[LiveEvent[wire.StreamEvent]]:
         """Follow the events of a stream."""
-    def page(self, *, after: str | None = None, limit: int | None = None) -> wire.StreamList:
+    def page(self, **options: Unpack[Part]) -> wire.StreamList:
         """List the streams: one page."""
     def punctuate(self, stream: str, body: wire.PunctuationModel) -> wire.AnnouncedModel:
         """Announce events that will not come any more."""
@@ -637,12 +585,7 @@ class SuppressedAlerts:
     ) -> Iterator[wire.SuppressedAlertModel]:
         """List recent suppressed alerts."""
     def page(
-        self,
-        *,
-        stream: str | None = None,
-        after: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        self, *, stream: str | None = None, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]
     ) -> wire.SuppressedAlertList:
         """List recent suppressed alerts: one page."""
 
@@ -652,12 +595,7 @@ class Suspensions:
     ) -> Iterator[wire.SuspensionModel]:
         """List recent suspensions."""
     def page(
-        self,
-        *,
-        stream: str | None = None,
-        after: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        self, *, stream: str | None = None, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]
     ) -> wire.SuspensionList:
         """List recent suspensions: one page."""
 
@@ -672,7 +610,7 @@ class Tables:
         """Look up a table."""
     def list(self, **options: Unpack[Walk]) -> Iterator[wire.TableModel]:
         """List the tables."""
-    def page(self, *, after: str | None = None, limit: int | None = None) -> wire.TableList:
+    def page(self, **options: Unpack[Part]) -> wire.TableList:
         """List the tables: one page."""
     def put(
         self,
@@ -699,12 +637,7 @@ class Timeouts:
     ) -> Iterator[wire.TimeoutModel]:
         """List recent timeouts."""
     def page(
-        self,
-        *,
-        stream: str | None = None,
-        after: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        self, *, stream: str | None = None, order: Literal["asc", "desc"] | None = None, **options: Unpack[Part]
     ) -> wire.TimeoutList:
         """List recent timeouts: one page."""
 
@@ -748,9 +681,8 @@ class Webhooks:
         webhook_id: str,
         *,
         result_id: str | None = None,
-        after: str | None = None,
         order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
+        **options: Unpack[Part],
     ) -> wire.AttemptList:
         """List the latest delivery attempts: one page."""
     def find(self, webhook_id: str) -> Tagged[wire.WebhookDetail] | None:
@@ -759,9 +691,7 @@ class Webhooks:
         """Look up a webhook."""
     def list(self, *, stream: str | None = None, **options: Unpack[Walk]) -> Iterator[wire.WebhookDetail]:
         """List the webhooks."""
-    def page(
-        self, *, stream: str | None = None, after: str | None = None, limit: int | None = None
-    ) -> wire.WebhookList:
+    def page(self, *, stream: str | None = None, **options: Unpack[Part]) -> wire.WebhookList:
         """List the webhooks: one page."""
     def redeliver(self, webhook_id: str, body: wire.RedeliveryRequest | None = None) -> wire.RedeliveryResult:
         """Send abandoned deliveries again."""
@@ -799,7 +729,7 @@ class Workflows:
         """Look up a workflow."""
     def list(self, **options: Unpack[Walk]) -> Iterator[wire.WorkflowModel]:
         """List the workflows."""
-    def page(self, *, after: str | None = None, limit: int | None = None) -> wire.WorkflowList:
+    def page(self, **options: Unpack[Part]) -> wire.WorkflowList:
         """List the workflows: one page."""
     def picture(
         self,
@@ -831,7 +761,7 @@ class Workflows:
         """Look up a version of a workflow."""
     def versions(self, name: str, **options: Unpack[Walk]) -> Iterator[wire.WorkflowVersion]:
         """List the versions of a workflow."""
-    def versions_page(self, name: str, *, after: str | None = None, limit: int | None = None) -> wire.WorkflowVersions:
+    def versions_page(self, name: str, **options: Unpack[Part]) -> wire.WorkflowVersions:
         """List the versions of a workflow: one page."""
 
 class Resources:
