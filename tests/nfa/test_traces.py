@@ -175,9 +175,7 @@ def test_a_trace_costs_at_most_64_bytes() -> None:
         traces.advance(columns([0] * 20_000, keys), guards())
         traces.release_closed(guards())
         if first >= 20_000:
-            state = vars(traces)["_state"]
-            held = (state.slots, state.free, state.released, state.newest)
-            assert sum(one.nbytes for one in held) <= 64 * traces.counters["open"]
+            assert traces.used_bytes <= 64 * traces.counters["open"]
 
 
 @pytest.mark.compiled
