@@ -16,7 +16,7 @@ from nfa.lanes.state import LaneState
 from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput
 from nfa.results.found import NO_MATCHES, MatchTable, joined, of_findings, of_runs, without_repeats
-from nfa.runs.engine import FoundRuns, RunOutput
+from nfa.runs.engine import RunOutput
 from nfa.runs.output import NOTHING
 from nfa.shared.engine import Findings
 from nfa.traces.table import Visits, is_deviant
@@ -173,7 +173,7 @@ class LaneReport:
         counts["lost_runs"] += int(lost[:, 3].sum())
         return endings, lost, timeouts
 
-    def _table_of(self, found: FoundRuns) -> MatchTable:
+    def _table_of(self, found: MatchTable) -> MatchTable:
         if not len(found):
             return NO_MATCHES
         return without_repeats(of_runs(found, self._run_numbers, self._run_aliases), self._repeating)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nfa.kernels.runs import tables as run_tables
-from nfa.runs.engine import FoundRuns
 from nfa.shared.engine import Findings
 from streams import ascending_words, ragged_order, ragged_places
 
@@ -90,22 +89,16 @@ def of_findings(found: Findings, times_us: NDArray[np.int64]) -> MatchTable:
     )
 
 
-def of_runs(found: FoundRuns, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
+def of_runs(found: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
     """Matches of the run engine; ``numbers`` are the pattern numbers of all tables, by the engine's own.
 
     ``aliases``, (patterns, atoms), are the alias numbers of the atoms of the engine's patterns.
     """
-    sizes = np.diff(found.ends, prepend=0)
-    owners = np.repeat(found.patterns, sizes)
-    return MatchTable(
+    owners = np.repeat(found.patterns, np.diff(found.ends, prepend=0))
+    return replace(
+        found,
         patterns=numbers[found.patterns] if len(numbers) else found.patterns,
-        rows=found.rows,
-        detected_us=found.detected_us,
-        ends=found.ends,
-        how=found.how,
-        traces=found.traces,
-        aliases=aliases[owners, found.atoms] if len(owners) else found.atoms,
-        sequences=found.sequences,
+        aliases=aliases[owners, found.aliases] if len(owners) else found.aliases,
     )
 
 

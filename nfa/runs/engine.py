@@ -23,7 +23,7 @@ from nfa.runs import state as run_state
 from nfa.runs.accounts import Account
 from nfa.runs.columns import RunInput, run_batch
 from nfa.runs.migration import migrated
-from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
+from nfa.runs.output import Chains, Collected, RunOutput, unrolled
 from nfa.runs.program import RunListening, RunPattern, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
 from nfa.runs.upkeep import close_pair, finish, new_found, pass_time, unpark_all
@@ -436,4 +436,4 @@ def _new_ended(size: int) -> Ended:
     return Ended(rows=np.zeros((size, 5), np.int64), lost=np.zeros((size, 6), np.int64), filled=np.zeros(2, np.int64))
 
 
-__all__ = ["RUN_LIMIT", "FoundRuns", "RunEngine", "RunOutput", "Ties"]
+__all__ = ["RUN_LIMIT", "RunEngine", "RunOutput", "Ties"]

@@ -10,9 +10,10 @@ import numpy as np
 
 from nfa.kernels.runs import tables
 from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, Found, RunState
+from nfa.results.found import MatchTable
 from nfa.runs import ranking
 from nfa.runs import state as run_state
-from nfa.runs.output import Chains, Collected, FoundRuns, unrolled
+from nfa.runs.output import Chains, Collected, unrolled
 from nfa.runs.program import CompiledRuns
 from nfa.runs.ranking import Rank, Ranked
 from nfa.runs.upkeep import deadline, forget, free_run, time_out
@@ -162,7 +163,7 @@ class RankedPairs:
             end_us=max(times),
         )
 
-    def _collect(self, parts: list[FoundRuns], pair: int, runs: Sequence[tuple[int, int]], row: tables.Int) -> None:
+    def _collect(self, parts: list[MatchTable], pair: int, runs: Sequence[tuple[int, int]], row: tables.Int) -> None:
         if not runs:
             return
         state, chosen = self.state, [run for run, _ in runs]

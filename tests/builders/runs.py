@@ -14,8 +14,9 @@ from nfa.automata.pattern_automaton import PatternAutomaton
 from nfa.conditions.predicates import PredicateTable
 from nfa.guards.rows import KillLists
 from nfa.kernels.traces import ALL_LIVE, DEVIANT, EVICT, FAILED, NIL, NONE_LIVE, NOTHING_ENDS, RESERVED, Guards
+from nfa.results.found import MatchTable
 from nfa.runs.columns import RunInput
-from nfa.runs.engine import RUN_LIMIT, FoundRuns, RunEngine, RunOutput
+from nfa.runs.engine import RUN_LIMIT, RunEngine, RunOutput
 from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test
 from nfa.syntax import ANY_TYPE, Atom
 from nfa.traces.table import Visits
@@ -187,13 +188,13 @@ class RunHarness:
         matches, runs, *_ = output.lost[:, 2:].sum(axis=0).tolist()
         self.lost = self.lost[0] + matches, self.lost[1] + runs
 
-    def _records(self, found: FoundRuns) -> list[ResultRecord]:
+    def _records(self, found: MatchTable) -> list[ResultRecord]:
         records: list[ResultRecord] = []
         start = 0
         for place, end in enumerate(found.ends.tolist()):
             automaton = self._automata[found.patterns[place]]
             bound = [self._events[sequence] for sequence in found.sequences[start:end].tolist()]
-            aliases = [automaton.atoms[atom].alias for atom in found.atoms[start:end].tolist()]
+            aliases = [automaton.atoms[atom].alias for atom in found.aliases[start:end].tolist()]
             ids = {
                 alias: tuple(e.id for e, own in zip(bound, aliases, strict=True) if own == alias) for alias in aliases
             }
