@@ -25,6 +25,7 @@ from streams import EventBatch, ForestallError, column_of, text_digests
 
 ID_LENGTH = 32
 
+_COLUMNS = ("ids", "bodies", "subjects", "counters")
 _ROW_EVENTS = 1_000  # so that no row is much larger than others
 
 
@@ -73,14 +74,17 @@ class FoundRows:
 
     @classmethod
     def of(cls, kind: ResultKind, found: Sequence[tuple[str, Mapping[str, Any]]]) -> FoundRows:
-        """Columns from pairs of id and JSON object."""
-        return cls(
-            kind=kind,
-            ids=pa.array([identity for identity, _ in found], pa.string()),
-            bodies=pa.array([orjson.dumps(body) for _, body in found], pa.binary()),
-            subjects=pa.array([kind.subject_of(body) for _, body in found], pa.string()),
-            counters=pa.array([kind.counter_of(body) for _, body in found], pa.string()),
+        """Rows from pairs of id and JSON object; they become columns only where a reader asks for these."""
+        return _SingleRows(
+            kind, [(one, orjson.dumps(body), kind.subject_of(body), kind.counter_of(body)) for one, body in found]
         )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def singles(self) -> Iterable[tuple[str, bytes, str, str]]:
+        """Id, body, subject and counter of each row."""
+        return zip(*(getattr(self, name).to_pylist() for name in _COLUMNS), strict=True)
 
     @classmethod
     def about(
@@ -101,10 +105,7 @@ class FoundRows:
 
     def take(self, rows: NDArray[np.int64]) -> FoundRows:
         """Some of the rows."""
-        columns = {
-            name: getattr(self, name).take(column_of(rows)) for name in ("ids", "bodies", "subjects", "counters")
-        }
-        return replace(self, **columns)
+        return replace(self, **{name: getattr(self, name).take(column_of(rows)) for name in _COLUMNS})
 
     @classmethod
     def rekeyed(cls, into: str, events: EventBatch) -> FoundRows:
@@ -133,6 +134,30 @@ class FoundRows:
         return counts
 
 
+class _SingleRows(FoundRows):
+    """Results that were made one by one."""
+
+    def __init__(self, kind: ResultKind, rows: Sequence[tuple[str, bytes, str, str]]) -> None:
+        for name, value in (("kind", kind), ("stream", ""), ("events", None), ("_rows", rows)):
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getattr__(self, name: str) -> pa.Array:
+        """A column, made when it is read: the slots of all four are empty."""
+        if name not in _COLUMNS:
+            raise AttributeError(name)
+        place = _COLUMNS.index(name)
+        return pa.array([row[place] for row in self._rows], pa.binary() if name == "bodies" else pa.string())
+
+    def singles(self) -> Iterable[tuple[str, bytes, str, str]]:
+        return self._rows
+
+    def take(self, rows: NDArray[np.int64]) -> FoundRows:
+        return _SingleRows(self.kind, [self._rows[row] for row in rows.tolist()])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowBlock:
     """Rows of one kind, caused by the same entry.
@@ -147,7 +172,7 @@ class RowBlock:
     shard: int
 
     def __len__(self) -> int:
-        return len(self.found.ids)
+        return len(self.found)
 
     @property
     def kind(self) -> str:
@@ -155,19 +180,9 @@ class RowBlock:
         return self.found.kind.name
 
     def __iter__(self) -> Iterator[OutputRow]:
-        found = self.found.with_bodies()
-        columns = found.ids, found.bodies, found.subjects, found.counters
-        for identity, body, subject, counter in zip(*(column.to_pylist() for column in columns), strict=True):
-            yield OutputRow(
-                kind=self.found.kind.name,
-                stream=self.stream,
-                id=identity,
-                body=body,
-                position=self.position,
-                shard=self.shard,
-                subject=subject,
-                counter=counter,
-            )
+        kind = self.found.kind.name
+        for identity, body, subject, counter in self.found.with_bodies().singles():
+            yield OutputRow(kind, self.stream, identity, body, self.position, self.shard, subject, counter)
 
 
 def results_of(blocks: Iterable[RowBlock]) -> list[RowBlock]:

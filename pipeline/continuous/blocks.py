@@ -1,6 +1,8 @@
 """Blocks: the results of a step as one entry in Redis, written together with derived events and the new position.
 
-A block is an Arrow stream with the columns of ``pipeline.step.OUTPUT_DDL``. The position of a shard moves only in the
+A block of few rows is a line of JSON with the rows without their bodies, in whose place are the sizes, and then the
+bodies, because columns cost more than few rows do. Any other block is an Arrow stream with the columns of
+``pipeline.step.OUTPUT_DDL``. The position of a shard moves only in the
 script ``commit``, which compares the lease's epoch and the position where the step began; so of all attempts at a step,
 one is written.
 """
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, cast
 
+import orjson
 import pyarrow as pa
 import redis
 
@@ -22,7 +25,7 @@ from pipeline.errors import QueryFailed
 from pipeline.records import EPOCHS_KEY
 from pipeline.sources.log_reading import POSITIONS_KEY, START
 from pipeline.step import from_table, to_batch
-from shards import OutputRow, RowBlock
+from shards import OutputRow, RowBlock, rows_of
 from streams import (
     APPENDED_KEY,
     DERIVED_PROMISES_KEY,
@@ -35,7 +38,8 @@ from streams import (
     read_script,
 )
 
-_COMPRESSED_FROM = 4_096  # bytes of rows; smaller blocks are written as they are
+_FEW_ROWS, _FEW_BYTES = 64, 65_536
+_ARROW = b"\xff\xff\xff\xff"  # the beginning of an Arrow stream
 MOST_BLOCKS = 64  # of a shard that wait for the indexer; then its steps wait
 _MOST_BYTES = 32_000_000  # about as many bytes wait
 _LEAST_BLOCKS = 4  # wait in any case: two of them may be read already
@@ -56,6 +60,11 @@ class Step:
     rows: bytes
     derived: Derived = NOTHING
 
+    @property
+    def size_bytes(self) -> int:
+        """About the bytes that the step writes."""
+        return len(self.rows) + self.derived.size_bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
@@ -68,15 +77,28 @@ class Block:
 
     def to_rows(self) -> list[OutputRow]:
         """The rows, by position."""
-        return from_table(pa.ipc.open_stream(self.rows).read_all())
+        if self.rows.startswith(_ARROW):
+            return from_table(pa.ipc.open_stream(self.rows).read_all())
+        heads, _, bodies = self.rows.partition(b"\n")
+        rows, at = list[OutputRow](), 0
+        for kind, stream, identity, length, *about in orjson.loads(heads):
+            rows.append(OutputRow(kind, stream, identity, bodies[at : at + length], *about))
+            at += length
+        return rows
 
 
-def to_bytes(rows: Iterable[RowBlock]) -> bytes:
+def to_bytes(blocks: Iterable[RowBlock]) -> bytes:
     """The rows of a step as a block."""
-    batch = to_batch(rows)
-    compression = "lz4" if batch.nbytes >= _COMPRESSED_FROM else None
+    found = list(blocks)
+    if sum(map(len, found)) <= _FEW_ROWS:
+        rows = sorted(rows_of(found), key=lambda row: position_order(row.position))
+        heads = orjson.dumps([(*row[:3], len(row.body), *row[4:]) for row in rows])
+        text = b"\n".join((heads, b"".join(row.body for row in rows)))
+        if len(text) <= _FEW_BYTES:
+            return text
+    batch = to_batch(found)
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)  # threads cost more than they save
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # threads cost more than they save
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return cast(bytes, sink.getvalue().to_pybytes())

@@ -37,8 +37,13 @@ class Derived:
             if block.found.events is not None:
                 events[block.found.subjects[0].as_py()].append((block.position, block.found.events))
             elif block.found.kind is STATS:
-                promises |= orjson.loads(block.found.bodies[0].as_py())["promises"]
+                promises |= orjson.loads(next(iter(block)).body)["promises"]
         return cls(events=events, promises=promises)
+
+    @property
+    def size_bytes(self) -> int:
+        """About the bytes of the events."""
+        return sum(batch.columns.nbytes for parts in self.events.values() for _, batch in parts)
 
     def given(self, shard: int, until: str, shards: int, sinces: Mapping[str, str]) -> dict[str, ScriptInput]:
         """What the script takes for a step of a shard that ends at a position.

@@ -1,4 +1,3 @@
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -45,9 +44,10 @@ def test_rows_travel_through_spark_and_come_back_by_shard_and_position():
 
 
 def sized(sizes):
-    found = FoundRows.of(ALERT, [("a", {})] * len(sizes))
+    texts = pa.array(["a"] * len(sizes), pa.string())
     bodies = pa.array([b"x" * size for size in sizes], pa.binary())
-    return to_batch([RowBlock(found=replace(found, bodies=bodies), stream="s", position="1-0", shard=0)])
+    found = FoundRows(kind=ALERT, ids=texts, bodies=bodies, subjects=texts, counters=texts)
+    return to_batch([RowBlock(found=found, stream="s", position="1-0", shard=0)])
 
 
 @pytest.mark.parametrize(("sizes", "expected"), [([], []), ([3] * 10_001, [10_000, 1])])
