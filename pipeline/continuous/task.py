@@ -27,6 +27,7 @@ from shards import StoredEntry, results_of
 from streams import ForestallError, ScriptInput, log_key, position_order, questions_key, read_script, stops_key
 
 _RENEWED_S = 0.5
+_MOST_WRITTEN = 8_000_000  # bytes of results and derived events that a step of several entries may write
 SWITCHED_S = 0.0005  # after which a busy thread lets others of its process run: Python's 5 ms are most of a hop
 
 log = structlog.get_logger(__name__)
@@ -66,6 +67,7 @@ class ShardTask:
         self._held: dict[int, int] = {}  # epochs by shard
         self._at: dict[int, str] = {}  # where the next step of a shard begins
         self._taken: dict[int, tuple[int, str]] = {}  # shards to be loaded: epochs, and where the next step begins
+        self._most: dict[int, int] = {}  # of a shard whose entries make many results: how many entries a step has
         self._stops: dict[int, int] = {}  # the number of a shard's stops, as its entries were read
         self._renewed = -_RENEWED_S
         self._has_loaded = False  # a shard since the leases were renewed, which the others are to know
@@ -193,8 +195,9 @@ class ShardTask:
         """Make a step of a shard and write it; a shard whose step is refused is lost.
 
         The step is written before the next begins, so the quarantine counts the attempts at the one step that ends
-        processes.
+        processes. A step of several entries that would write too much is not written: the next one has half of them.
         """
+        entries = entries[: self._most.get(shard)]
         before, after = self._at[shard], entries[-1].position
         rows = self._shards.advance(shard, before, entries, self._stops[shard])
         step = Step(
@@ -205,12 +208,26 @@ class ShardTask:
             rows=to_bytes(results_of(rows)),
             derived=Derived.of(rows),
         )
+        if self._is_too_large(step, len(entries)):
+            self._shards.forget(shard)
+            return
         if self._writer.write(step):
             self._at[shard] = after
             return
         log.warning("step-refused", shard=shard, epoch=step.epoch)
         self._lose(shard)
         self._renewed = -_RENEWED_S
+
+    def _is_too_large(self, step: Step, entries: int) -> bool:
+        """Whether a step is to have fewer entries; they double again once steps write a quarter of what they may."""
+        if step.size_bytes > _MOST_WRITTEN and entries > 1:
+            self._most[step.shard] = entries // 2
+            return True
+        if step.shard in self._most and 4 * step.size_bytes <= _MOST_WRITTEN:
+            self._most[step.shard] *= 2
+            if self._most[step.shard] >= self._options.held.log.max_entries:
+                del self._most[step.shard]
+        return False
 
 
 def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[int]]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 import redis
 
-from pipeline.continuous.blocks import positions
+from pipeline.continuous.blocks import BlockWriter, positions
 from pipeline.continuous.indexer import Indexer
 from pipeline.continuous.leases import begin_job, raise_epochs, remove_unconnected
 from pipeline.continuous.query import finish_blocks, take_over
@@ -23,7 +23,7 @@ from service.intake.posting import Intake
 from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
-from streams import position_order
+from streams import log_key, position_order
 from tests.builders.policies import AnyFirst
 from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock, settings_for
@@ -128,6 +128,28 @@ def test_any_schedule_gives_the_rows_of_one_process(stores, settings, seed):
     assert found(stores) == expected(batches)
     counted = sum(one["count"] for one in stores.results["derived"].counts())
     assert counted == len(found(stores)) - len(stores.alerts.page(limit=10_000).alerts)
+
+
+def test_steps_with_many_results_have_fewer_entries(stores, settings, monkeypatch):
+    most, written = 2_000, list[tuple[int, int]]()
+    monkeypatch.setattr("pipeline.continuous.task._MOST_WRITTEN", most)
+    chance, batches = random.Random(12), cut(posted(12, orders=100), 5)
+    for batch in batches:
+        post(stores, settings, [batch], [], chance)
+    job = Continuous(settings, stores, tasks=1)
+    write = BlockWriter.write
+
+    def noted(writer, step):
+        inside = job.server.xrange(log_key(step.shard), min=f"({step.before}", max=step.after)
+        written.append((len(inside), step.size_bytes))
+        return write(writer, step)
+
+    monkeypatch.setattr(BlockWriter, "write", noted)
+    come_to_rest(job, stores, chance)
+    job.end()
+    assert all(size <= most or entries == 1 for entries, size in written)
+    assert max(size for _, size in written) > most / 2
+    require_each_once(stores, batches)
 
 
 def test_micro_batches_and_continuous_tasks_take_turns(stores, settings):
