@@ -84,7 +84,8 @@ class FoundRows:
 
     def singles(self) -> Iterable[tuple[str, bytes, str, str]]:
         """Id, body, subject and counter of each row."""
-        return zip(*(getattr(self, name).to_pylist() for name in _COLUMNS), strict=True)
+        columns = self.ids, self.bodies, self.subjects, self.counters
+        return zip(*(column.to_pylist() for column in columns), strict=True)
 
     @classmethod
     def about(
@@ -136,6 +137,8 @@ class FoundRows:
 
 class _SingleRows(FoundRows):
     """Results that were made one by one."""
+
+    _rows: Sequence[tuple[str, bytes, str, str]]
 
     def __init__(self, kind: ResultKind, rows: Sequence[tuple[str, bytes, str, str]]) -> None:
         for name, value in (("kind", kind), ("stream", ""), ("events", None), ("_rows", rows)):

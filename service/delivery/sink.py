@@ -82,7 +82,9 @@ class AlertSink:
         """Write the rows of one kind."""
         if kind.stops:
             rows = self._suspending(rows)
-        severities = self._stores.registry.severities() if kind.is_graded else None
+        if not rows:
+            return
+        severities = self._stores.registry.severities({row.subject for row in rows}) if kind.is_graded else None
         if kind is DEAD_LETTER:
             _log_given_up(rows)
         if kind is ANSWER:

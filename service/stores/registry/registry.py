@@ -6,7 +6,7 @@ the two never disagree (``service.stores.registry.changes``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ from service.stores.registry.changes import (
 )
 from service.stores.registry.drafts import OperatorDraft
 from service.stores.registry.event_types import EventTypeStore, SchemaUse
-from service.stores.registry.forms import operator_form, pattern_form
+from service.stores.registry.forms import OPERATORS_KEY, PATTERNS_KEY, operator_form, pattern_form
 from service.stores.registry.operators import Operators
 from service.stores.registry.registered import (
     PATTERN,
@@ -38,7 +38,8 @@ from service.stores.registry.registered import (
 )
 from service.stores.registry.removal import STREAM_VERSIONS_KEY, StreamRemoval
 from service.stores.server_facts import server_time_us
-from service.stores.severities import Severity
+from service.stores.severities import USUAL_SEVERITY, Severity
+from shards import KINDS_BY_NAME
 from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
 
 StreamChange: TypeAlias = Callable[
@@ -178,10 +179,18 @@ class Registry:
         """All producers of derived streams, including paused and suspended ones."""
         return [feeder for one in self.every_operator() if one.is_running for feeder in one.feeders]
 
-    def severities(self) -> dict[str, Severity]:
-        """The severity of each operator's alerts, by name; also of deleted ones, whose last alerts may still come."""
-        others = {operator.name: operator.severity for operator in self.operators("").ever()}
-        return others | {pattern.name: pattern.severity for pattern in self.pattern_operators.ever()}
+    def severities(self, names: Collection[str]) -> dict[str, Severity]:
+        """The severities of named operators (at least one), also of deleted ones, whose last alerts may still come."""
+        others = [(kind, name) for kind in KINDS_BY_NAME for name in names]
+        reading = self._client.pipeline(transaction=False)
+        reading.hmget(OPERATORS_KEY, ["/".join(one) for one in others])
+        reading.hmget(PATTERNS_KEY, list(names))
+        read = [body for bodies in reading.execute() for body in bodies]
+        return {
+            name: decode(body, f"the {kind} {name!r}").get("severity", USUAL_SEVERITY)
+            for (kind, name), body in zip([*others, *((PATTERN, name) for name in names)], read, strict=True)
+            if body is not None
+        }
 
     # Operators of every kind
 
