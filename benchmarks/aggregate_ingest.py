@@ -1,8 +1,8 @@
 """Speed and memory of a count and a sum over many groups: events per second of one core, bytes per held event.
 
 *columns*: what an aggregate takes in. *with reading*: from batches, as a shard takes them in. A condition is examined
-after each change, or at the end of each fixed window. Each function runs in a window that slides and in fixed ones. Best times
-of rounds that take turns, thread time. Memory is that of the window and its groups.
+after each change, or at the end of each fixed window. Each function runs in a window that slides and in fixed ones.
+Best times of rounds that take turns, thread time. Memory is that of the window and its groups.
 
     scripts/bench aggregate_ingest --events=1000000 --groups=100000
 """

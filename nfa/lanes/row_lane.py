@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -196,7 +197,12 @@ class RowLane(Lane):
 
     def _suspended(self, first: Event) -> list[Overflow]:
         """The patterns whose table passes a bound at an event, the first that meets the table."""
-        at = {"key": first.key, "event_id": first.id, "event_type": first.type, "time_us": first.time_us}
+        at: dict[str, Any] = {
+            "key": first.key,
+            "event_id": first.id,
+            "event_type": first.type,
+            "time_us": first.time_us,
+        }
         found = [
             Overflow(pattern=one.name, version=one.version, **at, dropped=0, suspends=True, reason=reason)
             for one, reason in self._refused.items()

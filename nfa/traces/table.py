@@ -248,12 +248,6 @@ class TraceTable:
     def no_visits(self) -> Visits:
         return self._found(0, np.zeros(0, np.int32))
 
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of the index and of the arrays by trace number, free room included."""
-        state = self._state
-        return state.slots.nbytes + state.free.nbytes + state.released.nbytes + state.newest.nbytes
-
     def advance(self, columns: Columns, guards: GuardTables) -> Visits:
         """Find the traces of a batch, move their monitors, and close traces at their ends.
 

@@ -263,16 +263,16 @@ def test_nothing_forges_a_line_of_the_log(lines, server_url, stores, clock):
     quoted = "".join(f"%{byte:02x}" for byte in forged.encode())
     settings = settings_for(server_url, api_key="a-key-for-tests")
     with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url, verify=False) as client:
-        right = {"Authorization": b"Bearer a-key-for-tests", "User-Agent": f"x{MARK}\x9b31m".encode("latin-1")}
+        right = {b"Authorization": b"Bearer a-key-for-tests", b"User-Agent": f"x{MARK}\x9b31m".encode("latin-1")}
         for path in ("/v1/streams/", "/v1/patterns/", "/v1/alerts/", "/v1/keys/", "/v1/alerts?after="):
             assert send(client, "GET", path + quoted, headers=right).status_code in (400, 404)
         assert send(client, "DELETE", f"/v1/patterns/{quoted}", headers=right).status_code == 404
         assert client.post("/v1/keys", json={"name": forged, "scopes": ["read"]}, headers=right).status_code == 400
         assert client.post("/v1/streams", json={"name": forged}, headers=right).status_code == 400
         for wrong in (f"Bearer {MARK}\x9b2K", f"Bearer fs_{'0' * 16}_{'0' * 64}"):
-            assert client.get("/v1/streams", headers={"Authorization": wrong.encode("latin-1")}).status_code == 401
-        for name in ("Authorization", "User-Agent"):
-            answer = client.get("/v1/streams", headers={**right, name: f"Bearer {MARK}\x1b[2K"})
+            assert client.get("/v1/streams", headers={b"Authorization": wrong.encode("latin-1")}).status_code == 401
+        for name in (b"Authorization", b"User-Agent"):
+            answer = client.get("/v1/streams", headers={**right, name: f"Bearer {MARK}\x1b[2K".encode("latin-1")})
             assert (answer.status_code, MARK in answer.text) == (400, False)
     found = [orjson.loads(line) for line in lines()]
     assert "key-refused" in {line["event"] for line in found}

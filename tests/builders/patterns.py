@@ -129,7 +129,7 @@ def nodes(draw: st.DrawFn, *, types: Sequence[str] = TYPES, max_atoms: int = 5, 
         if size == 1:
             return Atom((draw(st.sampled_from(types)),), f"a{next(numbers)}", draw(condition))
         parts = [build(part) for part in draw(_sizes(size))]
-        composite: Callable[..., Node] = draw(st.sampled_from([Ordered.of, _conjunction, _disjunction]))
+        composite: Callable[..., Node] = draw(st.sampled_from([sequence, _conjunction, _disjunction]))
         return composite(*parts)
 
     return build(budget)

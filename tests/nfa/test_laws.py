@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nfa.syntax import Atom, Conjunction, Disjunction, Item, Node, Pattern, Repeat, parts_of
 from nfa.syntax import Sequence as Ordered
 from streams import Event, Ties
-from tests.builders.patterns import FEATURES, nodes, patterns, traces
+from tests.builders.patterns import FEATURES, nodes, patterns, sequence, traces
 from tests.references.patterns.outcome import reference_outcome
 
 SETS = FEATURES - {"after", "limit", "timeouts"}  # the matches alone, whatever is told of them
@@ -68,7 +68,7 @@ def renamed(node: Node) -> Node:
         return replace(node, alias=f"other_{node.alias}")
     parts = parts_of(node)
     if isinstance(node, Ordered):
-        return Ordered.of(*map(renamed, parts))
+        return sequence(*map(renamed, parts))
     assert isinstance(node, Conjunction | Disjunction)
     return replace(node, parts=tuple(map(renamed, parts)))
 
