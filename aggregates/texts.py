@@ -32,13 +32,15 @@ class TextPool:
         """Add texts, which get the next numbers."""
         if not texts:
             return
-        parts = [text.encode(errors=_ERRORS) for text in texts]
-        ends, begin, count = np.cumsum([*map(len, parts)]), int(self.ends[self._count]), self._count
-        self.ends = _with_room(self.ends, count + len(parts) + 1)
-        self.bytes = _with_room(self.bytes, begin + int(ends[-1]))
-        self.bytes[begin : begin + int(ends[-1])] = np.frombuffer(b"".join(parts), np.uint8)
-        self.ends[count + 1 : count + 1 + len(parts)] = begin + ends
-        self._count += len(parts)
+        joined = "".join(texts)
+        data, begin, first = joined.encode(errors=_ERRORS), int(self.ends[self._count]), self._count + 1
+        is_ascii = len(data) == len(joined)
+        sizes = [len(text if is_ascii else text.encode(errors=_ERRORS)) for text in texts]
+        self._count += len(texts)
+        self.ends = _with_room(self.ends, self._count + 1)
+        self.bytes = _with_room(self.bytes, begin + len(data))
+        self.bytes[begin : begin + len(data)] = np.frombuffer(data, np.uint8)
+        self.ends[first : first + len(texts)] = begin + np.cumsum(sizes)
 
     def text(self, number: int) -> str:
         """The text of a number."""

@@ -47,7 +47,7 @@ _SUMMED = (kernel.SUM, kernel.AVERAGE, kernel.DEVIATION, kernel.SQUARES)
 _COLUMNS = ("times_us", "codes", "kinds", "numbers")  # of events, that are saved
 _NODES = ("integers", "reals", "older", "newer", "counts", "sizes")  # of nodes, that are saved where no events are held
 _LEAST = 1_024
-_SPARE = 16  # tables grow by one place for this number
+_SPARE = 8  # tables grow by one place for this number
 _STEPS = 32_768
 _MOST_EXACT = 2**53
 _MOST_FLOAT = 2.0**52
@@ -271,7 +271,7 @@ class WindowTables:
             self.steps = self._new_steps(2 * len(self.steps.codes))
         some = np.array(codes, np.int32)
         tables = (self.groups, self.ring, self.steps, self.log, self.plan, self._bounds, self.state)
-        note_waiting(*tables, some, instant_us, self._modes & ~kernel.LOGGED | kernel.SIMULTANEOUS)
+        note_waiting(*tables, some, instant_us, self._modes | kernel.SIMULTANEOUS | kernel.LOADING)
 
     def scalars(
         self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], reals: NDArray[np.float64]

@@ -101,7 +101,8 @@ def note_step(
     words[code, TRUTH] = (words[code, TRUTH] & IS_TRUE) | (MAY_BE_TRUE if is_possible else 0)
     if place >= 0:
         out.places[step] = place
-    if put_values(groups, held, plan, code, out, step) or modes & SHOWN:
+    has_objects = put_values(groups, held, plan, code, out, step) or modes & SHOWN != 0
+    if has_objects and modes & LOADING == 0:
         log(logs, state, STEPPED, code, step + state[BASE])
 
 
