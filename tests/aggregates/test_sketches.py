@@ -63,3 +63,13 @@ def test_quantiles_are_exact_up_to_a_bound_and_near_beyond() -> None:
     found = values("quantile(x, 0.9)", NUMBERS)["v"]
     assert isinstance(found, float)
     assert abs(sum(x <= found for x in NUMBERS) / len(NUMBERS) - 0.9) < 0.01
+
+
+def test_values_beyond_the_bound_are_handed_to_a_sketch_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aggregates.window_tables.EXACT", 5)
+    kinds = [1, 1.0, 2.5, "a", "b", True, False, None, 2**62, 0, -0.0, "c", 2.5, "a", 1e300]
+    for size in range(1, len(kinds)):
+        found = values("distinct(x)", kinds[:size])
+        expected = len({(isinstance(one, bool), one) for one in kinds[:size] if one is not None})
+        assert (found["v"], "v_error" in found) == (expected, expected > 5)
+    assert values("quantile(x, 0.5)", [*range(100), "a", None])["v"] == pytest.approx(50, abs=1)
