@@ -101,6 +101,7 @@ _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
     (audit, "admin"),
 )
 
+_OWN_PAGES: dict[str, Any] = {"redirect_slashes": False, "docs_url": None, "redoc_url": None}
 _FEWEST_ZIPPED_BYTES = 2_000
 _ZIP_LEVEL = 4
 _EXPOSED = ("ETag", "Location", "Retry-After", "X-Request-Id", "RateLimit", "Idempotency-Replayed", "Deprecation")
@@ -184,9 +185,7 @@ def _application(
         openapi_tags=TAGS,
         generate_unique_id_function=operation_id,
         lifespan=lifespan,
-        redirect_slashes=False,
-        docs_url=None,
-        redoc_url=None,
+        **_OWN_PAGES,
     )
     app.state.http_times = HttpTimes()
     add_handlers(app)

@@ -14,10 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 
 class Operations:
-    """Calls the operations of an application; what is no call of one, or is traced, takes the framework's own way.
+    """Calls the operations of an application; other requests, and traced ones, take the framework's own way.
 
-    The framework compares a request with every operation of the application, twice, a fifth of the CPU time of a small
-    request.
+    The framework would compare a request with every operation of the application twice, a tenth of the CPU time of a
+    small request.
     """
 
     def __init__(self, app: FastAPI) -> None:
