@@ -197,14 +197,11 @@ class RowLane(Lane):
 
     def _suspended(self, first: Event) -> list[Overflow]:
         """The patterns whose table passes a bound at an event, the first that meets the table."""
-        at: dict[str, Any] = {
-            "key": first.key,
-            "event_id": first.id,
-            "event_type": first.type,
-            "time_us": first.time_us,
-        }
+        at: dict[str, Any] = {"event_id": first.id, "event_type": first.type, "time_us": first.time_us}
         found = [
-            Overflow(pattern=one.name, version=one.version, **at, dropped=0, suspends=True, reason=reason)
+            Overflow(
+                pattern=one.name, version=one.version, key=first.key, **at, dropped=0, suspends=True, reason=reason
+            )
             for one, reason in self._refused.items()
         ]
         self._refused = {}
