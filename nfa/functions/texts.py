@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from nfa.functions.function import Function, Parameter, Result, of_each, of_each_distinct
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)  # of regular expressions
+_MOST_STATES = 1_000
 MOST_JOINED = 65_536  # characters: derived events may be joined again and again
 _TEXT = Parameter("text", "text")
 _PART = Parameter("part", "text")
@@ -46,7 +48,28 @@ def _fault_of_expression(pattern: Any) -> str | None:
     except (pa.ArrowInvalid, UnicodeEncodeError) as error:
         reason = str(error).removeprefix("Invalid regular expression: ")
         return f"it is not a regular expression of RE2 ({reason}); RE2 has neither references back nor look-around"
+    if (size := _states_of(pattern)) > _MOST_STATES:
+        return (
+            f"it has about {size:,} states: characters, each as often as {{n,m}} repeats it; at most {_MOST_STATES:,}"
+        )
     return None
+
+
+def _states_of(pattern: str) -> int:
+    """About how many states RE2 has for an expression that it takes; each may cost time at each character of a text."""
+    sizes, last = [0], 0
+    for token in _TOKENS.finditer(pattern):
+        if token[0] == "(":
+            sizes.append(0)
+            continue
+        if token[1] is not None:
+            times = max(1, int(token[1]), int(token[2] or 0))
+            sizes[-1] += last * (times - 1)
+            last *= times
+            continue
+        last = sizes.pop() if token[0] == ")" and len(sizes) > 1 else 1
+        sizes[-1] += last
+    return sum(sizes)
 
 
 def _in_networks(texts: Sequence[str], *networks: str) -> Result:

@@ -60,6 +60,8 @@ REFUSED = {
     "matches(v, '(a)\\1')": "it is not a regular expression of RE2 (invalid escape sequence: \\1)",
     "matches(v, '(?=a)')": "it is not a regular expression of RE2",
     "matches(v, '((a{1000}){1000}){1000}')": "it is not a regular expression of RE2",
+    "matches(v, '[a-z]{1,600}x{600}')": "it has about 1,200 states: characters, each as often as {n,m} repeats",
+    "matches(v, '(([a-z]{9}){9}[(]{9}\\)){9,}(a|b){90}')": "about 1,089 states",
     "matches(v, w)": "column 40: expression of matches(text, expression) is a constant, and w is not; write its value",
     "matches(v, NULL)": "expression of matches is NULL: write a text",
     "cidr(v, '10.0.0.0/99')": "network of cidr is '10.0.0.0/99': it is not a network",
