@@ -102,7 +102,21 @@ def _of_pandas(events: Any, chosen: Chosen) -> Frame:
     def back(table: pa.Table) -> Any:
         return table.to_pandas(types_mapper=lambda kind: pandas.ArrowDtype(kind) if pa.types.is_list(kind) else None)
 
-    return Frame(pa.Table.from_pandas(frame, columns=chosen(list(frame.columns)), preserve_index=False), back)
+    names = chosen(list(frame.columns))
+    coded = {
+        name: _of_codes(frame[name].array) for name in names if isinstance(frame[name].dtype, pandas.CategoricalDtype)
+    }
+    others = [name for name in names if name not in coded]
+    table = pa.Table.from_pandas(frame, columns=others, preserve_index=False)
+    return Frame(pa.table({name: coded[name] if name in coded else table.column(name) for name in names}), back)
+
+
+def _of_codes(values: Any) -> pa.Array:
+    """The codes of categories, which Arrow copies to check them."""
+    codes = values.codes
+    is_null = codes < 0
+    indices = pa.array(codes, mask=is_null) if is_null.any() else pa.array(codes)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(values.categories))
 
 
 def _of_polars(events: Any, chosen: Chosen) -> Frame:

@@ -121,8 +121,10 @@ class MatchForm:
         table = np.full((len(matches.patterns), widest), -1, np.int32)
         for row, one in zip(table, matches.patterns, strict=True):
             row[: len(one.automaton.aliases)] = [places[alias] for alias in one.automaton.aliases]
-        patterns = np.repeat(matches.pattern, np.diff(matches.ends, prepend=0)) if len(table) > 1 else 0
-        alias_of = table[patterns, matches.aliases]
+        if len(table) == 1 and np.all(table == np.arange(widest)):
+            alias_of = matches.aliases
+        else:
+            alias_of = table[np.repeat(matches.pattern, np.diff(matches.ends, prepend=0)), matches.aliases]
         ids = matches.names.cast(self.event)
         width = len(self.aliases)
         if len(alias_of) == width * len(matches) and np.all(alias_of.reshape(-1, width) == np.arange(width)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from streams import EventBatch, StreamDeclaration, did_you_mean, inner_value, is
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # takes long to import, and a command without constraints does not need it
 
-_LOOKED_AT = 1_000
+_LOOKED_AT, _FIRST = 1_000, 65_536
 
 
 def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple[Pattern, Notice]]:
@@ -26,8 +27,7 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
     """
     if not len(events):
         return
-    counts = np.bincount(events.type_codes, minlength=len(events.type_names)).tolist()
-    types = [name for name, count in zip(events.type_names, counts, strict=True) if count]
+    types = _types_of(events)
     seen, known = _Attributes(events), KindsRead()
     for pattern in patterns:
         for notice in unknown_types(pattern, types, "in these events"):
@@ -53,6 +53,15 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
             )
         for notice in incomparable(pattern, events, known):
             yield pattern, notice
+
+
+def _types_of(events: EventBatch) -> list[str]:
+    """The types that events have; mostly the first ones have all of the dictionary."""
+    for codes in (events.type_codes[:_FIRST], events.type_codes):
+        is_there = np.bincount(codes, minlength=len(events.type_names)) > 0
+        if is_there.all():
+            break
+    return list(compress(events.type_names, is_there))
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:

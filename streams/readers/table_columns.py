@@ -172,7 +172,7 @@ class _TableReader:
 
     def _ids(self) -> pa.Array:
         if not self._id_names:
-            return column_of(np.arange(len(self.table)))
+            return column_of(np.arange(len(self.table), dtype=np.int32))
         first = self._column(self._id_names[0], "id")
         if len(self._id_names) == 1 and first.type == pa.int64() and not first.null_count:
             return first
@@ -187,8 +187,8 @@ class _TableReader:
         if column.null_count:
             raise _faulty(column.is_null(), name, "time")
         found = _times(column, name, self.options.clock)
-        outside = np.flatnonzero((found < EARLIEST_US) | (found > LATEST_US))
-        if len(outside):
+        if len(found) and (found.min() < EARLIEST_US or found.max() > LATEST_US):
+            outside = np.flatnonzero((found < EARLIEST_US) | (found > LATEST_US))
             raise EventRejected(f"column {name!r}, row {outside[0]}: outside the years 1 to 9999", field="time")
         return found
 
@@ -280,7 +280,7 @@ def _encoded(texts: pa.Array) -> pa.DictionaryArray:
     names = texts.dictionary.to_pylist()
     if texts.null_count or len(set(names)) < len(names) or not all(names):
         return texts.dictionary_decode().dictionary_encode()
-    return pa.DictionaryArray.from_arrays(texts.indices.cast(pa.int32()), texts.dictionary)
+    return pa.DictionaryArray.from_arrays(texts.indices.cast(pa.int32()), texts.dictionary, safe=False)
 
 
 def _decoded(texts: pa.Array) -> pa.Array:
