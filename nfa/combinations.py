@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,27 +17,7 @@ from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
 from nfa.language.parsing import moved, parse_condition_tree
 from nfa.language.references import NameScope, attributes_of, check_references, resolve
-from nfa.syntax import (
-    AGGREGATES,
-    OF_EVENT,
-    Arithmetic,
-    Attribute,
-    Both,
-    Call,
-    Comparison,
-    Each,
-    Either,
-    Expression,
-    InList,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    Path,
-    Scalar,
-    calls_of,
-)
+from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Each, Expression, Path, Scalar, calls_of
 from streams.tables import Lookup, Tables
 
 _NONE: frozenset[str] = frozenset()
@@ -163,26 +142,21 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
     """The expression over a single event that has the values of all events of a combination."""
-    again = partial(_flat, leaves=leaves)
-    match expression:
-        case Attribute():
-            return _leaf(expression, "value", leaves)
-        case Call(arguments=(Attribute() as argument,)) if expression.name in (*OF_EVENT, *AGGREGATES):
-            return _leaf(argument, expression.name, leaves)
-        case Call(arguments=(Attribute() as argument, Each())):
-            found = _leaf(argument, "value", {})
-            leaves[Elements(found.path)] = Read(argument.of or "", "value", argument.path)
-            return replace(expression, arguments=(found, expression.arguments[-1]))
-        case Comparison() | Arithmetic():
-            return replace(expression, left=again(expression.left), right=again(expression.right))
-        case IsNull() | InList() | Like() | Not() | Negative():
-            return replace(expression, operand=again(expression.operand))
-        case Both() | Either():
-            return replace(expression, operands=tuple(map(again, expression.operands)))
-        case Call():
-            return replace(expression, arguments=tuple(map(again, expression.arguments)))
-        case Literal():
-            return expression
+
+    def change(one: Expression) -> Expression | None:
+        match one:
+            case Attribute():
+                return _leaf(one, "value", leaves)
+            case Call(arguments=(Attribute() as argument,)) if one.name in (*OF_EVENT, *AGGREGATES):
+                return _leaf(argument, one.name, leaves)
+            case Call(arguments=(Attribute() as argument, Each() as each)):
+                found = _leaf(argument, "value", {})
+                leaves[Elements(found.path)] = Read(argument.of or "", "value", argument.path)
+                return replace(one, arguments=(found, each))
+            case _:
+                return None
+
+    return rewritten(expression, change)
 
 
 def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:

@@ -12,31 +12,13 @@ from numpy.typing import NDArray
 
 from nfa.conditions.lookups import lookup_of, lookups_of
 from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, evaluate_with_tables, leaves_of, sources_of
-from nfa.conditions.residuals import without_alias
+from nfa.conditions.residuals import rewritten, without_alias
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
 from nfa.language.parsing import moved, parse_condition_tree
 from nfa.language.references import NameScope, attributes_of, check_references, resolve
-from nfa.syntax import (
-    AGGREGATES,
-    OF_EVENT,
-    Arithmetic,
-    Attribute,
-    Both,
-    Call,
-    Comparison,
-    Either,
-    Expression,
-    InList,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    Scalar,
-    calls_of,
-)
+from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Both, Call, Comparison, Expression, Literal, Scalar, calls_of
 from streams import EventBatch
 from streams.tables import Lookup, Tables
 
@@ -141,20 +123,16 @@ def columns_of_events(batch: EventBatch) -> BatchColumns:
 
 def _of_event(expression: Expression) -> Expression:
     """The expression in which every name belongs to the event, and ``type`` is its type."""
-    match expression:
-        case Attribute():
-            if expression.path == _TYPE:
-                return Call("type", (replace(expression, path=(_OWN,)),), expression.position)
-            return replace(expression, path=(_OWN, *expression.path))
-        case Call(arguments=(Attribute(path=(name,)),)) if expression.name in OF_EVENT and name == _OWN:
-            return expression
-        case Comparison() | Arithmetic():
-            return replace(expression, left=_of_event(expression.left), right=_of_event(expression.right))
-        case IsNull() | InList() | Like() | Not() | Negative():
-            return replace(expression, operand=_of_event(expression.operand))
-        case Both() | Either():
-            return replace(expression, operands=tuple(map(_of_event, expression.operands)))
-        case Call():
-            return replace(expression, arguments=tuple(map(_of_event, expression.arguments)))
-        case Literal():
-            return expression
+
+    def change(one: Expression) -> Expression | None:
+        match one:
+            case Attribute(path=path) if path == _TYPE:
+                return Call("type", (replace(one, path=(_OWN,)),), one.position)
+            case Attribute():
+                return replace(one, path=(_OWN, *one.path))
+            case Call(arguments=(Attribute(path=(name,)),)) if one.name in OF_EVENT and name == _OWN:
+                return one
+            case _:
+                return None
+
+    return rewritten(expression, change)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 from typing import NoReturn, TypeAlias
 
+from nfa.conditions.residuals import rewritten
 from nfa.errors import PatternRefused
 from nfa.functions.lookups import NAMES as LOOKUPS
 from nfa.functions.table import FUNCTIONS as OF_VALUES
@@ -14,25 +15,7 @@ from nfa.functions.table import word_of
 from nfa.language.description import describe_expression
 from nfa.language.kinds import check_kinds
 from nfa.language.words import OTHER_NAMES, listed, quoted
-from nfa.syntax import (
-    AGGREGATES,
-    OF_EVENT,
-    Arithmetic,
-    Attribute,
-    Both,
-    Call,
-    Comparison,
-    Each,
-    Either,
-    Expression,
-    InList,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    operands_of,
-)
+from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Each, Expression, operands_of
 from streams import did_you_mean
 
 FUNCTIONS = (*AGGREGATES, *OF_EVENT, "prev", *OF_VALUES)
@@ -74,26 +57,22 @@ def attributes_of(expression: Expression) -> Iterator[Attribute]:
 
 def resolve(expression: Expression, scope: NameScope) -> Expression:
     """Resolve the step of each attribute; ``key`` and ``a.key`` become the correlation key."""
-    match expression:
-        case Attribute():
-            return _resolved(expression, scope)
-        case Call():
-            takes_alias = expression.name in OF_EVENT or expression.name == "count"
-            arguments = tuple(
-                _resolved_alias(argument, scope, expression.name)
-                if takes_alias and isinstance(argument, Attribute) and len(argument.path) == 1
-                else resolve(argument, scope)
-                for argument in expression.arguments
-            )
-            return replace(expression, arguments=arguments)
-        case Literal():
-            return expression
-        case Comparison() | Arithmetic():
-            return replace(expression, left=resolve(expression.left, scope), right=resolve(expression.right, scope))
-        case IsNull() | InList() | Like() | Not() | Negative():
-            return replace(expression, operand=resolve(expression.operand, scope))
-        case Both() | Either():
-            return replace(expression, operands=tuple(resolve(operand, scope) for operand in expression.operands))
+
+    def change(one: Expression) -> Expression | None:
+        if isinstance(one, Attribute):
+            return _resolved(one, scope)
+        if not isinstance(one, Call):
+            return None
+        takes_alias = one.name in OF_EVENT or one.name == "count"
+        arguments = tuple(
+            _resolved_alias(argument, scope, one.name)
+            if takes_alias and isinstance(argument, Attribute) and len(argument.path) == 1
+            else resolve(argument, scope)
+            for argument in one.arguments
+        )
+        return replace(one, arguments=arguments)
+
+    return rewritten(expression, change)
 
 
 def check_references(expression: Expression, scope: NameScope) -> None:

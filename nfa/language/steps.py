@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
+from nfa.conditions.residuals import with_attributes
 from nfa.errors import PatternRefused
 from nfa.language.parsing import parse_tree
 from nfa.language.references import NameScope, check_references, resolve
 from nfa.language.tree_building import build_step
-from nfa.syntax import (
-    AGGREGATES,
-    Arithmetic,
-    Atom,
-    Attribute,
-    Both,
-    Call,
-    Comparison,
-    Either,
-    Expression,
-    InList,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    calls_of,
-)
+from nfa.syntax import AGGREGATES, Atom, Attribute, Expression, calls_of
 
 _NONE: frozenset[str] = frozenset()
 
@@ -69,18 +52,8 @@ def _check_unary(condition: Expression) -> None:
 
 def _renamed(expression: Expression, alias: str) -> Expression:
     """The expression with attributes of the current event, and the event itself named by ``alias``."""
-    again = partial(_renamed, alias=alias)
-    match expression:
-        case Attribute():
-            is_plain = expression.path and expression.path[0] != alias
-            return replace(expression, of=None if is_plain else alias)
-        case Literal():
-            return expression
-        case Comparison() | Arithmetic():
-            return replace(expression, left=again(expression.left), right=again(expression.right))
-        case IsNull() | InList() | Like() | Not() | Negative():
-            return replace(expression, operand=again(expression.operand))
-        case Both() | Either():
-            return replace(expression, operands=tuple(map(again, expression.operands)))
-        case Call():
-            return replace(expression, arguments=tuple(map(again, expression.arguments)))
+
+    def named(attribute: Attribute) -> Attribute:
+        return replace(attribute, of=None if attribute.path and attribute.path[0] != alias else alias)
+
+    return with_attributes(expression, named)
