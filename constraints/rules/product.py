@@ -64,46 +64,21 @@ class RuleProduct:
         ``assumes_completion`` a trace ends only where its rules accept, otherwise anywhere but in a trap. Gaps are in
         the order of the log: leave them out if events with equal timestamps are unordered.
         """
-        return self._judge(self._active(places, assumes_completion), places, remainder, impossible, assumes_completion)
+        active = self._active(places, assumes_completion)
+        return all(
+            self._ask((group, tuple(places[index] for index in group), remainder, impossible, assumes_completion))
+            for group in (*((index,) for index in active), *self._groups(active), active)
+        )
 
-    def _judge(
-        self,
-        indices: tuple[int, ...],
-        places: Places,
-        remainder: Remainder,
-        impossible: frozenset[str] | None,
-        assumes_completion: bool,
-    ) -> bool:
-        """Whether the rules ``indices`` allow a remainder: each alone, then those with common types, then all."""
-        for grouping in ([(index,) for index in indices], self._groups(indices), [indices]):
-            if not all(self._ask(group, places, remainder, impossible, assumes_completion) for group in grouping):
-                return False
-        return True
-
-    def _ask(
-        self,
-        indices: tuple[int, ...],
-        places: Places,
-        remainder: Remainder,
-        impossible: frozenset[str] | None,
-        assumes_completion: bool,
-    ) -> bool:
-        here = tuple(places[index] for index in indices)
-        question = (indices, here, remainder, impossible, assumes_completion)
+    def _ask(self, question: _Question) -> bool:
         if question not in self._answers:
             if len(self._answers) >= self._memory_limit:
                 self._answers.clear()
-            self._answers[question] = self._search(*question)
+            self._answers[question] = self._search(question)
         return self._answers[question]
 
-    def _search(
-        self,
-        indices: tuple[int, ...],
-        here: Places,
-        remainder: Remainder,
-        impossible: frozenset[str] | None,
-        assumes_completion: bool,
-    ) -> bool:
+    def _search(self, question: _Question) -> bool:
+        indices, here, remainder, impossible, assumes_completion = question
         automata = [self.automata[index] for index in indices]
         wanted = [
             automaton.accepting if assumes_completion else automaton.places - automaton.traps for automaton in automata
