@@ -279,6 +279,19 @@ def parts_of(node: Node) -> tuple[Node, ...]:
             return node.parts
 
 
+def can_be_empty(node: Node) -> bool:
+    """Whether some skeleton of the part has no step."""
+    match node:
+        case Atom():
+            return False
+        case Repeat():
+            return node.min == 0 or can_be_empty(node.of)
+        case Disjunction():
+            return any(map(can_be_empty, node.parts))
+        case _:
+            return all(map(can_be_empty, node.parts))
+
+
 def atoms_of(node: Node) -> Iterator[Atom]:
     """All positive atoms below a node, in the order of the text, without those of NOT and UNTIL."""
     if isinstance(node, Atom):

@@ -33,6 +33,7 @@ from nfa.syntax import (
     Node,
     Path,
     Repeat,
+    can_be_empty,
     operands_of,
 )
 from nfa.syntax import (
@@ -401,19 +402,7 @@ def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
                     yield item.negated, not follows
                 if item.of is not None:
                     yield from _steps(item.of, follows=follows)
-                    follows = follows or _must_bind(item.of)
+                    follows = follows or not can_be_empty(item.of)
         case Conjunction() | Disjunction():
             for part in node.parts:
                 yield from _steps(part, follows=follows)
-
-
-def _must_bind(node: Node) -> bool:
-    match node:
-        case Atom():
-            return True
-        case Repeat():
-            return node.min > 0 and _must_bind(node.of)
-        case Disjunction():
-            return all(map(_must_bind, node.parts))
-        case _:
-            return any(map(_must_bind, node.parts))

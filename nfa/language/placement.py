@@ -10,7 +10,6 @@ from nfa.syntax import (
     NOWHERE,
     Atom,
     Conjunction,
-    Disjunction,
     Item,
     Node,
     Pattern,
@@ -18,6 +17,7 @@ from nfa.syntax import (
     Repeat,
     Sequence,
     atoms_of,
+    can_be_empty,
     parts_of,
 )
 
@@ -50,19 +50,6 @@ def check_window(pattern: Pattern) -> None:
             "or days without 'business'",
             leading.position,
         )
-
-
-def can_be_empty(node: Node) -> bool:
-    """Whether some skeleton of the part has no step."""
-    match node:
-        case Atom():
-            return False
-        case Repeat():
-            return node.min == 0 or can_be_empty(node.of)
-        case Disjunction():
-            return any(map(can_be_empty, node.parts))
-        case _:
-            return all(map(can_be_empty, node.parts))
 
 
 def trailing_items(node: Node) -> Iterator[Item]:

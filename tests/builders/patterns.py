@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_pattern
 from nfa.language.parsing import parse_pattern
-from nfa.language.placement import can_be_empty
 from nfa.matcher import Matcher
 from nfa.results.batch import Ending, Match, match_order
 from nfa.syntax import (
@@ -44,6 +43,7 @@ from nfa.syntax import (
     Pattern,
     Repeat,
     Selection,
+    can_be_empty,
 )
 from nfa.syntax import (
     Sequence as Ordered,
