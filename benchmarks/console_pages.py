@@ -23,6 +23,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import unescape
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,7 +37,6 @@ CONSOLES = 20
 RATE = 200
 _EVERY_S = 0.1
 _READ_EVERY_S = 0.05
-_OPENING_S = 5.0
 _ROUNDS = 3
 _FRAMES = """() => { window.longest = 0; let last = performance.now();
   const step = (now) => {
@@ -135,18 +135,18 @@ def _measure_api(service: TemporaryService, seconds: float) -> None:
     used = 0.0
     for _ in range(_ROUNDS):
         for consoles in latencies:
-            before = _cpu_s(process)
-            latencies[consoles] += _read_beside(service, consoles, seconds)
-            used += _cpu_s(process) - before if consoles else 0.0
+            found, used_s = _read_beside(service, consoles, seconds)
+            latencies[consoles] += found
+            used += used_s if consoles else 0.0
     for consoles, found in latencies.items():
         half, most = _percentile(found, 0.5), _percentile(found, 0.99)
         print(f"GET /v1/alerts, {consoles:2} consoles, ms       {half:8.1f}  p99 {most:.1f}")
-    share = used / (_ROUNDS * (seconds + _OPENING_S))
+    share = used / (_ROUNDS * seconds)
     print(f"console process, {CONSOLES} consoles          {share:8.2f}  cores, {_resident_bytes(process) / 1e6:.0f} MB")
 
 
 def _measure_requests(service: TemporaryService, seconds: float) -> None:
-    """Print the requests of consoles at each view, and the API's CPU time for them: without that for taking events."""
+    """Print the requests of consoles at each view, and the CPU time of the API without its part for taking events."""
     posts, _, idle_s = _work(service, seconds)
     for view in VIEWS:
         taken, asked, used_s = _work(service, seconds, view)
@@ -155,7 +155,7 @@ def _measure_requests(service: TemporaryService, seconds: float) -> None:
 
 
 def _work(service: TemporaryService, seconds: float, *views: str) -> tuple[int, int, float]:
-    """The batches of events that the API takes, the GETs that it answers, and its CPU time, beside consoles."""
+    """Batches of events, GETs and CPU seconds of the API, beside consoles at some views."""
     with _consoles(service, *views):
         process = Path(f"/proc/{service.supervisor.pid('api')}")
         (taken, asked), used = _requests(service), _cpu_s(process)
@@ -165,7 +165,7 @@ def _work(service: TemporaryService, seconds: float, *views: str) -> tuple[int, 
 
 
 def _requests(service: TemporaryService) -> tuple[int, int]:
-    """The batches of events that the API has taken, and the GETs that it has answered, without those of the metrics."""
+    """Batches of events and GETs of the API since its start, without those of the metrics."""
     lines = httpx.get(f"{service.url}/metrics", headers=_rights(service), timeout=60.0).text.splitlines()
     counts = [one for one in lines if one.startswith("forestall_http_request_seconds_count") and "metrics" not in one]
     totals = [
@@ -188,20 +188,22 @@ def _resident_bytes(process: Path) -> int:
     return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _read_beside(service: TemporaryService, consoles: int, seconds: float) -> list[float]:
-    """Latencies of reading alerts, in ms, while another process has consoles open."""
+def _read_beside(service: TemporaryService, consoles: int, seconds: float) -> tuple[list[float], float]:
+    """Latencies of reading alerts, in ms, and CPU seconds of the console, while another process has consoles open."""
     found: list[float] = []
+    process = Path(f"/proc/{service.supervisor.pid('console')}")
     with (
         _consoles(service, *(("/", "/alerts") if consoles else ())),
         httpx.Client(base_url=service.url, headers=_rights(service), timeout=60.0) as client,
     ):
-        end = time.monotonic() + seconds
+        end, used = time.monotonic() + seconds, _cpu_s(process)
         while time.monotonic() < end:
             began = time.perf_counter()
             client.get("/v1/alerts", params={"limit": 20}).raise_for_status()
             found.append(1_000 * (time.perf_counter() - began))
             time.sleep(_READ_EVERY_S)
-    return found
+        used = _cpu_s(process) - used
+    return found, used
 
 
 @contextmanager
@@ -210,11 +212,12 @@ def _consoles(service: TemporaryService, *views: str) -> Iterator[None]:
     if not views:
         yield
         return
-    beside = multiprocessing.get_context("spawn").Process(
-        target=_open_consoles, args=(service.console, service.api_key, views)
-    )
+    context = multiprocessing.get_context("spawn")
+    opened = context.Semaphore(0)
+    beside = context.Process(target=_open_consoles, args=(service.console, service.api_key, views, opened))
     beside.start()
-    time.sleep(_OPENING_S)
+    for _ in range(CONSOLES * len(views)):
+        opened.acquire()
     try:
         yield
     finally:
@@ -222,21 +225,24 @@ def _consoles(service: TemporaryService, *views: str) -> Iterator[None]:
         beside.join()
 
 
-def _open_consoles(address: str, key: str, views: Sequence[str]) -> None:
+def _open_consoles(address: str, key: str, views: Sequence[str], opened: Semaphore) -> None:
     async def run() -> None:
-        await asyncio.gather(*(_console(address, key, view) for _ in range(CONSOLES) for view in views))
+        await asyncio.gather(*(_console(address, key, view, opened) for _ in range(CONSOLES) for view in views))
 
     asyncio.run(run())
 
 
-async def _console(address: str, key: str, view: str) -> None:
+async def _console(address: str, key: str, view: str, opened: Semaphore) -> None:
     """One open console: it shows a view, and refreshes it as often as the page's script does, or follows its alerts."""
     headers = {"Sec-Fetch-Site": "same-origin"}
     async with httpx.AsyncClient(base_url=address, headers=headers, timeout=120.0) as http:
-        await http.post("/login", content=f"key={key}".encode())
-        while (answer := await http.get(view)).is_error:  # noqa: ASYNC110 -- a busy API may refuse
-            await asyncio.sleep(1)
-        page = answer.text
+        page = ""
+        while not page:  # a busy API may refuse
+            await http.post("/login", content=f"key={key}".encode())
+            answer = await http.get(view)
+            page = answer.text if answer.status_code == 200 else ""
+            await asyncio.sleep(0 if page else 1)
+        opened.release()
         if feed := _FEED.search(page):
             await _follow(http, f"{unescape(feed[1])}&after={feed[2]}")
         period_s = min((int(one) for one in _PERIOD.findall(page)), default=0)

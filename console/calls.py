@@ -49,7 +49,7 @@ class Api:
         return await self.shared(call, age_s, lambda: self._client.request("POST", path, body=question))
 
     async def shared(self, name: Hashable, age_s: float, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The answer of ``ask``, or a kept answer of this name that is at most ``age_s`` seconds old."""
+        """The answer to ``ask``, or an answer under the same name of the last ``age_s`` seconds."""
         if not age_s:
             return await ask()
         asked_at, answer = self._kept.get(name, (0.0, None))
