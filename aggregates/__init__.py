@@ -9,7 +9,7 @@ The modules, in the order of their use: ``document`` reads the document (``windo
 parts of it). ``running`` is an aggregate that runs. Its events are ``columns`` (``rows`` has the form of one event);
 ``placing`` puts them into the order in which their groups take them in. A kernel lets them enter and leave, over the
 tables of ``window_tables``, the groups of ``known_groups`` and the codes of ``texts``, and computes the values.
-Estimates by ``sketches``, and events that are shown, are ``objects``. ``steps`` decides which changes are emitted, with
+Sketches, and events that are shown, are ``objects``. ``steps`` decides which changes are emitted, with
 earlier values from ``past``, and ``emitting`` makes their events. ``table_groups`` finds the groups of an event that
 are rows of a table; ``row_windows`` runs an aggregate whose rows have windows of their own. ``explaining`` describes an
 aggregate in words. ``asking`` answers questions over the events in the window.

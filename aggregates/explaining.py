@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aggregates.document import AggregateBody
-from aggregates.sketches import EXACT
+from aggregates.objects import EXACT
 from streams import duration_text
 
 

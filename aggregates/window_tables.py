@@ -15,8 +15,8 @@ from aggregates.kernels import tables as kernel
 from aggregates.kernels.groups import forget_values, note_waiting
 from aggregates.kernels.tables import Events, Groups, Steps
 from aggregates.kernels.windows import slide
+from aggregates.objects import EXACT
 from aggregates.rows import Scalar
-from aggregates.sketches import EXACT
 from aggregates.texts import KnownTexts
 from aggregates.values import AggregateValue, Function
 

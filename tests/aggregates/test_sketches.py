@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from aggregates import AggregateRun, Emission, EventColumns, EventRows, Row, read_aggregate
-from aggregates.sketches import EXACT
+from aggregates.objects import EXACT
 from streams import key_hash
 
 _CHANCE = Random(3)
