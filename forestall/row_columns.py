@@ -11,7 +11,7 @@ from forestall.match_columns import FIXED, MatchForm, free_name, typed_column
 from streams import parse_time
 
 _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), FIXED.field("start").type
-_MATCH = {**{field.name: field.type for field in FIXED}, "row": _TEXT}
+_MATCH = {field.name: field.type for field in FIXED}
 _COLUMNS: Mapping[str, Mapping[str, pa.DataType]] = {
     "alerts": _MATCH,
     "suppressed_alerts": _MATCH,
@@ -47,6 +47,7 @@ def table_of_rows(
         has_stream: Whether the results name their stream.
     """
     kinds = {**({_STREAM: _TEXT} if has_stream else {}), **_COLUMNS[output]}
+    kinds |= {"row": _TEXT} if form.has_rows and "pattern" in kinds else {}
     columns = {
         name: _column([row.get(name) for row in rows], form.event if name == _EVENT else kind)
         for name, kind in kinds.items()
@@ -79,4 +80,4 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array([None if value is None else int(value) for value in values], kind)
     if kind == pa.list_(pa.int64()):
         return pa.array([None if some is None else [int(one) for one in some] for some in values], kind)
-    return pa.array(values, kind)
+    return typed_column(values, kind)

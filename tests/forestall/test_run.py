@@ -102,3 +102,30 @@ def test_wrong_tables_are_refused(folder, events, message):
 def test_unknown_outputs_are_refused(folder, frame):
     with pytest.raises(forestall.FrameRefused, match=r"'lat' is not a derived stream .did you mean late"):
         forestall.run(folder / "project", {"orders": frame}, outputs=["lat"])
+
+
+def test_results_of_rows_of_a_table_name_the_row(folder, frame):
+    (folder / "project" / "limits.csv").write_text("id,most\nlow,0\nhigh,4\n")
+    (folder / "project" / "rows.yaml").write_text(
+        """
+kind: table
+name: limits
+key: id
+file: limits.csv
+---
+kind: constraints
+name: orders
+constraints: [{exclusive: [B, C]}]
+---
+kind: pattern
+name: over
+stream: orders
+text: PATTERN over FOR EACH ROW OF limits t EVENT SEQ(A a [v > t.most], B b)
+"""
+    )
+    found = forestall.run(folder / "project", {"orders": frame})
+    over = found.matches[found.matches["pattern"] == "over"]
+    assert over[["row", "key"]].to_dict("records") == [{"row": '{"id":"low"}', "key": "k"}]
+    ended = found.terminations[found.terminations["pattern"] == "over"]
+    assert sorted(ended["row"]) == ['{"id":"high"}', '{"id":"low"}']
+    assert set(zip(ended["key"], ended["event"], strict=True)) == {("m", "4")}

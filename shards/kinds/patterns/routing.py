@@ -28,7 +28,7 @@ class RoutedPattern:
     @property
     def has_whole_traces(self) -> bool:
         """Whether it reads whole traces of the correlation key, to which constraints apply."""
-        return not self.route and not self.finer and self.pattern.rows is None
+        return not self.route and not self.finer
 
 
 def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
