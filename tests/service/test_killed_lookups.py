@@ -58,7 +58,10 @@ def test_each_event_reads_the_rows_of_its_place_where_tasks_are_killed(
     limits.change(chance)
     for text in PATTERNS.values():
         register_pattern(registration, "orders", text)
-    job, over, pairs, begun = Continuous(settings, stores, tasks=2, kills=0.2), [], [], {}
+    job = Continuous(settings, stores, tasks=2, kills=0.2)
+    over: list[str] = []
+    pairs: list[tuple[str, str, str]] = []
+    begun: dict[tuple[str, str], list[str]] = {}
     try:
         for number in range(60):
             if chance.random() < 0.3:
@@ -69,12 +72,13 @@ def test_each_event_reads_the_rows_of_its_place_where_tasks_are_killed(
                 }
             order, customer, total = f"o{chance.randrange(3)}", chance.choice(CUSTOMERS), chance.randrange(6)
             data = {"order": order, "customer": customer, "sum": total}
-            event = {"id": str(number), "type": "Order", "time": number * 1_000_000, "data": data}
-            over += [event["id"]] if total > limits.rows.get(customer, 9) else []
+            event_id = str(number)
+            event = {"id": event_id, "type": "Order", "time": number * 1_000_000, "data": data}
+            over += [event_id] if total > limits.rows.get(customer, 9) else []
             for name, most in limits.rows.items():
-                pairs += [(first, event["id"], name) for first in begun.get((order, name), []) if total > most]
+                pairs += [(first, event_id, name) for first in begun.get((order, name), []) if total > most]
             if customer in limits.rows:
-                begun.setdefault((order, customer), []).append(event["id"])
+                begun.setdefault((order, customer), []).append(event_id)
             post(stores, settings, [[event]], [job], chance)
         come_to_rest(job, stores, chance)
     finally:

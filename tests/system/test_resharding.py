@@ -84,7 +84,9 @@ def test_a_service_that_was_stopped_goes_on_with_more_shards(tmp_path: Path, mon
         while len(ids(service)) < len(expected) and time.monotonic() < deadline:
             Pause().wait(0.2)
         assert ids(service) == expected
-        assert service.client.get("/pipeline")["shards"] == 4
+        while "shards" not in (state := service.client.get("/pipeline")) and time.monotonic() < deadline:
+            Pause().wait(0.2)  # the driver writes its state once a second
+        assert state["shards"] == 4
         assert list(service.client.pages("/dead-letters")) == []
         url = service.supervisor.redis_url
         with connect(url) as client:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,4 +42,6 @@ def test_sums_keep_what_rounding_takes():
 def test_a_sum_beyond_all_numbers_is_infinite():
     index = index_of(held())
     insert(index, [(0, {"price": 1e308}), (0, {"price": 1e308})])
-    assert index.ask(Question(values={"total": VALUES["total"]})).rows() == [{"total": float("inf")}]
+    with np.errstate(invalid="ignore"):  # the kernel as plain Python warns of inf - inf, where its rounding is counted
+        answer = index.ask(Question(values={"total": VALUES["total"]}))
+    assert answer.rows() == [{"total": float("inf")}]
