@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from shards.kinds.patterns.host import PatternHost
 from shards.state import ShardState
 from streams import PatternOn, StreamDeclaration, StreamOn, TableOn, Tick
 from streams.tables import Calendar, TableFiles, keep_calendar
@@ -60,8 +61,20 @@ def naive(events):
     return sorted(found), sorted(missing)
 
 
+def without_peaks(state: ShardState) -> bytes:
+    """The saved state; the most events held at once counts those of matches that the batch has not yet emitted."""
+    for place in state._places.values():
+        for host in place._hosts.values():
+            if isinstance(host, PatternHost) and host._matcher is not None:
+                host._matcher.restart_peak()
+    return state.dump()
+
+
 @given(steps=STEPS, cuts=st.sets(st.integers(1, 20)), saves=st.sets(st.integers(1, 20)))
 @settings(max_examples=100)
+@example(
+    steps=[[53, 79], [0, 27, 30, 43, 52, 77], ("A", 0), ("B", 0), ("A", 0), [0, 73]], cuts={8, 17}, saves=set()
+)  # a match within a batch
 def test_deadlines_are_those_of_the_place_in_every_cut(steps, cuts, saves):
     entries, events = log_with(steps)
     state, rows, first = ShardState(0), [], 0
@@ -77,8 +90,8 @@ def test_deadlines_are_those_of_the_place_in_every_cut(steps, cuts, saves):
     pairs, reported = naive(events)
     assert sorted((int(one["a"][0][1:]), int(one["b"][0][1:])) for one in found) == pairs
     assert sorted(missing) == sorted(
-        (f"e{number}", f"1970-01-01T{minute // 60:02}:{minute % 60:02}:00Z") for number, minute in reported
+        (f"e{number}", f"1970-01-01T{minute // 60:02}:{minute % 60:02}:00.000000Z") for number, minute in reported
     )
     whole = ShardState(0)
     whole.apply(entries)
-    assert whole.dump() == state.dump()
+    assert without_peaks(whole) == without_peaks(state)

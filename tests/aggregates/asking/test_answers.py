@@ -42,6 +42,6 @@ def test_sums_keep_what_rounding_takes():
 def test_a_sum_beyond_all_numbers_is_infinite():
     index = index_of(held())
     insert(index, [(0, {"price": 1e308}), (0, {"price": 1e308})])
-    with np.errstate(invalid="ignore"):  # the kernel as plain Python warns of inf - inf, where its rounding is counted
+    with np.errstate(over="ignore", invalid="ignore"):  # of which the kernel warns as plain Python
         answer = index.ask(Question(values={"total": VALUES["total"]}))
     assert answer.rows() == [{"total": float("inf")}]
