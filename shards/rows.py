@@ -136,7 +136,7 @@ class FoundRows:
 
 
 class _SingleRows(FoundRows):
-    """Results that were made one by one."""
+    """Single results, whose columns are made when they are read."""
 
     _rows: Sequence[tuple[str, bytes, str, str]]
 
