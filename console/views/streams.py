@@ -64,7 +64,7 @@ async def show(page: Page) -> Response:
         graph=_graph(details, operators, rates),
         rows={row["name"]: row for row in pipeline["streams"]} if pipeline else {},
         streams=details,
-        engines=sorted(plan["engines"], key=lambda one: (-one["cores"], -one["cost_us"])) if plan else [],
+        engines=dearest(plan["engines"]) if plan else [],
         is_idle=not any(rates.values()),
         chosen=chosen,
         operator=operator,
@@ -73,6 +73,11 @@ async def show(page: Page) -> Response:
         tail=await _tail(page, chosen),
         sentences=await _sentences(page, [operators[one] for one in explained if one in operators]),
     )
+
+
+def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Engines by their cost, the dearest first; an engine without events has no cost per event yet."""
+    return sorted(engines, key=lambda one: (-one["cores"], -(one["cost_us"] or 0.0)))
 
 
 def path_of(operator: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from console.views.streams import dearest
 from tests.builders.console import add_alerts, add_attempt, incident
 
 pytestmark = pytest.mark.redis
@@ -25,6 +26,11 @@ def test_an_empty_service_says_what_to_do_next(reader, path):
 @pytest.mark.parametrize("path", [*PAGES, "/patterns/p", "/streams?stream=orders"])
 def test_pages_show_a_service_with_a_stream(reader, orders, path):
     assert "<h1>" in reader.text(path)
+
+
+def test_an_engine_without_events_is_the_cheapest():
+    engines = [{"cores": 0.1, "cost_us": cost_us} for cost_us in (None, 2.0, 3.0)]
+    assert [one["cost_us"] for one in dearest(engines)] == [3.0, 2.0, None]
 
 
 def test_an_alert_is_shown_acknowledged_and_noted(reader, orders, stores):

@@ -226,7 +226,7 @@ def test_a_join_and_its_inputs_move_together(http, stores):
     moved = {**PAID, "inputs": [{**PAID["inputs"][0], "stream": "payments", "key": "order"}, PAID["inputs"][1]]}
     refused = http.post("/v1/joins", json=moved)
     assert (refused.status_code, refused.json()["code"]) == (409, "operator-exists")
-    assert "'forestall joins change'" in refused.json()["detail"]
+    assert "PUT /v1/joins/paid" in refused.json()["detail"]
     assert http.put("/v1/joins/other", json=moved).json()["code"] == "wrong-shape"
     assert http.put("/v1/joins/paid", json=moved).json()["version"] == 2
     assert http.post("/v1/joins/paid/retire").json()["state"] == "retired"

@@ -210,9 +210,9 @@ def controls(stores):
 
 
 def test_a_change_is_in_the_log_once(registry, library, stores):
-    changed = library.change("orders", {"lateness": 5.0, "description": "Orders of the shop."})
+    changed = library.change("orders", {"lateness": 5.0, "description": "Orders of the shop."}).declaration
     assert (changed.lateness, changed.end_events, changed.description) == (5.0, ("Z",), "Orders of the shop.")
-    assert library.change("orders", {"lateness": 5.0}) == changed == registry.stream("orders")
+    assert library.change("orders", {"lateness": 5.0}).declaration == changed == registry.stream("orders")
     assert controls(stores) == [StreamOn(ORDERS), StreamOn(changed)]
 
 
@@ -235,7 +235,7 @@ def test_a_pattern_that_waits_for_the_end_of_its_trace_keeps_it(registry, librar
     registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT SEQ(A a, NOT B)"), 1)
     with pytest.raises(StreamInUse, match="the pattern 'p' needs the ends of traces"):
         library.change("orders", {"end_events": ()})
-    assert library.change("orders", {"end_events": (), "idle_timeout": 5}).end_events == ()
+    assert library.change("orders", {"end_events": (), "idle_timeout": 5}).declaration.end_events == ()
     with pytest.raises(StreamInUse, match="'p'"):
         library.change("orders", {"idle_timeout": None})
 
