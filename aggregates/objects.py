@@ -191,7 +191,7 @@ class GroupObjects:
         self._events = {codes[code]: some for code, some in self._events.items() if is_kept[code]}
 
     def dump(self) -> list[Any]:
-        """As plain JSON."""
+        """The objects of all groups as plain JSON."""
         sketches = [
             [code, [[place, one.dump()] for place, one in some.items()]] for code, some in self._sketches.items()
         ]

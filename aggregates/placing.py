@@ -149,7 +149,7 @@ class Placing:
         return [KeptEvent(*one) for one in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
-        """An event that enters a window; ``is_kept``: it may leave."""
+        """Return an event that enters a window; ``is_kept``: it may leave, so it is stored."""
         found = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
             self.kept[number] = found
@@ -157,7 +157,7 @@ class Placing:
         return found
 
     def left(self, number: int) -> KeptEvent:
-        """An event that leaves a window."""
+        """Return an event that leaves a window; forget it once it has left all windows."""
         found = self.kept[number]
         self._entered[number] -= 1
         if not self._entered[number]:

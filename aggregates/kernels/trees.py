@@ -1,8 +1,8 @@
-"""Kernels of the values of a group in their order, each once with its number: a treap in the nodes of ``Groups``.
+"""Kernels of trees: the distinct values of a group in their order, with their counts, as a treap of ``Groups`` nodes.
 
-A value is a pair, compared in this order: a float, which is infinite for texts and less than all for booleans; then an
-integer, which keeps great whole numbers apart. Texts are in the order of their bytes, or of their codes.
-The first word of a tree is its root, the second one the number of its nodes.
+A value is a pair of a float and an integer, compared in this order. The float is infinite for texts, and minus infinity
+for booleans; the integer distinguishes whole numbers that are the same float. Texts are ordered by their bytes, or by
+their codes. The first word of a tree is its root plus one, the second the number of its nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streams.kernels.compiling import apart, inlined, routine
 
 @inlined
 def pair_of(kind: np.int64, number: np.int64, real: float) -> tuple[float, np.int64]:
-    """The pair of a value that is not null; ``real``: a float."""
+    """The pair of a value that is not null; ``real`` is read for floats only."""
     if kind == INTEGER:
         return float(number), number
     if kind == FLOAT:
@@ -29,7 +29,7 @@ def pair_of(kind: np.int64, number: np.int64, real: float) -> tuple[float, np.in
 
 @apart
 def is_text_less(groups: Groups, left: np.int64, right: np.int64) -> bool:
-    """Whether a text comes before another one."""
+    """Whether a text comes before another text."""
     texts, ends = groups.texts, groups.text_ends
     if ends.shape[0] == 0:
         return bool(left < right)
@@ -43,7 +43,7 @@ def is_text_less(groups: Groups, left: np.int64, right: np.int64) -> bool:
 
 @inlined
 def is_less(groups: Groups, real: float, integer: np.int64, other: float, other_integer: np.int64) -> bool:
-    """Whether a pair comes before another one."""
+    """Whether a pair comes before another pair."""
     if real != other:
         return real < other
     if real == np.inf:
@@ -71,7 +71,7 @@ def free_node(groups: Groups, state: NDArray[np.int64], node: np.int64) -> None:
 
 @inlined
 def priority(node: np.int64) -> np.int64:
-    """The priority of a node: its number, mixed."""
+    """The priority of a node in the heap order of the treap: a hash of its index."""
     mixed = (node * 0x9E3779B1) & LOW
     mixed ^= mixed >> 15
     return (mixed * 0x2C1B3C6D) & LOW
@@ -79,7 +79,7 @@ def priority(node: np.int64) -> np.int64:
 
 @inlined
 def hang(groups: Groups, code: np.int64, offset: np.int64, parent: np.int64, is_after: bool, node: np.int64) -> None:
-    """Make a node a child of another one, or the root if that is -1."""
+    """Make a node a child of ``parent``, the greater one if ``is_after``; the root if ``parent`` is -1."""
     if parent < 0:
         groups.words[code, offset] = node + 1
     elif is_after:
@@ -90,13 +90,13 @@ def hang(groups: Groups, code: np.int64, offset: np.int64, parent: np.int64, is_
 
 @inlined
 def size_of(groups: Groups, node: np.int64) -> np.int64:
-    """The number of values in a part of a tree; -1: an empty part."""
+    """The number of values in the subtree of a node, with repeats; node -1: an empty subtree."""
     return np.int64(groups.sizes[node]) if node >= 0 else np.int64(0)
 
 
 @inlined
 def is_node_less(groups: Groups, node: np.int64, real: float, integer: np.int64) -> bool:
-    """Whether the value of a node comes before another one."""
+    """Whether the value of a node comes before another value."""
     return is_less(groups, groups.reals[node], groups.integers[node], real, integer)
 
 
@@ -114,7 +114,7 @@ def find_node(groups: Groups, code: np.int64, offset: np.int64, real: float, int
 def enter_tree(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, real: float, integer: np.int64
 ) -> None:
-    """Add a value."""
+    """Add a value to a tree."""
     known = find_node(groups, code, offset, real, integer)
     fresh, parent, is_after, node = state[FREE], np.int64(-1), False, groups.words[code, offset] - 1
     while node >= 0 and node != known and (known >= 0 or priority(node) > priority(fresh)):
@@ -135,7 +135,7 @@ def enter_tree(
 
 @inlined
 def split(groups: Groups, fresh: np.int64, node: np.int64) -> None:
-    """Make a tree two, of the values before that of a node and after it, its children."""
+    """Split the subtree of ``node`` by the value of ``fresh``: lesser and greater values become its children."""
     real, integer = groups.reals[fresh], groups.integers[fresh]
     below, at = np.int64(0), node
     while at >= 0:
@@ -164,7 +164,7 @@ def split(groups: Groups, fresh: np.int64, node: np.int64) -> None:
 def leave_tree(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, real: float, integer: np.int64
 ) -> None:
-    """Take out a value that is in the tree."""
+    """Remove an occurrence of a value from its tree."""
     known = find_node(groups, code, offset, real, integer)
     parent, is_after, node = np.int64(-1), False, groups.words[code, offset] - 1
     while node != known:
@@ -192,7 +192,7 @@ def leave_tree(
 
 @inlined
 def node_at(groups: Groups, code: np.int64, offset: np.int64, place: np.int64) -> np.int64:
-    """The node of the value at a place in the order."""
+    """The node of the value at a place in the order, with repeats."""
     node = groups.words[code, offset] - 1
     while True:
         before = size_of(groups, np.int64(groups.older[node]))
@@ -209,7 +209,7 @@ def node_at(groups: Groups, code: np.int64, offset: np.int64, place: np.int64) -
 def clear_tree(
     groups: Groups, state: NDArray[np.int64], logs: NDArray[np.int64], code: np.int64, value: np.int64, offset: np.int64
 ) -> None:
-    """Free the nodes of a tree; its values go to the log in their order, unless ``value`` is -1."""
+    """Free the nodes of a tree, and log its values in their order unless ``value`` is -1."""
     node = groups.words[code, offset] - 1
     while node >= 0:
         while groups.older[node] >= 0:

@@ -1,4 +1,4 @@
-"""Kernels of the values of groups: how events change them, and how they are read."""
+"""Kernels that update the values of groups when events enter or leave, and write them into steps."""
 
 from __future__ import annotations
 
@@ -108,7 +108,10 @@ def put_sum(
 def enter_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Give an event a node, at its place in the order of time, unless a newer event is as great."""
+    """Add the node of an event to an extreme, in the order of time, unless a newer event is as great.
+
+    Older events that it exceeds lose their nodes.
+    """
     words = groups.words
     newer, older = np.int64(-1), words[code, offset + 1] - 1
     while older >= 0 and groups.integers[older] > time_us:
@@ -137,7 +140,7 @@ def enter_extreme(
 def leave_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Free the node of the oldest event of a group, if it has one."""
+    """Free the node of a leaving event, the oldest of its group, if it has a node."""
     words = groups.words
     node = words[code, offset] - 1
     if node < 0 or groups.integers[node] != time_us or groups.reals[node] != number:
@@ -153,7 +156,7 @@ def leave_extreme(
 
 @inlined
 def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, real: float, integer: np.int64) -> None:
-    """Compare a value with the extreme of a window whose events do not leave."""
+    """Update the extreme of a window whose events do not leave."""
     words, floats = groups.words, groups.floats
     if words[code, offset] == 1:
         if is_max and not is_less(groups, floats[code, offset + 2], words[code, offset + 1], real, integer):
@@ -167,7 +170,7 @@ def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, 
 def see_end(
     groups: Groups, code: np.int64, value: NDArray[np.int64], held: Events, slot: np.int64, is_only: bool
 ) -> None:
-    """Keep the first or the last argument of a window whose events do not leave."""
+    """Update the first or the last argument of a window whose events do not leave."""
     words, offset, time_us = groups.words, value[OFFSET], held.times_us[slot]
     before_us = words[code, offset]
     if is_only or (time_us < before_us if value[FUNCTION] == FIRST_SEEN else time_us >= before_us):
@@ -186,7 +189,10 @@ def change_tree(
     value: np.int64,
     sign: np.int64,
 ) -> None:
-    """Let an argument enter the tree of a group (1) or leave it (-1); of a window with too many it is sketched."""
+    """Add an argument to the tree of a group (1), or remove it (-1).
+
+    A tree with too many values is cleared into the log, for a sketch; later arguments are only logged.
+    """
     code, words, offset = np.int64(held.codes[slot]), groups.words, plan[value, OFFSET]
     function, numbers = plan[value, FUNCTION], plan[value, NUMBERS]
     kind, number = np.int64(held.kinds[plan[value, COLUMN], slot]), held.numbers[numbers, slot]
@@ -216,7 +222,7 @@ def change_group(
     slot: np.int64,
     sign: np.int64,
 ) -> None:
-    """Change the words of a group for an event in a slot that enters (1) or leaves (-1)."""
+    """Update the words of a group for the event in a slot, which enters (1) or leaves (-1)."""
     code, words = np.int64(held.codes[slot]), groups.words
     before = words[code, HELD_ROWS]
     words[code, HELD_ROWS] = before + sign
@@ -257,7 +263,7 @@ def change_value(
     value: np.int64,
     sign: np.int64,
 ) -> None:
-    """Let an argument of a kind that the function takes enter an extreme, or a tree, or leave it."""
+    """Add an argument of a suitable kind to an extreme or a tree (1), or remove it (-1)."""
     function, offset, numbers = plan[value, FUNCTION], plan[value, OFFSET], plan[value, NUMBERS]
     if function not in (LEAST, GREATEST, LOWEST_SEEN, GREATEST_SEEN):
         change_tree(groups, state, held, logs, slot, plan, value, sign)
@@ -345,7 +351,7 @@ def put_values(
 def put_deviation(
     groups: Groups, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
 ) -> None:
-    """Write the deviation of a group into a step; null for fewer than two numbers."""
+    """Write the standard deviation of a group into a step; null for fewer than two numbers."""
     found, offset = np.inf, plan_row[OFFSET]
     if groups.words[code, offset] > 1:
         found = deviation(groups.words, groups.scratch, code, offset, plan_row[PART], plan_row[DIGITS])
@@ -356,7 +362,7 @@ def put_deviation(
 
 @inlined
 def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.int64:
-    """The place of a value in the order of a tree."""
+    """The place in the order of a tree that a function reads: the first, the last, or that of a quantile."""
     size = np.int64(groups.sizes[root])
     if plan_row[FUNCTION] == LOWEST_OF:
         return np.int64(0)
