@@ -249,8 +249,8 @@ def _may_repeat(node: Node, *, is_repeated: bool) -> bool:
 def is_shareable(automaton: PatternAutomaton) -> bool:
     """Whether partial matches need no memory of their own, so that the shared-node engine can run the pattern.
 
-    Every gap is ANY without limit and NOT, or the pattern is a plain sequence of atoms under NEXT; there are no spans,
-    UNTIL or GREEDY, and no after-match rule, LIMIT or timeouts. (The caller checks the conditions.)
+    All gaps are ANY, or the pattern is a plain sequence of atoms under NEXT. There are no time limits of gaps, NOT,
+    spans, UNTIL, GREEDY, after-match rule, LIMIT or timeouts. (The caller checks the conditions.)
     """
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts or automaton.outline.spans:

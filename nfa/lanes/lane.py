@@ -209,9 +209,9 @@ class Lane:
         self._run_numbers = tuple(numbers)
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match the rows of a batch that have all keys of the lane; the end of a trace ends all its finer traces.
+        """Match the rows of a batch that have all further keys of the lane; all rows advance time.
 
-        Time passes with all rows.
+        The end of a trace ends all its finer traces.
         """
         finer, homes, rows = self._finer_rows(batch, keys)
         self._note_finer(homes, finer.key_hashes)

@@ -1,9 +1,9 @@
-"""The per-key matcher of patterns with FOR EACH ROW: the traces of a correlation key are one for each row of a table.
+"""The per-key matcher of patterns with FOR EACH ROW: a correlation key has one trace for each row of a table.
 
-An event is in the traces of the rows that it concerns (``RowIndex``); columns of the row are attributes of it.
-So one automaton serves all rows, and a partial match has its row by its trace. A guard judges the whole transaction:
-the traces of rows follow the monitors of the correlation key's traces, and an event that ends something, or breaks a
-constraint, is in the traces of all rows that are open.
+An event is matched in the traces of the rows that it concerns (``RowIndex``), with the columns of the row as further
+attributes. So one automaton serves all rows, and the trace of a partial match determines its row. A guard judges the
+whole transaction: the traces of rows take the monitor states of the correlation key's trace, and an event that rules
+out matches, or breaks a constraint, is in the traces of all open rows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RowLane(Lane):
         self._paths = list(dict.fromkeys(path for path in read if isinstance(path, tuple) and path))
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the rows of the table; partial matches of rows that it does not have are dropped.
+        """Replace the rows of the table, and drop the partial matches of rows that no longer exist.
 
         A row that has another value in a column that patterns read is another row.
         """
@@ -71,7 +71,7 @@ class RowLane(Lane):
             self._open()
 
     def _open(self) -> None:
-        """Read the rows of the version that holds now; in runs over past events, versions hold from a time on."""
+        """Read the rows of the current version; in runs over past events, each version begins at a time."""
         opened = next(iter(self._versions), None)
         for one in self._versions[1:]:
             opened = one if one.version.since_us is not None and one.version.since_us <= self.newest_us else opened
@@ -113,7 +113,7 @@ class RowLane(Lane):
         return super().view()
 
     def _following(self) -> Moves | None:
-        """The moves of the correlation key's monitors in the batch, with what they end here."""
+        """The monitor moves of the correlation key in the batch, with the pattern states of this lane that they end."""
         moves, guards = self._home.moves, self._state.guards
         if moves is None:
             return None
@@ -128,7 +128,7 @@ class RowLane(Lane):
         return visits
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark; rows change at the times of versions on the way."""
+        """Advance time to the watermark; versions of the table that begin before it take effect at their times."""
         found: list[LaneOutput] = []
         while (due_us := self._due_us) is not None and due_us <= watermark_us:
             found += super().pass_time(due_us)
@@ -137,7 +137,7 @@ class RowLane(Lane):
 
     @property
     def _due_us(self) -> int | None:
-        """The time from which the next version holds."""
+        """The time at which the next version of the table begins."""
         times = [one.version.since_us for one in self._versions[1:]]
         return next((one for one in times if one is not None and one > self.newest_us), None)
 
@@ -161,7 +161,7 @@ class RowLane(Lane):
     def _parsed(
         self, reader: BatchColumns, events: NDArray[np.int64], known: Collection[Path]
     ) -> Iterator[tuple[Path, pa.Array]]:
-        """The attributes that conditions read, so that the JSON of an event is parsed once for all rows."""
+        """The columns of the attributes that conditions read: the JSON of an event is parsed once for all its rows."""
         rows, places = np.unique(events, return_inverse=True)
         paths = [path for path in self._paths if path not in known and path[:1] != (self._read.alias,)]
         for path, values in reader.read(rows, paths).items() if len(rows) else ():
@@ -187,7 +187,7 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """Whether the table keeps the bounds of a pattern, which two simultaneous requests may have passed."""
+        """Whether the table is within the bounds of a pattern; two simultaneous requests may exceed them together."""
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
         except TooManyRows as refusal:
@@ -196,7 +196,7 @@ class RowLane(Lane):
         return True
 
     def _suspended(self, first: Event) -> list[Overflow]:
-        """The patterns whose table passes a bound at an event, the first that meets the table."""
+        """The suspensions of patterns whose table has too many rows, at the first event that meets the table."""
         at: dict[str, Any] = {"event_id": first.id, "event_type": first.type, "time_us": first.time_us}
         found = [
             Overflow(

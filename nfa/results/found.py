@@ -103,7 +103,7 @@ def of_runs(found: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.i
 
 
 def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
-    """The table without duplicates among matches of one event, for patterns whose automata may repeat matches."""
+    """Remove duplicate matches of some patterns, whose automata may find a match more than once."""
     places = np.flatnonzero(np.isin(table.patterns, patterns)) if len(patterns) else np.zeros(0, np.intp)
     if not len(places):
         return table

@@ -191,8 +191,8 @@ class SharedEngine:
     ) -> Findings:
         """Match the visited rows of a batch; the data of a trace are released when it ends.
 
-        The guard's tables are complete for the batch. ``clocks`` are the newest times up to each row, of all traces;
-        ``released`` counts the bound events dropped because of a guard (``TraceTable.released``).
+        The tables of ``guards`` must cover the batch. ``clocks`` has the newest time of all traces up to each row;
+        ``released`` counts, by trace, the bound events dropped because of a guard (``TraceTable.released``).
         """
         if len(released) > len(self._state.trace_first):
             self._state = self._state._replace(trace_first=grown(self._state.trace_first, len(released), NIL))

@@ -96,7 +96,7 @@ class Conditions:
 
     @property
     def depth(self) -> int:
-        """The number of values on the stack at most."""
+        """An upper bound of the number of values on the stack."""
         return len(self.code) + 2
 
 
@@ -238,7 +238,10 @@ class _Compiler:
         return pa.concat_arrays([column, pa.nulls(1, column.type)])
 
     def _contents(self, expression: Expression) -> list[Any]:
-        """The columns of an expression over one row: one, or one for each label and one for rows without label."""
+        """The columns of an expression over one row: a single one unless the expression reads the label of the row.
+
+        Then there is a column for each label, and one for rows without a label.
+        """
         if LabelOfRow() not in walk(expression):
             return [self._content(expression)]
         names = (*self.clause.variables, None)
@@ -247,7 +250,7 @@ class _Compiler:
         return [column.cast(kind) if column.type != kind else column for column in columns]
 
     def _content(self, expression: Expression) -> Any:
-        """The values of an expression over one row, on every row and on the row that is not there."""
+        """The column of an expression over one row: its value for each row of the table, then for a missing row."""
         size = self.table.size + 1
 
         def read(one: Expression) -> Any:
@@ -272,7 +275,7 @@ class _Compiler:
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
     def _add_columns(self, found: list[Any], position: Position) -> tuple[int, int, str]:
-        """Add columns of one kind; the number of the first one in its lane, the lane, the kind."""
+        """Add columns of one kind; returns the index of the first one in its lane, the lane and the kind."""
         columns = [plain(one) for one in found]
         kind = kind_of(columns[0].type)
         if kind == "float":

@@ -146,7 +146,7 @@ def write_paths(
 def complete(
     state: SharedState, output: Output, head: Int, event: Int, now: Int, clock: Int, within: Int, budget: Int
 ) -> tuple[Int, Int, Int]:
-    """Write the bound events of the matches that one transition into an accepting state completes.
+    """Write the matches that one transition into an accepting state completes, as lists of bound events.
 
     Returns (status, written, dropped).
     """
