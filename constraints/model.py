@@ -374,9 +374,9 @@ class ConstraintSet:
         return self.end_events if self.process is None else self.end_events - self.process.derived_ends
 
     def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
-        """Whether an end event decides that events of ``types``, forbidden at the end of a pattern, will not come.
+        """Whether an end event decides a NOT at the end of a pattern; ``types``: the forbidden types.
 
-        Not if nothing is pruned, nor if events with the end event's timestamp may come before it.
+        Only if the set prunes by state, and if events with equal timestamps are ordered.
         """
         process = self.process
         is_known = process is not None and bool(process.derived_ends) and process.types.issuperset(types)

@@ -75,7 +75,7 @@ class _CaseItem(pytest.Item):
             raise _Differs("\n".join([f"at {self._case.document.place()}", *outcome.side_by_side(), *losses]))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The differences alone; other errors as usual."""
+        """The text of a failure: only the differences between results, or the usual report of another error."""
         return str(excinfo.value) if isinstance(excinfo.value, _Differs) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:

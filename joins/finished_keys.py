@@ -37,7 +37,7 @@ class FinishedKeys:
         self._most_over = _FEW
 
     def are_known(self, types: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether each of some types belongs to an input; other types come from inputs of another version."""
+        """The mask of the types that belong to an input of this version of the join, and not of another version."""
         return np.array([name in self.numbers for name in types], np.bool_)
 
     def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:

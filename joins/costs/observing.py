@@ -29,7 +29,10 @@ _S = 1_000_000
 
 
 class StateObserver:
-    """Observes the items of a join; inputs that may be absent (``optional``) make no events useless."""
+    """Observes a running join: the rates of its inputs, and how long the events of sampled keys stay useful.
+
+    ``optional``: inputs that may be absent; events do not become useless for lack of a partner there.
+    """
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:
         self._windows = [float(window.size) if window.kind == "time" else math.inf for window in windows]

@@ -150,7 +150,7 @@ class Deliverer:
     async def _send_traced(
         self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes
     ) -> Reply:
-        """Send, in a span of its own if the result is traced."""
+        """Send a delivery, in a span of its own if its result is traced."""
         if self._spans is None or delivery.traceparent is None:
             return await self._send(outbound, webhook, delivery, body, None)
         span = _begun(self._spans, delivery, delivery.traceparent, webhook)

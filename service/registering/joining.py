@@ -64,7 +64,7 @@ class Derived:
 
     @classmethod
     def from_findings(cls, findings: Mapping[str, Any], name: str, version: int) -> Derived:
-        """The results that ``to_findings`` gave."""
+        """Read the results from the JSON that ``to_findings`` returned."""
         bare = _extraction(findings["extraction"])
         by_text = {str(constraint): constraint for constraint in bare.constraints}
         origins = findings["origins"].items()

@@ -13,9 +13,9 @@ from shards import LastAlerts, Suppression, match_ids
 def quieted(
     lanes: Sequence[LaneOutput], suppressions: Mapping[str, Suppression], stream: str
 ) -> tuple[tuple[LaneOutput, ...], int]:
-    """The matches that are not suppressed, and the number of the others.
+    """The matches that are not suppressed, and the number of suppressed ones.
 
-    ``suppressions`` are by name of the pattern.
+    ``suppressions`` has the suppression of each pattern by its name.
     """
     last = {name: LastAlerts(one.lasts_us) for name, one in suppressions.items()}
     keeps = [np.ones(len(lane.matches), np.bool_) for lane in lanes]

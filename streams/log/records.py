@@ -87,7 +87,7 @@ def questions_key(shard: int) -> str:
 
 
 def answers_key(question: str) -> str:
-    """The Redis key of the answers to one asker, whose name and a dot begin the id of a question."""
+    """The Redis key of the answers to one asker. The id of a question begins with its asker's name and a dot."""
     return f"forestall:answers:{question.partition('.')[0]}"
 
 

@@ -1,4 +1,4 @@
-"""Business time: the hours of a calendar as sorted intervals, and what deadlines and durations are by them."""
+"""Business time: the hours of a calendar as sorted intervals, with the deadlines and durations in them."""
 
 from __future__ import annotations
 

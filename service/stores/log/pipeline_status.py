@@ -88,7 +88,7 @@ class HostCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorReport:
-    """The executors of a cluster; ``missing`` names the machine of each that ran since the start and no longer runs."""
+    """The executors of a cluster: the number that run, and the machines of those lost since the start (``missing``)."""
 
     running: int
     missing: tuple[str, ...]

@@ -40,12 +40,12 @@ from streams.tables import Tables
 
 @dataclass(frozen=True, slots=True)
 class AggregateResults:
-    """The output of an aggregate.
+    """The output of an aggregate for one batch, or for a step of time.
 
     Attributes:
-        stream: The stream at whose place it runs.
-        events: Its derived events.
-        is_suspended: Whether it is suspended from here on.
+        stream: The stream at whose place the aggregate runs.
+        events: The derived events.
+        is_suspended: Whether the batch made the aggregate exceed its memory, which suspends it.
     """
 
     stream: str

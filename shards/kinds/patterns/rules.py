@@ -110,7 +110,7 @@ class Rules:
         return None
 
     def _explain(self, asked: _Question) -> Explanation:
-        """The explanation; if tables ended a partial match late, the explanation from the start of the trace."""
+        """Explain an early termination by its event, or from the start of the trace if tables noticed it only later."""
         from constraints import explain_ending  # noqa: PLC0415
 
         parts = (self._constraint_set, asked.query, asked.state)
