@@ -81,7 +81,7 @@ def tail_alerts(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="End after this number of alerts.")] = None,
 ) -> None:
-    """Show alerts as they are found, until interrupted; resumes where it stopped when the service is back."""
+    """Show alerts as they are found, until interrupted; after an outage of the service, resume where it stopped."""
     for event in islice(client.alerts.live(stream=stream, pattern=pattern, after=after), limit):
         _show(event.data, is_json=client.is_json)
 

@@ -118,7 +118,7 @@ def backtest(
     lateness: Lateness = None,
     late: LateEvents = "dead_letter",
     idle_timeout: IdleTimeout = None,
-    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition (Pay+complete).")] = False,
     output: Folder = None,
     limit: Listed = 100,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,

@@ -63,7 +63,7 @@ def check(
         Times,
         typer.Option(help="With --log: order of events: event (by time), file (as in the file) or line."),
     ] = "event",
-    lifecycle: Annotated[bool, typer.Option(help="With --log: XES event types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="With --log: XES types are name+transition (Pay+complete).")] = False,
     classifier: Classifier = None,
     end: EndEvents = None,
 ) -> None:

@@ -40,8 +40,8 @@ Incident = Annotated[
     str | None,
     typer.Option(
         metavar="'DURATION by NAME, ...'",
-        help="The alerts of a group open an incident, which closes after this event time without one: '2 h by "
-        "customer'. Without 'by' it has the groups of --suppress.",
+        help="Collect the alerts of each group in an incident, which closes after this event time without an alert: "
+        "'2 h by customer'. Without 'by', the groups are those of --suppress.",
     ),
 ]
 Resolves = Annotated[

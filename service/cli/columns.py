@@ -41,7 +41,9 @@ ColumnTypes = Annotated[
 ]
 Zone = Annotated[
     str | None,
-    typer.Option("--assume-zone", metavar="ZONE", help="Time zone of times without one: UTC, +02:00, Europe/Berlin."),
+    typer.Option(
+        "--assume-zone", metavar="ZONE", help="Time zone of times without an offset: UTC, +02:00, Europe/Berlin."
+    ),
 ]
 NumbersCount = Annotated[
     TimeUnit, typer.Option("--time-unit", help="Unit of times that are numbers since 1970; auto: by their size.")
@@ -56,9 +58,7 @@ TimeFormat = Annotated[
 ]
 ChangedClocks = Annotated[
     LocalTimes,
-    typer.Option(
-        "--local-times", help="How to read local times that exist twice or not at all, because clocks are changed."
-    ),
+    typer.Option("--local-times", help="How to read local times that a change of clocks repeats or skips."),
 ]
 Delimiter = Annotated[
     str | None,

@@ -33,7 +33,7 @@ def conformance(
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,
     times: Annotated[Times, TimesOption] = ("event"),
-    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition (Pay+complete).")] = False,
     classifier: Classifier = None,
     end: EndEvents = None,
 ) -> None:

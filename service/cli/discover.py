@@ -38,7 +38,7 @@ def discover(
     min_expected: Annotated[
         float, typer.Option(metavar="NUMBER", help="Minimum significance of exclusions and requirements; 0: none.")
     ] = 5.0,
-    rules: Annotated[bool, typer.Option("--rules", help="Discover DECLARE rules too, such as response.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Also discover DECLARE rules, such as response.")] = False,
     is_complete: Annotated[
         bool, typer.Option("--all", help="Also list constraints that follow from the others.")
     ] = False,
@@ -46,7 +46,7 @@ def discover(
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,
     times: Annotated[Times, TimesOption] = "event",
-    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition (Pay+complete).")] = False,
     classifier: Classifier = None,
     end: EndEvents = None,
 ) -> None:

@@ -57,7 +57,7 @@ def tail_events(
     limit: Annotated[int | None, typer.Option(min=1, help="End after this number of events.")] = None,
     old_stream: _OldStream = None,
 ) -> None:
-    """Show events as they come, until interrupted; reconnects where it stopped when the service is back."""
+    """Show events as they come, until interrupted; after an outage of the service, resume where it stopped."""
     at, chosen = f"/streams/{part(_one(stream, old_stream))}/events/live", given(key=key, type=type_)
     for event in islice(client.live(at, after=after, on_gap=_note_gap, **chosen), limit):
         _show(event.data, is_json=client.is_json)

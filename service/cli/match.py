@@ -127,7 +127,7 @@ def match(
     outputs: Listed = USUALLY_LISTED,
     is_open: Beginning = False,
     ties: Simultaneous = "log",
-    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition (Pay+complete).")] = False,
     lateness: Lateness = None,
     late: LateEvents = "dead_letter",
     idle_timeout: IdleTimeout = None,

@@ -102,7 +102,7 @@ def change_pattern(
     severity: Annotated[Severity | None, typer.Option(help="Severity of its new alerts.")] = None,
     unguarded: Unguarded = False,
     migrate: Annotated[
-        bool, typer.Option("--migrate", help="Let the former version continue for its present partial matches.")
+        bool, typer.Option("--migrate", help="Let the former version complete its partial matches.")
     ] = False,
     suppress: Suppress = None,
     incident: Incident = None,

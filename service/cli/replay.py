@@ -43,7 +43,7 @@ def replay(
     url: Url = None,
     key: Key = None,
     times: Annotated[Times, TimesOption] = "event",
-    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition (Pay+complete).")] = False,
     duplicates: DuplicateIds = "drop",
     batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Events per request.")] = 500,
     api_key: ApiKeyOption = None,

@@ -25,11 +25,15 @@ STREAM_OPTIONS: Mapping[str, tuple[Any, Any]] = {
     "type_column": _option("--type", "COLUMN", "Column of the event type."),
     "time_column": _option("--time", "COLUMN", "Column of the time."),
     "column_types": _option("--columns", "NAME=TYPE", "CSV: type of a column: text, number or boolean."),
-    "assume_zone": _option("--assume-zone", "ZONE", "Time zone of times without one: UTC, +02:00, Europe/Berlin."),
+    "assume_zone": _option(
+        "--assume-zone", "ZONE", "Time zone of times without an offset: UTC, +02:00, Europe/Berlin."
+    ),
     "time_unit": _option("--time-unit", "UNIT", "Unit of times that are numbers: auto, s, ms, us or ns."),
     "time_format": _option("--time-format", "FORM", "Form of times: day-first, month-first, or as '%d.%m.%y %H:%M'."),
     "local_times": _option(
-        "--local-times", "CHOICE", "How to read local times that exist twice or not at all: earlier, later or refuse."
+        "--local-times",
+        "CHOICE",
+        "How to read local times that a change of clocks repeats or skips: earlier, later, refuse.",
     ),
     "delimiter": _option("--delimiter", "CHARACTER", "CSV: separator of columns, or tab (default: detected)."),
     "encoding": _option(

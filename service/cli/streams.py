@@ -151,7 +151,7 @@ def change_stream(
     ] = None,
     description: Description = None,
 ) -> None:
-    """Change event time and end events of a stream, from this position of the log on."""
+    """Change event time and end events of a stream, as of the present position of the log."""
     durations = given(idle_timeout=idle_timeout, quiet_after=quiet_after)
     body = {
         **({} if lateness is None else {"lateness": read_lateness(lateness)}),

@@ -84,7 +84,8 @@ def add_webhook(
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Unique name of the webhook.")] = None,
     description: _Description = None,
     header: Annotated[
-        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Header to send along, 'NAME: VALUE'. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="'NAME: VALUE'", help="Further header of each request, 'NAME: VALUE'. Repeatable."),
     ] = None,
     template: Template = None,
     digest: _Digest = None,
@@ -125,7 +126,9 @@ def change_webhook(
     description: _Description = None,
     header: Annotated[
         list[str] | None,
-        typer.Option(metavar="'NAME: VALUE'", help="Header to send along; replaces all present ones. Repeatable."),
+        typer.Option(
+            metavar="'NAME: VALUE'", help="Further header of each request; replaces all present ones. Repeatable."
+        ),
     ] = None,
     template: Template = None,
     digest: _Digest = None,
