@@ -47,7 +47,7 @@ TAGS: list[dict[str, Any]] = [
         ("results", "Results of several kinds as one feed."),
         ("derived-events", "Matches that became events of derived streams."),
         ("corrections", "Retractions of alerts that were sent early."),
-        ("suspensions", "Patterns that are no longer matched, as they cost too much work."),
+        ("suspensions", "Patterns that are no longer matched: they cost too much work, or a table has too many rows."),
         ("timeouts", "Partial matches whose WITHIN has passed."),
         ("endings", "Early terminations: partial matches that could no longer complete, and why."),
         ("deviations", "Transactions that leave the constraints of their stream."),

@@ -50,7 +50,7 @@ def known_pattern(
     services: Served,
     pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
 ) -> str | None:
-    """The pattern by which alerts are filtered; a deleted pattern with alerts is known."""
+    """The pattern by which alerts are filtered: a registered one, or a deleted one that has alerts."""
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).alerts:
         services.stores.registry.operator(pattern)
     return pattern

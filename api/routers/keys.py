@@ -26,8 +26,8 @@ _AT_ONCE = KeyRotation()
 def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     """Create an API key. Its token is shown only in this answer.
 
-    A service that required no key before requires one from then on, so the first key has the scope ``admin``. Every
-    request with a key that is restricted to streams must name a stream.
+    A service that required no key before requires one from then on, so the first key must have the scope ``admin``.
+    Every request with a key that is restricted to streams must name a stream.
     """
     made, token = services.keys.create(key.to_domain())
     give_location(response, "keys", made.id)

@@ -123,7 +123,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
     )
     yield _gauge(
         "pattern_suspended",
-        "1 where a pattern is suspended, as it cost too much work.",
+        "1 where a pattern is suspended, by its work budget or by a table with too many rows.",
         ("stream", "pattern"),
         [((one.stream, one.name), 1) for one in stores.registry.patterns() if one.state == "suspended"],
     )
