@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from api.schemas.patterns import SuppressModel, Switch
+from api.schemas.patterns import FailingConditionModel, SuppressModel, Switch
 from api.wire import Time, WireModel
 
 
@@ -77,5 +77,8 @@ class DryRunModel(WireModel):
     timeouts: int
     dropped: int = Field(description="Matches beyond a limit, which are not counted above.")
     partial_matches: int = Field(description="The number of events bound in partial matches at the end.")
+    failing_conditions: list[FailingConditionModel] = Field(
+        description="Events that would end its partial matches early, by the constraints of the stream."
+    )
     warnings: list[str]
     duration_s: float

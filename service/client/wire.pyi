@@ -521,6 +521,7 @@ class DryRunModel(TypedDict):
     timeouts: int
     dropped: int
     partial_matches: int
+    failing_conditions: list[FailingConditionModel]
     warnings: list[str]
     duration_s: float
 

@@ -93,10 +93,8 @@ class Registration:
         """A registered pattern, and its analysis under the stream's constraints."""
         record = self._stores.registry.pattern(name)
         on_stream = self._on_stream(record)
-        rules, is_ended = on_stream.rules, on_stream.is_pruned and is_explained(on_stream.query)
         found = self._inspections.get(
-            (record.text, str(record.is_guarded), tag_of(rules)),
-            lambda: inspect_pattern(on_stream.query, on_stream.constraint_set, is_ended=is_ended),
+            (record.text, str(record.is_guarded), tag_of(on_stream.rules)), lambda: _inspected(on_stream)
         )
         warnings = pattern_warnings(on_stream, found.check)
         return PatternReport(pattern=record, is_new=False, parsed=on_stream.pattern, warnings=warnings), found
@@ -139,6 +137,11 @@ class Registration:
         """Check that a pattern can be matched on a stream, as ``register_pattern`` does; returns warnings, in words."""
         rules = self._rules(self._stores.registry.stream(stream))
         return self._checked(rules.on_stream(pattern, is_guarded=is_guarded))
+
+    def inspect(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> PatternInspection:
+        """The analysis of a pattern under the constraints of a stream on which it need not be registered."""
+        rules = self._rules(self._stores.registry.stream(stream))
+        return _inspected(rules.on_stream(pattern, is_guarded=is_guarded))
 
     def _checked(self, on_stream: OnStream) -> tuple[str, ...]:
         """Check that a pattern can be matched; returns warnings, in words."""
@@ -218,3 +221,8 @@ class Registration:
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
         """The constraints that a pattern may rely on; none for traces of a further key, which do not end either."""
         return self._rules(declaration).relied_on(route, is_guarded=is_guarded)
+
+
+def _inspected(on_stream: OnStream) -> PatternInspection:
+    is_ended = on_stream.is_pruned and is_explained(on_stream.query)
+    return inspect_pattern(on_stream.query, on_stream.constraint_set, is_ended=is_ended)

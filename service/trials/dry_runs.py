@@ -76,6 +76,9 @@ class DryRuns:
             "pattern": pattern.name,
             "stream": stream,
             **_counted(events, found),
+            "failing_conditions": self._registration.inspect(stream, pattern, is_guarded=is_guarded).to_document()[
+                "failing_conditions"
+            ],
             "warnings": warnings,
             "duration_s": round(time.perf_counter() - begin_s, 4),
         }
