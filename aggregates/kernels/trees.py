@@ -207,9 +207,15 @@ def node_at(groups: Groups, code: np.int64, offset: np.int64, place: np.int64) -
 
 @apart
 def clear_tree(
-    groups: Groups, state: NDArray[np.int64], logs: NDArray[np.int64], code: np.int64, value: np.int64, offset: np.int64
+    groups: Groups,
+    state: NDArray[np.int64],
+    logs: NDArray[np.int64],
+    code: np.int64,
+    value: np.int64,
+    offset: np.int64,
+    most: np.int64,
 ) -> None:
-    """Free the nodes of a tree, and log its values in their order unless ``value`` is -1."""
+    """Free the nodes of a tree, and log its values in their order, each at most ``most`` times; -1 as ``value``: none."""
     node = groups.words[code, offset] - 1
     while node >= 0:
         while groups.older[node] >= 0:
@@ -218,7 +224,7 @@ def clear_tree(
             groups.newer[left] = node
             node = left
         real, integer, rest = groups.reals[node], groups.integers[node], np.int64(groups.newer[node])
-        for _ in range(groups.counts[node] if value >= 0 else 0):
+        for _ in range(min(np.int64(groups.counts[node]), most)):
             if np.isinf(real):
                 kind = TEXT if real > 0 else BOOLEAN if integer == 1 else FALSE
                 log(logs, state, SKETCHED, code, value, kind, integer)

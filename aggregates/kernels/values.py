@@ -207,8 +207,8 @@ def change_tree(
             words[code, offset + 1] if function == DISTINCT else groups.sizes[words[code, offset] - 1],
             plan[value, MOST],
         )
-        if size > most > 0:
-            clear_tree(groups, state, logs, code, value, offset)
+        if size > most > 0:  # the log has room for as many values, and the new one
+            clear_tree(groups, state, logs, code, value, offset, np.int64(1) if function == DISTINCT else size)
             words[code, offset] = IN_SKETCH
 
 
@@ -379,7 +379,7 @@ def clear_values(
     for value in range(plan.shape[0]):
         function, offset = plan[value, FUNCTION], plan[value, OFFSET]
         if function == QUANTILE or LOWEST_OF <= function <= DISTINCT:
-            clear_tree(groups, state, logs, code, np.int64(-1), offset)
+            clear_tree(groups, state, logs, code, np.int64(value), offset, np.int64(0))
 
 
 @inlined

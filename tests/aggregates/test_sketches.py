@@ -57,6 +57,14 @@ def test_distinct_values_are_exact_up_to_a_bound_and_estimated_with_an_error_bey
         assert abs(found["v"] - 10 * EXACT) < 4 * found["v_error"] * 10 * EXACT
 
 
+def test_values_that_occurred_often_are_handed_to_a_sketch_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log has room for the values, and not for each of their events."""
+    monkeypatch.setattr("aggregates.window_tables.EXACT", 5)
+    monkeypatch.setattr("aggregates.window_tables._STEPS", 16)
+    found = values("distinct(x)", [n % 5 for n in range(200)] + [7])
+    assert (found["v"], "v_error" in found) == (6, True)
+
+
 @pytest.mark.compiled
 def test_quantiles_are_exact_up_to_a_bound_and_near_beyond() -> None:
     assert values("quantile(x, 0.9)", NUMBERS[:EXACT])["v"] == sorted(NUMBERS[:EXACT])[-(-9 * EXACT // 10) - 1]
