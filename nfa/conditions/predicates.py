@@ -38,7 +38,7 @@ from nfa.syntax import (
     Path,
     operands_of,
 )
-from streams import EventBatch, column_of, inner_value
+from streams import EventBatch, column_of, inner_value, shown_texts
 from streams.tables import Tables
 
 _COALESCE = "coalesce"  # no column: saved states of earlier releases have its arguments
@@ -153,7 +153,7 @@ class BatchColumns:
         if leaf == "#type":
             names = np.array([*self._batch.type_names, ""], np.object_)
             return Values.of_texts(names[self._batch.type_codes[rows]])
-        texts = self._batch.columns.column(leaf.removeprefix("#")).take(column_of(rows))
+        texts = shown_texts(self._batch.columns.column(leaf.removeprefix("#")).take(column_of(rows)))
         return Values.of_texts(texts.to_numpy(zero_copy_only=False))
 
     def _parsed(self, rows: NDArray[np.intp]) -> list[Any]:

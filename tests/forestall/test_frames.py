@@ -76,12 +76,13 @@ OPTIONS = [
     {"constraints": {"constraints": ["precedence(A, B)"], "end": ["C"]}, "prune": "state"},
 ]
 AT_ONCE = "PATTERN p EVENT SEQ(A a, B+ b [key = 'k' AND id != a.id]) WITHIN 3 s EMIT TIMEOUTS RETURN last(b.id) AS name"
+OF_EVENTS = "PATTERN p EVENT SEQ(A a [id(a) != '9'], B b [key(b) = 'k' AND id(b) != id(a)]) RETURN id(b) AS name"
 
 
 @settings(max_examples=30)
 @given(
     rows=ROWS,
-    text=st.sampled_from([*PATTERNS[:4], AT_ONCE]),
+    text=st.sampled_from([*PATTERNS[:4], AT_ONCE, OF_EVENTS]),
     given_=st.sampled_from(OPTIONS),
     size=st.sampled_from([1, 2, 100]),
 )
