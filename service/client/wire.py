@@ -3,4 +3,5 @@
 from pathlib import Path
 from runpy import run_path
 
-globals().update(run_path(str(Path(__file__).with_suffix(".pyi")), run_name=__name__))
+_FOUND = run_path(str(Path(__file__).with_suffix(".pyi")), run_name=__name__)
+globals().update({name: value for name, value in _FOUND.items() if not name.startswith("__")})

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from aggregates import AggregateRun, AggregateStateError, Emission, EventColumns, EventRows, Row, group_text
 from aggregates import read_aggregate as read
+from aggregates.known_groups import KnownGroups
 from shards.kinds.aggregates.reading import condition_and_bounds
 from streams import key_hash
 from tests.references.aggregates import Naive, value_of
@@ -286,3 +287,17 @@ def test_a_sum_of_numbers_of_all_sizes_is_exact() -> None:
     spreads = [value_of(run.body.values[2], numbers[n - 3 : n + 1]) for n in range(8, len(numbers))]
     assert [one["spread"] for one in found[8:]] == spreads
     assert found[3]["spread"] is None
+
+
+def test_windows_that_end_together_compute_the_hashes_of_keys_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = read({"of": "x", "by": ["key"], "values": {"n": "count()"}, "window": {"tumbling": "5 us"}})
+    run, asked, hashes = AggregateRun(body, None), list[int](), KnownGroups.key_hashes
+    taken(run, [Row(0, (key,), key, key_hash(key), key, (True,)) for key in map(str, range(100))])
+
+    def noted(groups: KnownGroups) -> Any:
+        asked.append(len(groups))
+        return hashes.fget(groups)  # type: ignore[attr-defined] # of a property
+
+    monkeypatch.setattr(KnownGroups, "key_hashes", property(noted))
+    found = run.advance_time(5)
+    assert ({one.key_hash for one in found}, asked) == ({key_hash(str(n)) for n in range(100)}, [100])
