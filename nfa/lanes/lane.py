@@ -406,7 +406,8 @@ class Lane:
             first_sequence=first,
         )
         found = state.runs.process(given, id_of)
-        return [found, state.runs.pass_time(state.table.newest_us, id_of)]
+        passed_us = max(state.table.newest_us, int(clocks.max(initial=EARLIEST)))  # also by events of other lanes
+        return [found, state.runs.pass_time(passed_us, id_of)]
 
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
         """Store the events that some step may have bound; regularly drop those that no partial match binds."""

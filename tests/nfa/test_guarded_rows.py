@@ -144,3 +144,18 @@ def test_a_condition_that_constraints_name_decides_for_the_rows() -> None:
     assert [(end.row, end.event_id, end.event.symbols) for end in found.endings()] == [
         ({"id": "x"}, "e3", frozenset({high.name}))
     ]
+
+
+def test_a_match_that_time_has_decided_before_a_late_event_deviates_does_not_deviate() -> None:
+    """As of patterns without rows: the time of the other transaction has decided it."""
+    for text in ("FOR EACH ROW OF rules t EVENT D a [v = t.v] LIMIT 1", "EVENT D a [v = 1] LIMIT 1"):
+        matcher = Matcher(ties="simultaneous")
+        matcher.add_pattern(f"PATTERN p {text}")
+        matcher.read_tables(tables({"x": ROW}))
+        constraints = replace(ConstraintSet.of([Exclusive("C", "D")]), settings=Settings(prune=Prune.OFF))
+        matcher.set_guard(1, Monitor(constraints))
+        late = [one(4, "D", v=1), one(5, "B", "other"), one(6, "B", "other")]
+        late[0] = replace(late[0], time_us=2)
+        found = matcher.process(EventBatch.from_events([one(1, "C"), one(3, "B", "other"), *late]))
+        assert [one.deviating for one in found.matches()] == [False]
+        assert len(found.deviations()) == 1
