@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from nfa.functions.function import Function, Parameter, Result, of_each, of_each_distinct
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)  # of regular expressions
+_TOKENS = re.compile(  # of regular expressions
+    r"\\[xpP]\{\w*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL
+)
 _MOST_STATES = 1_000
 MOST_JOINED = 65_536  # characters: derived events may be joined again and again
 _TEXT = Parameter("text", "text")

@@ -78,6 +78,7 @@ def test_arguments_that_cannot_fit_are_refused(text, message):
 
 
 MATCHED = [
+    ("SEQ(A a [matches(v, 'x\\x{2013}y')], B b)", 'A1:"x–y" A2:"xy" B3', 1),
     ("SEQ(A a [lower(v) = 'xy'], B b)", 'A1:"xY" A2:"x" B3', 1),
     ("SEQ(A a, B b [upper(b.v) = upper(a.v)])", 'A1:"xY" A2:"x" B3:"XY" B4', 1),
     ("SEQ(A a, B b [lower(v) = lower(a.v) AND length(v) > 1])", 'A1:"xY" A2:"x" B3:"XY" B4:"X"', 1),
