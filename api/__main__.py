@@ -27,6 +27,7 @@ def _serve(settings: Settings) -> None:
         host=settings.api_host,
         port=settings.api_port,
         http=protocol_with(settings.api_read_timeout_s),
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

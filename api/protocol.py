@@ -1,29 +1,37 @@
-"""HTTP on the wire: a client that starts a request and does not finish its head is disconnected."""
+"""HTTP on the wire: what is no request is refused, and a client that does not finish a head is disconnected."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import ClassVar
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from api.errors import problem
+from service import RequestRefused
+
 _LONGEST_PART = 65_536
+_FRAMING = (b"content-length", b"transfer-encoding")
 
 
 class PatientProtocol(HttpToolsProtocol):
     """uvicorn's protocol, which closes a connection if the head of a request takes too long, or is too long.
 
     The timeout of a head begins with its first byte, or with the connection; it does not end the request before. The
-    parser itself limits neither a head nor what surrounds the parts of a body (RFC 9112, section 7.1).
+    parser itself limits neither a head nor what surrounds the parts of a body (RFC 9112, section 7.1), and adds the
+    fields of a trailer to those of the head. It takes the body of a request that offers an upgrade for another
+    protocol; the offer is ignored here (RFC 9110, section 7.8).
     """
 
     head_timeout_s: ClassVar[float] = 30.0
     _head_timer: asyncio.TimerHandle | None = None
     _unfinished_bytes = 0
+    _is_repeated = False  # whether the parser reads a head for the second time
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.parser.set_dangerous_leniencies(lenient_chunked_length=True)  # the application refuses two lengths
+        self.parser = self._new_parser()
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -31,18 +39,51 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
         self._unfinished_bytes += len(data)
-        super().data_received(data)
-        if self._unfinished_bytes > _LONGEST_PART and not self.transport.is_closing():
+        try:
+            self._parse(data)
+        except HttpParserError as error:
+            self.send_400_response(f"the request is not HTTP/1.1: {error.__context__ or error}")
+            return
+        if self._unfinished_bytes > _LONGEST_PART:
             self.send_400_response(f"a head of more than {_LONGEST_PART} bytes")
+        elif self.cycle is None or self.cycle.response_complete:  # blank lines, or a body that nobody reads
+            self._watch_head()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request, which the application never sees, with a problem document, and close."""
+        if self.transport.is_closing():
+            return
+        self.logger.info("refused what a client sent: %s", msg)
+        answer = problem(RequestRefused(msg))
+        fields = [*self.server_state.default_headers, *answer.raw_headers, (b"connection", b"close")]
+        head = b"".join(b"%b: %b\r\n" % pair for pair in fields)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (head, bytes(answer.body)))
+        self.transport.close()
 
     def on_message_begin(self) -> None:
+        if self._is_repeated:
+            self._is_repeated = False
+            return
         super().on_message_begin()
+        self._stop_watching()
         self._watch_head()
 
+    def on_url(self, url: bytes) -> None:
+        if not self._has_head:
+            super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._has_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        if self._has_head:
+            return
         self._stop_watching()
         self._unfinished_bytes = 0
+        self._require_framing()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -51,7 +92,41 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._unfinished_bytes = 0
-        super().on_message_complete()
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    @property
+    def _has_head(self) -> bool:
+        """Whether the head of the present request is complete."""
+        return "method" in self.scope
+
+    def _new_parser(self) -> HttpRequestParser:
+        parser = HttpRequestParser(self)
+        parser.set_dangerous_leniencies(
+            lenient_data_after_close=True,  # as uvicorn does
+            lenient_chunked_length=True,  # the application refuses two lengths
+        )
+        return parser
+
+    def _parse(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+                return
+            except HttpParserUpgrade as offer:
+                data = data[offer.args[0] :]
+            framing = [b"%b: %b\r\n" % pair for pair in self.headers if pair[0] in _FRAMING]
+            self.parser, self._is_repeated = self._new_parser(), True
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(framing))
+
+    def _require_framing(self) -> None:
+        """Refuse a request whose host or length is not known (RFC 9112, sections 3.2 and 6.3)."""
+        names = [name for name, _ in self.headers]
+        if self.parser.get_http_version() == "1.1" and names.count(b"host") != 1:
+            raise ValueError("it must have one Host")
+        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
+        if codings and codings[-1].rpartition(b",")[2].strip().lower() != b"chunked":
+            raise ValueError("its last Transfer-Encoding must be chunked")
 
     def _watch_head(self) -> None:
         if self._head_timer is None:
