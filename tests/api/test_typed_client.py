@@ -2,11 +2,14 @@
 
 import asyncio
 import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 import typed_client
-from service.client import AsyncClient, Client, InvalidRequest, ResourceChanged
+from service.client import AsyncClient, Client, InvalidRequest, ResourceChanged, wire
 from service.client.resources import Resources, operation_table
 from tests.api.conftest import KEY
 from tests.builders.api import unserved_app
@@ -22,6 +25,12 @@ def test_generated_files_are_up_to_date(name, description):
     assert typed_client.generated(description)[name] == (typed_client.FOLDER / name).read_text(encoding="utf-8"), (
         "run 'python scripts/typed_client.py'"
     )
+
+
+def test_the_objects_of_the_api_are_a_module_as_any_other():
+    assert find_spec(wire.__name__) is wire.__spec__ is not None
+    assert (wire.__package__, Path(wire.__file__).name) == ("service.client", "wire.py")
+    assert get_type_hints(wire.NewPattern)["stream"] is str
 
 
 def test_every_operation_is_a_method(description):
