@@ -102,13 +102,19 @@ def _of_pandas(events: Any, chosen: Chosen) -> Frame:
     def back(table: pa.Table) -> Any:
         return table.to_pandas(types_mapper=lambda kind: pandas.ArrowDtype(kind) if pa.types.is_list(kind) else None)
 
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise FrameRefused(f"several columns are called {twice!r}; rename them, or leave all but one out", column=twice)
     names = chosen(list(frame.columns))
     coded = {
         name: _of_codes(frame[name].array) for name in names if isinstance(frame[name].dtype, pandas.CategoricalDtype)
     }
     others = [name for name in names if name not in coded]
     table = pa.Table.from_pandas(frame, columns=others, preserve_index=False)
-    return Frame(pa.table({name: coded[name] if name in coded else table.column(name) for name in names}), back)
+    for place, name in enumerate(names):
+        if name in coded:
+            table = table.add_column(place, str(name), coded[name])
+    return Frame(table, back)
 
 
 def _of_codes(values: Any) -> pa.Array:

@@ -145,3 +145,16 @@ def test_reference_tables_are_frames_or_files(tmp_path):
 def test_tables_that_do_not_fit_are_refused(tables, message):
     with pytest.raises(forestall.ForestallError, match=message):
         forestall.match(READINGS, PER_ROW, tables=tables)
+
+
+@pytest.mark.parametrize("text", ["PATTERN p EVENT SEQ(A a, B b)", "PATTERN p EVENT SEQ(A a, B b[unknown IS NULL])"])
+def test_columns_of_pandas_that_have_numbers_as_names_are_no_places(text):
+    frame = pd.DataFrame({"type": ["A", "B"], "time": [moment(1), moment(2)], "key": ["k", "k"], 7: [1, 2]})
+    frame[8] = frame["type"] = frame["type"].astype("category")
+    assert len(forestall.match(frame, text).matches) == 1
+
+
+def test_columns_of_pandas_with_one_name_are_refused():
+    frame = pd.DataFrame({"type": ["A"], "time": [moment(1)], "key": ["k"]})
+    with pytest.raises(forestall.FrameRefused, match="several columns are called 'key'"):
+        forestall.match(pd.concat([frame, frame[["key"]]], axis=1), "PATTERN p EVENT A a")
