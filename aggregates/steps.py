@@ -167,7 +167,7 @@ class StepReader:
         causes: Causes,
     ) -> Iterator[Emission]:
         body, groups, is_fixed = self._body, self._groups, self._body.window.is_fixed
-        names, window_us = [one.name for one in body.values], body.window.size
+        names, window_us, key_hashes = [one.name for one in body.values], body.window.size, groups.key_hashes
         columns = zip(
             *(one[rows].tolist() for one in (steps.codes, steps.at_us, steps.places, steps.ended, steps.firsts)),
             *(rows.tolist(), causes(steps.places[rows]), is_true.tolist()),
@@ -200,7 +200,7 @@ class StepReader:
                 change,
                 str(begin_us) if is_ended else cause,
                 groups.key(code),
-                int(groups.key_hashes[code]),
+                int(key_hashes[code]),
                 data,
             )
 
