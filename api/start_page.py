@@ -60,7 +60,8 @@ def add_start_page(app: FastAPI) -> None:
         missing, streams = await run_in_threadpool(_seen, services)
         links = {_LINKS[name]: text for name, text in _WORDS.items()}
         if services.settings.console_port:
-            links |= {f"http://{request.url.hostname}:{services.settings.console_port}/": "Console"}
+            port = services.settings.console_port
+            links |= {str(request.url.replace(scheme="http", port=port, path="/", query="")): "Console"}
         page = _PAGE.format(
             version=escape(version("forestall")),
             state=f"Not ready: {escape('; '.join(missing))}."

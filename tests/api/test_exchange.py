@@ -104,6 +104,11 @@ def test_the_start_page_is_for_people_and_an_index_for_programs(stranger):
     assert stranger.get("/favicon.ico").headers["content-type"] == "image/png"
 
 
+def test_the_start_page_links_to_the_console_of_its_host(stranger):
+    page = stranger.get("/", headers={"Accept": "text/html", "Host": "[::1]:8000"})
+    assert '<a href="http://[::1]:8010/">Console</a>' in page.text
+
+
 def test_the_start_page_depends_on_what_the_client_accepts_and_works_under_a_prefix(stranger):
     index = stranger.get("/v1")
     page = stranger.get("/v1", headers={"Accept": "text/html"})

@@ -81,7 +81,7 @@ def test_what_comes_after_an_answer_does_not_keep_a_connection(impatient_url, re
         time.sleep(0.1)  # until the server has noted the end of its answer
         client.sendall(more)
         client.settimeout(10)
-        until_closed(client)
+        assert until_closed(client) == b""
 
 
 UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
