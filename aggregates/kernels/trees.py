@@ -215,7 +215,7 @@ def clear_tree(
     offset: np.int64,
     most: np.int64,
 ) -> None:
-    """Free the nodes of a tree, and log its values in their order, each at most ``most`` times; -1 as ``value``: none."""
+    """Free the nodes of a tree, and log its values in their order, each at most ``most`` times."""
     node = groups.words[code, offset] - 1
     while node >= 0:
         while groups.older[node] >= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -86,7 +87,7 @@ def as_seconds(given: str | float) -> float:
         found = float(seconds_in(given))
     except ValueError:
         found = -1.0
-    if not found >= 0:
+    if not 0 <= found < math.inf:
         raise typer.BadParameter(f"{given!r} is not a duration; write one such as 5 min, or a number of seconds")
     return found
 

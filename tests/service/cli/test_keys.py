@@ -59,6 +59,13 @@ def test_keys_are_listed(keys):
     assert "token" not in listed[0]
 
 
+@pytest.mark.parametrize("grace", ["inf", "1e400", "nan", "-1", "soon"])
+def test_a_grace_that_is_no_duration_is_refused(keys, grace):
+    status, _, said = keys("rotate", "any", f"--grace={grace}")
+    assert status == 2
+    assert "is not a duration" in said
+
+
 def test_a_key_is_rotated_and_revoked(keys):
     key = made(keys, "shop", "--scope", "admin")
     status, out, _ = keys("rotate", key["id"], "--grace", "60")
