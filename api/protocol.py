@@ -1,4 +1,4 @@
-"""HTTP on the wire: what is no request is refused, and a client that does not finish a head is disconnected."""
+"""HTTP on the wire: malformed requests are refused, and a client that does not finish a head is disconnected."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PatientProtocol(HttpToolsProtocol):
             self._watch_head()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no request, which the application never sees, with a problem document, and close."""
+        """Answer a malformed request, which the application never sees, with a problem document, and close."""
         if self.transport.is_closing():
             return
         self.logger.info("refused what a client sent: %s", msg)
