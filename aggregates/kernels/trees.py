@@ -14,14 +14,22 @@ from aggregates.kernels.sums import LOW
 from aggregates.kernels.tables import BOOLEAN, FALSE, FLOAT, FREE, INTEGER, SKETCHED, SPARE, TEXT, Groups, log
 from streams.kernels.compiling import apart, inlined, routine
 
+_GREATEST = 2.0**63 - 1_024  # float below 2**63, which is greater than every integer
+
+
+@inlined
+def whole_of(real: float) -> np.int64:
+    """The integer of a float; 0: it is not whole, or not in the range of integers."""
+    return np.int64(real) if -(2.0**63) <= real < 2.0**63 and real == np.floor(real) else np.int64(0)
+
 
 @inlined
 def pair_of(kind: np.int64, number: np.int64, real: float) -> tuple[float, np.int64]:
     """The pair of a value that is not null; ``real`` is read for floats only."""
     if kind == INTEGER:
-        return float(number), number
+        return min(float(number), _GREATEST), number
     if kind == FLOAT:
-        return real, np.int64(real) if abs(real) < 2.0**63 and real == np.floor(real) else np.int64(0)
+        return real, whole_of(real)
     if kind == TEXT:
         return np.inf, number
     return -np.inf, np.int64(kind == BOOLEAN)

@@ -65,7 +65,17 @@ from aggregates.kernels.tables import (
     Steps,
     log,
 )
-from aggregates.kernels.trees import clear_tree, enter_tree, free_node, is_less, leave_tree, node_at, pair_of, take_node
+from aggregates.kernels.trees import (
+    clear_tree,
+    enter_tree,
+    free_node,
+    is_less,
+    leave_tree,
+    node_at,
+    pair_of,
+    take_node,
+    whole_of,
+)
 from streams.kernels.compiling import inlined, routine
 
 _MOST_EXACT = 2**53
@@ -339,8 +349,7 @@ def put_values(
         elif function in (LEAST, GREATEST):
             real = groups.reals[words[code, offset] - 1]
             real = -real if function == LEAST else real
-            whole = np.int64(real) if abs(real) < _MOST_EXACT and real == np.floor(real) else np.int64(0)
-            put_pair(out, value, step, real, whole)
+            put_pair(out, value, step, real, whole_of(real))
         else:
             node = node_at(groups, code, offset, place_of(groups, plan[value], words[code, offset] - 1))
             put_pair(out, value, step, groups.reals[node], groups.integers[node])

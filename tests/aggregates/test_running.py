@@ -301,3 +301,18 @@ def test_windows_that_end_together_compute_the_hashes_of_keys_once(monkeypatch: 
     monkeypatch.setattr(KnownGroups, "key_hashes", property(noted))
     found = run.advance_time(5)
     assert ({one.key_hash for one in found}, asked) == ({key_hash(str(n)) for n in range(100)}, [100])
+
+
+def test_extremes_of_great_numbers_are_exact_and_written_alike_in_every_cut() -> None:
+    body = read({"of": "x", "values": {"low": "min(x)", "high": "max(x)", "kinds": "distinct(x)"}, "window": "9 us"})
+    cases: list[tuple[list[Any], list[list[Any]]]] = [
+        ([1e16, "a"], [[10**16, 10**16, 1], [10**16, "a", 2]]),
+        ([2**63 - 1, 2.0**63], [[2**63 - 1, 2**63 - 1, 1], [2**63 - 1, 2.0**63, 2]]),
+        ([-(2.0**63), -(2**63)], [[-(2**63), -(2**63), 1]] * 2),
+    ]
+    for arguments, expected in cases:
+        some = [Row(n, (), "k", key_hash("k"), f"e{n}", (one,) * 3) for n, one in enumerate(arguments)]
+        for parts in ([some], [some[:1], some[1:]]):
+            run = AggregateRun(body, None)
+            found = [list(one.data.values()) for part in parts for one in taken(run, part)]
+            assert repr(found) == repr(expected)
