@@ -406,6 +406,22 @@ class WindowTables:
         """Give room back of which little is used."""
         if len(self.ring.codes) > 4 * self.held + 4 * _LEAST and self._modes & kernel.HOLDS:
             self._resize(self.held + max(_LEAST, self.held // _SPARE))
+        room, is_held = len(self.groups.reals), self._modes & kernel.HOLDS
+        if not is_held and room > 4 * (room - self.state[kernel.SPARE]) + 4 * _LEAST:
+            self._close_up()
+
+    def _close_up(self) -> None:
+        """Give free nodes back where all nodes are those of trees; shapes of trees remain, and need no priorities."""
+        used = np.flatnonzero(self.groups.counts)
+        numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last is that of no node
+        numbers[used] = np.arange(len(used))
+        nodes = {name: getattr(self.groups, name)[used] for name in _NODES}
+        nodes |= {name: numbers[nodes[name]] for name in ("older", "newer")}
+        self.groups = self.groups._replace(**nodes, real_bits=nodes["reals"].view(np.int64))
+        for value in self.plan[np.isin(self.plan[:, kernel.FUNCTION], _TREES)]:
+            roots = self.groups.words[:, value[kernel.OFFSET]]
+            roots[roots > 0] = numbers[roots[roots > 0] - 1] + 1
+        self.state[[kernel.FREE, kernel.SPARE]] = -1, 0
 
     def _planned(self, digits: int) -> tuple[NDArray[np.int64], int]:
         """The plan of the values, and the words of a group."""

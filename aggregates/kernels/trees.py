@@ -240,6 +240,7 @@ def clear_tree(
                 log(logs, state, SKETCHED, code, value, INTEGER, integer)
             else:
                 log(logs, state, SKETCHED, code, value, FLOAT, groups.real_bits[node])
+        groups.counts[node] = 0
         free_node(groups, state, node)
         node = rest
     groups.words[code, offset] = groups.words[code, offset + 1] = 0

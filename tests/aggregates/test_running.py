@@ -316,3 +316,21 @@ def test_extremes_of_great_numbers_are_exact_and_written_alike_in_every_cut() ->
             run = AggregateRun(body, None)
             found = [list(one.data.values()) for part in parts for one in taken(run, part)]
             assert repr(found) == repr(expected)
+
+
+def test_a_state_is_small_again_after_most_windows_have_ended() -> None:
+    values = {"d": "distinct(x)", "q": "quantile(x, 0.5)"}
+    document = {"of": "x", "by": ["g"], "values": values, "window": "transaction"}
+    many, few = (run_of(document) for _ in range(2))
+    kept = [Row(0, ("b",), "b", key_hash("b"), f"b{n}", (n % 7,) * 2) for n in range(20)]
+    for run in (many, few):
+        taken(run, kept[:10])
+        run.advance_time(1)
+    taken(many, [Row(1, ("a",), "a", key_hash("a"), f"a{n}", (n,) * 2) for n in range(4_000)])
+    for number in range(10, 20):
+        for run in (many, few):
+            run.end_key(key_hash("a"), 1)
+            taken(run, kept[number : number + 1])
+        assert len(many._tables.groups.reals) < 2_000
+        many = reloaded(many, document, is_simultaneous=False)
+    assert many.finish()[0].data == few.finish()[0].data
