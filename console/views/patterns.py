@@ -24,7 +24,6 @@ _DONE: Final = {"activate": "activated", "pause": "paused", "resume": "resumed",
 _MOST_DRAWN: Final = 500
 _MOST_VERSIONS: Final = 20
 _SAMPLE: Final = 500
-_FIXED_S: Final = 600.0  # a version never changes
 _EXAMPLE: Final = "PATTERN name\nEVENT SEQ(First a, Second b)\n"
 _LANGUAGE: Final = """\
 PATTERN name                                          -- its alerts have this name
@@ -65,15 +64,14 @@ async def show(page: Page) -> Response:
         page.get(at("patterns", name, "versions"), limit=1000),
         allowed(page.get("/backtests", stream=page.only_stream, limit=100), {"items": []}),
     )
-    newest = [str(one["version"]) for one in versions["items"][-_MOST_VERSIONS:]]
-    listed = await all_of(*(page.get(at("patterns", name, "versions", version), age_s=_FIXED_S) for version in newest))
-    changes = {new["version"]: _difference(old["text"], new["text"]) for old, new in pairwise(listed)}
+    newest = versions["items"][-_MOST_VERSIONS:]
+    changes = {new["version"]: _difference(old["text"], new["text"]) for old, new in pairwise(newest)}
     return page.render(
         "pattern.html",
         title=name,
         pattern=pattern,
         statistics=statistics,
-        versions=list(reversed(listed)),
+        versions=list(reversed(newest)),
         changes=changes,
         moves=_MOVES.get(pattern["state"], ()),
         backtests=[one for one in backtests["items"] if name in [tried["name"] for tried in one["patterns"]]],
