@@ -139,7 +139,7 @@ class Indexer:
 
     def _next_blocks(self, wait_ms: int) -> list[Block]:
         """The blocks of the next batch, with those that come while the first ones are gathered."""
-        most = max(1, min(MOST_BLOCKS, BATCH_BYTES // max(1, self._block_bytes)))
+        most = max(1, min(MOST_BLOCKS, BATCH_BYTES // max(1, self._block_bytes * self._options.shards)))
         blocks = read_blocks(self._server, self._afters, wait_ms, most)
         if blocks and sum(len(block.rows) for block in blocks) < BATCH_BYTES // 2:
             self._over.wait(min(_GATHERED_S, 2 * self._took_s))

@@ -68,17 +68,19 @@ class HourlyCounts:
     ) -> tuple[list[HourCount], int | None]:
         """The counts before ``until_us``, the oldest first, and the time from which they are complete.
 
-        The default beginning is 48 hours before the newest hour. At most ``_MOST_COUNTS``
+        The default beginning is 48 hours before the newest hour that has counts of the chosen. At most ``_MOST_COUNTS``
         counts are read, those of the newest hours. ``chosen``: ``stream`` and ``subject``; None: any.
         """
         key = hours_key(kind)
         last = -(-until_us // HOUR_US) - 1
-        newest = cast("list[bytes]", self._client.zrevrangebyscore(key, last, "-inf", 0, 1))
-        if not newest:
-            return [], since_us
-        first = int(newest[0]) - _USUAL_HOURS + 1 if since_us is None else since_us // HOUR_US
+        first = None if since_us is None else since_us // HOUR_US
         found: list[HourCount] = []
-        for hour in map(int, cast("list[bytes]", self._client.zrevrangebyscore(key, last, first))):
+        oldest = "-inf" if first is None else first
+        for hour in map(int, cast("list[bytes]", self._client.zrevrangebyscore(key, last, oldest))):
+            if found and first is None:
+                first = found[0].hour_us // HOUR_US - _USUAL_HOURS + 1
+            if first is not None and hour < first:
+                break
             raw = cast("dict[bytes, bytes]", self._client.hgetall(f"{key}:{hour}"))
             if len(found) + len(raw) > _MOST_COUNTS:
                 first = hour + 1
@@ -88,7 +90,9 @@ class HourlyCounts:
                 for (stream, subject), count in ((orjson.loads(name), count) for name, count in sorted(raw.items()))
                 if chosen.get("stream") in (None, stream) and chosen.get("subject") in (None, subject)
             ]
-        return sorted(found, key=lambda one: one.hour_us), first * HOUR_US
+        if found and first is None:
+            first = found[0].hour_us // HOUR_US - _USUAL_HOURS + 1
+        return sorted(found, key=lambda one: one.hour_us), None if first is None else first * HOUR_US
 
     def forget(self, stream: str) -> None:
         """Remove the counts of a stream."""
@@ -101,3 +105,8 @@ class HourlyCounts:
             for place, names in zip(places, calls.execute(), strict=True):
                 if own := [name for name in names if orjson.loads(name)[0] == stream]:
                     self._client.hdel(place, *own)
+                if len(own) == len(names):
+                    key, _, hour = place.rpartition(":")
+                    self._client.zrem(key, hour)
+                    if self._client.exists(place):  # counted in between
+                        self._client.zadd(key, {hour: int(hour)})

@@ -59,6 +59,12 @@ def test_the_newest_hours_are_kept_and_by_default_two_days_are_read(stores, clie
     assert stores.hours.read(ENDING, ANY, None, FAR_US) == ([], None)
 
 
+def test_the_default_beginning_is_that_of_the_chosen_stream(stores):
+    stores.alerts.append([row(1, 100), row(2, 500, stream="others"), row(3, 53), row(4, 52)], [], FAR_US)
+    assert set(counted(stores, stream="orders")) == {(100, "orders", "p"), (53, "orders", "p")}
+    assert stores.hours.read(ALERT, {**ANY, "stream": "orders"}, None, FAR_US)[1] == 53 * HOUR_US
+
+
 def test_results_far_in_the_future_displace_none_of_the_present(stores, client):
     hours = [*range(KEPT_HOURS), *range(2_000, 2_001 + KEPT_HOURS)]
     stores.alerts.append([row(hour, hour) for hour in hours], [], KEPT_HOURS * HOUR_US)
@@ -74,6 +80,7 @@ def test_counts_are_removed_with_their_stream(stores, client):
     stores.hours.forget("orders")
     assert counted(stores) == {(4, "others", "p"): 1}
     assert counted(stores, ENDING) == {}
+    assert client.zrange(hours_key(ALERT), 0, -1) == [b"4"]
 
 
 def test_of_very_many_counts_those_of_the_newest_hours_are_read(stores, monkeypatch):
