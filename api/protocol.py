@@ -48,7 +48,7 @@ class PatientProtocol(HttpToolsProtocol):
             return
         if self._unfinished_bytes > _LONGEST_PART:
             self.send_400_response(f"a head of more than {_LONGEST_PART} bytes")
-        elif self.cycle is None or self.cycle.response_complete:  # blank lines, or a body that nobody reads
+        elif self.cycle is None or self.cycle.response_complete:  # blank lines, or the rest of an unread body
             self._watch_head()
 
     def send_400_response(self, msg: str) -> None:

@@ -69,7 +69,7 @@ class Groups(NamedTuple):
     real_bits: NDArray[np.int64]  # the same memory as integers
     older: NDArray[np.int32]  # (nodes,) -1: none
     newer: NDArray[np.int32]  # (nodes,) -1: none; of free nodes the next free one
-    counts: NDArray[np.int32]  # (nodes,) of trees: how often the value is there
+    counts: NDArray[np.int32]  # (nodes,) of trees: number of its values
     sizes: NDArray[np.int32]  # (nodes,) of trees: the sum of counts, with those of both children
     texts: NDArray[np.uint8]  # the bytes of texts by code, if texts are ordered
     text_ends: NDArray[np.int64]  # where each begins, and where the last one ends; without order (0,)

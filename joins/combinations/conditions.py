@@ -21,7 +21,7 @@ from joins.items import JoinedColumns
 from joins.retracting import Retractions
 from joins.returns import Column, Placed
 
-_PART = 65_536  # combinations; the values of so many are in memory at a time
+_PART = 65_536  # combinations whose values are in memory at a time
 
 
 class Condition(Protocol):

@@ -1,15 +1,17 @@
-"""Docstrings name their subject: words that leave it open are refused, and so are first sentences full of pronouns."""
+"""Docstrings and comments name their subject: words that leave it open are refused, and sentences full of pronouns."""
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 
 from house.sources import Source, Violation
 
 _WORDS = re.compile(
-    r"\b(told|said\s+of|says\s+so|stands?\s+for|nobody|goes\s+on|at\s+hand|so\s+many(?!\s+that)|comes\s+of|whence|is\s+there[.;:,])"
+    r"\b(told|said\s+of|says\s+so|stands?\s+for|nobody|goes\s+on|at\s+hand|so\s+many(?!\s+that)|comes\s+of|whence|is\s+there(?=[.;:,]|$))"
 )
 _PRONOUNS = re.compile(r"\b(it|that|those|one|what)\b", re.IGNORECASE)
 _CODE = re.compile(r"``[^`]*``|`[^`]*`")
@@ -19,7 +21,9 @@ _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def plain_docstrings(source: Source) -> Iterator[Violation]:
-    """A docstring avoids words of the old dialect; its first sentence has at most two pronouns."""
+    """Docstrings and comments avoid words of the old dialect; a first sentence has at most two pronouns."""
+    if _WORDS.search(source.text):
+        yield from _comments(source)
     for node in source.nodes:
         if not isinstance(node, _DOCUMENTED) or (text := ast.get_docstring(node)) is None:
             continue
@@ -31,3 +35,9 @@ def plain_docstrings(source: Source) -> Iterator[Violation]:
         pronouns = _PRONOUNS.findall(first)
         if len(pronouns) > _MOST:
             yield Violation(source.path, line, f"the first sentence has {', '.join(pronouns)}: at most {_MOST} of them")
+
+
+def _comments(source: Source) -> Iterator[Violation]:
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type == tokenize.COMMENT and (found := _WORDS.search(_CODE.sub("", token.string))):
+            yield Violation(source.path, token.start[0], f"{found[0]!r}: name the subject, with the field's word")

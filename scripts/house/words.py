@@ -77,6 +77,7 @@ _DECISIONS = "docs/adr/*"  # stay in the words in which they were made
 _FOR_USERS = ("api/*", "service/cli/*", "service/doctor/*", "service/settings.py", "*/errors.py")
 _NOT_READ = ("*/kernels/*",)
 _CODE = re.compile(r"`[^`]*`")
+_SHOWN = re.compile(r'\b(?:title|aria-label|placeholder|alt)="([^"]*)"')
 _MARKUP = re.compile(r"{%.*?%}|{{.*?}}|{#.*?#}|<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
 
@@ -102,14 +103,14 @@ def documents() -> list[Path]:
 
 
 def document_words(path: str, text: str) -> Iterator[Violation]:
-    """A document uses the field's words; code blocks, inline code and markup are left out."""
+    """A document uses the field's words; code and markup are left out, but attributes with a text are read."""
     lines = text.splitlines()
     for block in code_blocks(text):
         end = block.line + block.text.count("\n") + 1
         lines[block.line - 1 : end] = [""] * (end - block.line + 1)
     prose = _CODE.sub(lambda code: "`" + "\n" * code[0].count("\n") + "`", "\n".join(lines))
     if path.endswith(".html"):
-        prose = _MARKUP.sub(lambda tag: "|" + "\n" * tag[0].count("\n"), prose)
+        prose = _MARKUP.sub(lambda tag: "|".join(["", *_SHOWN.findall(tag[0]), "\n" * tag[0].count("\n")]), prose)
     yield from _refused(path, prose, 1, WORDS + WORDS_FOR_USERS)
 
 

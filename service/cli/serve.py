@@ -155,7 +155,7 @@ def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
         file.unlink(missing_ok=True)
         file.touch(mode=0o600)
         file.write_text(f"{token}\n", encoding="ascii")
-    except OSError as error:  # without it nobody could make another
+    except OSError as error:  # without the first key no other can be made
         out.print(f"first API key, with all rights, as {escape(str(file))} cannot be written ({error}): {token}")
         return
     out.print(

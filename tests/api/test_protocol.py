@@ -70,7 +70,7 @@ def test_a_connection_may_wait_between_two_requests(impatient_url):
         (HEAD + b"\r\n", b"\r\n"),
         (b"POST /v1/streams HTTP/1.1\r\nHost: example.com\r\nContent-Length: 9\r\n\r\n", b"x"),
     ],
-    ids=["a blank line", "a part of a body that nobody reads"],
+    ids=["a blank line", "a part of an unread body"],
 )
 def test_what_comes_after_an_answer_does_not_keep_a_connection(impatient_url, request_bytes, more):
     with connection(impatient_url) as client:

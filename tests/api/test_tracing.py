@@ -30,7 +30,7 @@ pytestmark = pytest.mark.redis
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 OTHER = "0af7651916cd43dd8448eb211c80319c"
 SEQ = "PATTERN seq EVENT SEQ(A a, B b) WITHIN 1 h"
-UNREACHABLE = "http://127.0.0.1:9"  # nobody listens on the port for discarding
+UNREACHABLE = "http://127.0.0.1:9"  # no server listens on the port for discarding
 PATIENCE_S = 300.0
 
 

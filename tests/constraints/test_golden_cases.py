@@ -142,7 +142,7 @@ def test_violation(name: str, constraints: str, trace: str, deviates_at: str | N
     assert found == deviates_at, name
 
 
-# number, constraints, prefix, whether a match of A can still be told, whether an X can still come
+# number, constraints, prefix, whether A can still match, whether an X can still come
 ABSENCES = [
     ("N1", "prior(X, Z)", "A", True, True),
     ("N1", "prior(X, Z)", "A Z", True, False),

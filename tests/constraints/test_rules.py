@@ -58,7 +58,7 @@ def test_an_automaton_is_minimal_and_numbered_as_reached(rule: Rule) -> None:
     for place in reached:
         reached += dict.fromkeys(after for after in automaton.table[place] if after not in reached)
     assert reached == sorted(automaton.places)
-    # Any two places are told apart by some word.
+    # Some word distinguishes any two places.
     told = {
         frozenset(word for word in words(rule, 4) if place_from(automaton, place, word) in automaton.accepting)
         for place in automaton.places

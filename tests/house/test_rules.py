@@ -68,6 +68,7 @@ BREAKS = [
     ("plain-words", MODULE, 'def f():\n    raise ValueError(f"{n} are told twice")'),
     ("plain-words", "service/cli/planted.py", 'key = Option(help="Path of the key; subject else.")'),
     ("plain-words", "api/planted.py", '"""At most so\nmany of them."""'),
+    ("plain-docstrings", TEST, "TYPES = 4  # what nobody reads"),
     ("plain-docstrings", KERNEL, 'def f():\n    """Stop where a match is told."""'),
     ("plain-docstrings", TEST, '"""Of those that say it, one that says what it is."""'),
     ("module-state", "literature/spilling/planted.py", "cache = {}"),

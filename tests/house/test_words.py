@@ -60,11 +60,15 @@ def test_a_planted_wording_is_found_on_its_line(text):
     assert "write" in violation.message
 
 
-def test_a_template_is_read_without_its_markup():
-    template = """{# what becomes of it #}<p title="so many">{{ item.fares }}</p>
-<p>The <b>transactions</b> that are there.</p>"""
-    (violation,) = document_words("console/templates/planted.html", template)
-    assert (violation.line, violation.message) == (2, "'that are there': write existing, present, available")
+def test_a_template_is_read_without_its_markup_and_with_the_texts_that_a_browser_shows():
+    template = """{# what becomes of it #}<p id="so many">{{ item.fares }}</p>
+<p>The <b>transactions</b> that are there.</p><p
+  class="dense" title="At most so many.">2</p>"""
+    found = document_words("console/templates/planted.html", template)
+    assert sorted((one.line, one.message.partition(":")[0]) for one in found) == [
+        (2, "'so many'"),
+        (2, "'that are there'"),
+    ]
 
 
 @pytest.mark.parametrize("text", KEPT)

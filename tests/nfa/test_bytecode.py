@@ -39,7 +39,7 @@ from streams import Event, EventBatch
 from streams.kernels.borrowing import borrowed
 from tests.references.patterns.values import _like
 
-ATOMS = {"o": (2, 63), "b": (0, 3), "c": (1,)}  # of the alias of the event at hand, and of two others; d has none
+ATOMS = {"o": (2, 63), "b": (0, 3), "c": (1,)}  # of the alias of the current event, and of two others; d has none
 REPETITIONS = {"b": 0, "c": 63}
 BEGINS = (0, 1 << 0, 1 << 63, 1 << 0 | 1 << 63)
 
@@ -400,7 +400,7 @@ def test_a_step_of_not_and_until_has_its_own_event_only(name, result):
         ((1, 0, 0), 0, 7),  # b itself begins it
         ((1, 1, 0), 0, None),  # a new iteration since
         ((1, 2, 0), 0, 7),  # of another repetition
-        ((1, 0, 0), 1, None),  # the event at hand begins one
+        ((1, 0, 0), 1, None),  # the current event begins one
     ],
 )
 def test_a_plain_reference_stays_in_its_iteration(steps, own_begins, result):

@@ -16,7 +16,7 @@ from streams import Event, Ties
 from tests.builders.patterns import FEATURES, nodes, patterns, sequence, traces
 from tests.references.patterns.outcome import reference_outcome
 
-SETS = FEATURES - {"after", "limit", "timeouts"}  # the matches alone, whatever is told of them
+SETS = FEATURES - {"after", "limit", "timeouts"}  # the matches alone, whatever is reported with them
 BOUNDED = settings(max_examples=150, deadline=None)
 ties: st.SearchStrategy[Ties] = st.sampled_from(["log", "simultaneous"])
 

@@ -136,7 +136,7 @@ def test_what_conditions_see(text: str, trace: str, expected: list[str]) -> None
 @pytest.mark.parametrize(
     ("text", "trace", "expected"),
     [
-        # the prefix moves in to the first step that is there (D5)
+        # the prefix moves in to the first step that exists (D5)
         ("SEQ(A a, NEXT SEQ(B b, C c))", "A1 B2 B3 C4", ["a=A1 b=B2 c=C4"]),
         ("SEQ(A a, NEXT SEQ(B? b, C c))", "A1 C2 C3", ["a=A1 c=C2", "a=A1 c=C3"]),
         ("SEQ(A a, SEQ(B? b, NEXT C c))", "A1 C2 C3", ["a=A1 c=C2"]),

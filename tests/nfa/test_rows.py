@@ -416,9 +416,9 @@ def test_a_table_that_passes_a_bound_where_it_takes_effect_suspends_the_pattern(
     matcher.read_tables(tables({f"r{number}": {**ROW, "v": number} for number in range(3)}))
     found = matcher.process(EventBatch.from_events([event(1, "A", v=2)]))
     assert not found.matches()
-    (said,) = found.overflows()
-    assert (said.pattern, said.suspends, said.event_id) == ("p", True, "e1")
-    assert reason in said.reason
+    (suspension,) = found.overflows()
+    assert (suspension.pattern, suspension.suspends, suspension.event_id) == ("p", True, "e1")
+    assert reason in suspension.reason
     matcher.read_tables(tables({"r": {**ROW, "v": 2}}))
     found = matcher.process(EventBatch.from_events([event(2, "A", v=2)]))
     assert (len(found.matches()), found.overflows()) == (1, [])

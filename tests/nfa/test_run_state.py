@@ -56,7 +56,7 @@ def test_saving_and_loading_in_between_changes_nothing(several, events, ties, da
     assert sorted(reloaded.engine.held_sequences()) == sorted(plain.engine.held_sequences())
     plain.finish()
     reloaded.finish()
-    for key in "kl":  # traces are numbered afresh, so nothing is said of the order among them
+    for key in "kl":  # traces get new numbers, so their order is not compared
         for name in ("matches", "timeouts"):
             found, wanted = ([told for told in getattr(one, name) if told[1] == key] for one in (reloaded, plain))
             assert found == wanted

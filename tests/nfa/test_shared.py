@@ -18,7 +18,7 @@ from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Columns
 from nfa.shared.engine import SharedEngine, SharedPattern, SharedTransition
 from nfa.traces.table import TraceTable, Want
 
-TYPES = 4  # codes of named types; one more stands for every other
+TYPES = 4  # codes of named types; one more is that of every other
 END = 3
 EVERY = 0x7FFFFFFF
 

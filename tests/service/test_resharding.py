@@ -82,7 +82,7 @@ def match_all(settings, stores, layout):
 def without_spark(monkeypatch, client):
     monkeypatch.setattr("service.upkeep.resharding.match_all", match_all)
     yield
-    client.flushall()  # a log that is held would be met by tests that begin with what is there
+    client.flushall()  # later tests would begin with the log that is held
 
 
 def begin(stores):
@@ -305,7 +305,7 @@ def test_whatever_step_fails_the_log_goes_on_and_the_command_can_be_run_again(
     post(stores, parts[2])
     with monkeypatch.context() as patch:
         breaking(patch, target, after=after, before_it=before_it)
-        if is_killed:  # nobody takes the mark away
+        if is_killed:  # no process removes the mark
             patch.setattr("service.stores.LayoutStore.release", lambda *_: None)
         with pytest.raises(Broken):
             reshard(settings, stores, 6, say_nothing)

@@ -98,7 +98,7 @@ def test_a_suspended_pattern_is_stopped_in_every_shard_told_once_and_resumed_as_
     pattern = stores.registry.pattern("p")
     assert (pattern.state, pattern.suspension["reason"], pattern.suspension["shard"]) == ("suspended", "too much", 0)
     assert controls(stores) == ["pattern-on", "pattern-pause"]
-    assert not stores.client.exists("forestall:stops:0")  # the shard that says so has stopped there
+    assert not stores.client.exists("forestall:stops:0")  # the shard that reports the stop has stopped
     (delivery,) = stores.deliveries.claim(clock.now_us(), 1, 9)
     assert (delivery.kind, delivery.alert) == ("pattern.suspended", "s1")
     told = orjson.loads(delivery.body)

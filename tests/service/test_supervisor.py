@@ -20,7 +20,7 @@ from service.errors import DataFolderUnusable
 from service.processes.supervisor import Death, Supervisor
 from tests.builders.service import settings_for
 
-URL = "redis://127.0.0.1:1/0"  # nobody connects to it here
+URL = "redis://127.0.0.1:1/0"  # no test connects to this address
 LASTING = """
 import os, threading
 from service.process import end_with_parent

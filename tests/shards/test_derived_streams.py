@@ -76,8 +76,8 @@ def test_a_match_becomes_an_event_in_the_same_step_and_no_alert():
     )
     (body,) = bodies(rows, "derived")
     names = ("stream", "into", "type", "time", "key", "data", "pattern", "version", "source_key", "rekeyed")
-    said = ("s", "d", "Pair", "1970-01-01T00:00:02.000000Z", "k", {"v": "ü"}, "p", 1, "k", False)
-    assert {name: body[name] for name in names} == dict(zip(names, said, strict=True))
+    values = ("s", "d", "Pair", "1970-01-01T00:00:02.000000Z", "k", {"v": "ü"}, "p", 1, "k", False)
+    assert {name: body[name] for name in names} == dict(zip(names, values, strict=True))
     assert alerts(rows) == [("q", {"v": "ü", "k": "k", "t": 2 * SECOND_US})]
     assert [(row.kind, row.stream, row.subject) for row in rows] == [("derived", "s", "p"), ("alert", "d", "q")]
     assert state.streams == ("s", "d")

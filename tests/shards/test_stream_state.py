@@ -40,15 +40,15 @@ def test_of_many_endings_the_newest_are_told_and_the_others_counted_by_their_rea
     also = PatternOn(name="also", version=3, text="PATTERN also EVENT SEQ(A a, U u)")
     events = [event(n, kind, key) for n, (key, kind) in enumerate([(k, t) for k in "klmno" for t in "AL"], 1)]
     steps = log_of([STREAM, EITHER, PAIR, also, events])
-    told = bodies(run_inline(steps), "ending")
+    endings = bodies(run_inline(steps), "ending")
     state = ShardState(0)
     state.limit_endings(3)
     rows = run_inline(steps, {0: state})
-    assert len(told) == 10
-    assert bodies(rows, "ending") == told[-3:]
+    assert len(endings) == 10
+    assert bodies(rows, "ending") == endings[-3:]
     counts = bodies(rows, "ending-count")
     assert {(one["pattern"], one["version"], one["form"], one["atom"]): one["count"] for one in counts} == Counter(
-        (one["pattern"], one["version"], one["form"], one["atom"]) for one in told[:-3]
+        (one["pattern"], one["version"], one["form"], one["atom"]) for one in endings[:-3]
     )
     assert [row.id for row in rows if row.kind == "ending-count"] == [one["id"] for one in counts]
     assert len({row.id for row in rows}) == len(rows)
@@ -123,10 +123,10 @@ PAST = ConstraintsOn(name="rules", version=3, document={"prior": [["X", "Z"]]})
 def test_an_alert_that_constraints_decide_early_is_the_same_alert():
     batch = [event(1, "A"), event(3, "Z"), event(50, "End")]
     early, late = (rows_of(STREAM, *rules, NEVER, batch) for rules in ([PAST], []))
-    (told,), (waited,) = bodies(early, "alert"), bodies(late, "alert")
-    assert (told["detected_at"], told["decided_by"]) == ("1970-01-01T00:00:03.000000Z", "constraint")
+    (decided,), (waited,) = bodies(early, "alert"), bodies(late, "alert")
+    assert (decided["detected_at"], decided["decided_by"]) == ("1970-01-01T00:00:03.000000Z", "constraint")
     assert (waited["detected_at"], waited["decided_by"]) == ("1970-01-01T00:00:50.000000Z", "trace_end")
-    assert told["id"] == waited["id"]
+    assert decided["id"] == waited["id"]
 
 
 def test_a_match_that_waits_ends_when_what_must_not_come_has_to():

@@ -115,7 +115,7 @@ def _ids(
 
 
 def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
-    """The keys of rows of FOR EACH ROW behind a comma; empty without rows."""
+    """The keys of rows of FOR EACH ROW after a comma; empty without rows."""
     return () if rows is None else (",", rows)
 
 

@@ -114,7 +114,7 @@ def match_times(columns: MatchColumns) -> list[Texts]:
 
 
 def match_rows(rows: pa.Array | None) -> list[Texts]:
-    """The row of each result as a JSON member with a comma behind: parts to be joined; empty without rows."""
+    """The row of each result as a JSON member and a comma: parts to be joined; empty without rows."""
     if rows is None:
         return []
     has_row = np.asarray(pc.not_equal(rows, "")).astype(np.int64)

@@ -55,33 +55,35 @@ def ends(stores):
 
 def test_the_backlog_grows_with_events_and_shrinks_with_matching(orders, stores):
     send(orders, 40)
-    told = scraped(orders)
-    assert told["forestall_events_appended_total",] == told["forestall_backlog_events",] == 40
-    assert told["forestall_backlog_entries",] == 3
-    assert told["forestall_backlog_bytes",] > 1_000
-    assert told["forestall_events_matched_total",] == 0
-    assert told["forestall_backlog_limit_events",] == 5_000_000
+    metrics = scraped(orders)
+    assert metrics["forestall_events_appended_total",] == metrics["forestall_backlog_events",] == 40
+    assert metrics["forestall_backlog_entries",] == 3
+    assert metrics["forestall_backlog_bytes",] > 1_000
+    assert metrics["forestall_events_matched_total",] == 0
+    assert metrics["forestall_backlog_limit_events",] == 5_000_000
     stores.pipeline_status.note([stats_row(shard, position) for shard, position in ends(stores).items()])
-    told = scraped(orders)
-    assert told["forestall_events_matched_total",] == 40
-    assert told["forestall_backlog_events",] == told["forestall_backlog_bytes",] == 0
+    metrics = scraped(orders)
+    assert metrics["forestall_events_matched_total",] == 40
+    assert metrics["forestall_backlog_events",] == metrics["forestall_backlog_bytes",] == 0
 
 
 def test_what_nobody_knows_is_left_out(orders):
-    told = scraped(orders)
-    names = {name for name, *_ in told}
+    metrics = scraped(orders)
+    names = {name for name, *_ in metrics}
     for absent in ("watermark_lag_seconds", "open_traces", "state_bytes", "pipeline_silent_seconds", "alerts_total"):
         assert f"forestall_{absent}" not in names
-    assert told["forestall_events_appended_total",] == 0
+    assert metrics["forestall_events_appended_total",] == 0
 
 
 def test_batches_are_a_summary_by_part(orders, stores):
     for _ in range(2):
         stores.pipeline_status.keep(PROGRESS)
-    told = scraped(orders)
-    assert told["forestall_batch_seconds_count", "match"] == 2
-    assert told["forestall_batch_seconds_sum", "match"] == pytest.approx(0.24)
-    assert sum(value for name, value in told.items() if name[0] == "forestall_batch_seconds_sum") == pytest.approx(0.6)
+    metrics = scraped(orders)
+    assert metrics["forestall_batch_seconds_count", "match"] == 2
+    assert metrics["forestall_batch_seconds_sum", "match"] == pytest.approx(0.24)
+    assert sum(value for name, value in metrics.items() if name[0] == "forestall_batch_seconds_sum") == pytest.approx(
+        0.6
+    )
 
 
 def test_shards_are_added_up_and_the_slowest_watermark_counts(orders, stores, clock):
@@ -94,17 +96,17 @@ def test_shards_are_added_up_and_the_slowest_watermark_counts(orders, stores, cl
     ]
     stores.pipeline_status.note(rows)
     stores.heartbeat.beat(now - 2_000_000)
-    told = scraped(orders)
-    assert told["forestall_watermark_lag_seconds", "orders"] == 9
-    assert ("forestall_watermark_lag_seconds", "payments") not in told
-    assert told["forestall_open_traces", "orders"] == 7
-    assert told["forestall_open_traces", "payments"] == 1
-    assert told["forestall_held_partial_matches", "orders"] == 3
-    assert told["forestall_waiting_events", "orders"] == 2
-    assert told["forestall_late_events_total", "dropped", "orders"] == 5
-    assert told["forestall_late_events_total", "orders", "processed"] == 6
-    assert told["forestall_state_bytes",] == 150
-    assert told["forestall_pipeline_silent_seconds",] == 2
+    metrics = scraped(orders)
+    assert metrics["forestall_watermark_lag_seconds", "orders"] == 9
+    assert ("forestall_watermark_lag_seconds", "payments") not in metrics
+    assert metrics["forestall_open_traces", "orders"] == 7
+    assert metrics["forestall_open_traces", "payments"] == 1
+    assert metrics["forestall_held_partial_matches", "orders"] == 3
+    assert metrics["forestall_waiting_events", "orders"] == 2
+    assert metrics["forestall_late_events_total", "dropped", "orders"] == 5
+    assert metrics["forestall_late_events_total", "orders", "processed"] == 6
+    assert metrics["forestall_state_bytes",] == 150
+    assert metrics["forestall_pipeline_silent_seconds",] == 2
 
 
 def test_what_is_found_is_counted_once(orders, stores, clock):
@@ -126,19 +128,19 @@ def test_what_is_found_is_counted_once(orders, stores, clock):
     ]
     for _ in range(2):
         AlertSink(stores, clock)(rows, 5)
-    told = scraped(orders)
-    assert told["forestall_alerts_total", "orders", "p"] == 2
-    assert told["forestall_early_endings_total", "orders", "p", "p1"] == 2
-    assert told["forestall_early_endings_total", "end", "orders", "p"] == 1
-    assert told["forestall_timeouts_total", "orders", "p"] == 1
-    assert told["forestall_corrections_total", "orders", "p"] == 1
-    assert told["forestall_deviations_total", "order", "orders"] == 1
-    assert told["forestall_dead_letters_total", "c", "orders"] == 1
-    assert told["forestall_pattern_limits_reached_total", "c", "orders", "p"] == 1
-    assert told["forestall_webhook_queue",] == 3
-    assert told["forestall_alert_latency_seconds_count",] == 2, "a batch that is written again is not counted again"
-    assert told["forestall_webhook_attempts_total", "delivered", "w"] == 0
-    assert told["forestall_webhook_circuit_open", "w"] == 0
+    metrics = scraped(orders)
+    assert metrics["forestall_alerts_total", "orders", "p"] == 2
+    assert metrics["forestall_early_endings_total", "orders", "p", "p1"] == 2
+    assert metrics["forestall_early_endings_total", "end", "orders", "p"] == 1
+    assert metrics["forestall_timeouts_total", "orders", "p"] == 1
+    assert metrics["forestall_corrections_total", "orders", "p"] == 1
+    assert metrics["forestall_deviations_total", "order", "orders"] == 1
+    assert metrics["forestall_dead_letters_total", "c", "orders"] == 1
+    assert metrics["forestall_pattern_limits_reached_total", "c", "orders", "p"] == 1
+    assert metrics["forestall_webhook_queue",] == 3
+    assert metrics["forestall_alert_latency_seconds_count",] == 2, "a batch that is written again is not counted again"
+    assert metrics["forestall_webhook_attempts_total", "delivered", "w"] == 0
+    assert metrics["forestall_webhook_circuit_open", "w"] == 0
 
 
 def test_metrics_ask_for_the_key_where_there_is_one(stranger, server_url, stores, clock, check_problem):

@@ -23,9 +23,9 @@ PROGRESS = {
 
 
 def test_at_first_nothing_is_known_and_nothing_made_up(http):
-    told = http.get("/v1/pipeline").json()
+    state = http.get("/v1/pipeline").json()
     nothing = {"entries": 0, "events": 0, "bytes": 0}
-    assert told == {
+    assert state == {
         "running_since": None,
         "alive_at": None,
         "backlog": {
@@ -63,11 +63,11 @@ def test_a_running_pipeline_is_told_with_its_backlog_and_its_latest_batch(orders
     fares = {"watermark_us": now - 1_500_000, "open_traces": 1, "held": 0, "waiting": 0, "late_dropped": 2}
     stores.pipeline_status.note([stats_row(shard, position, state_bytes=77, streams={"orders": fares})])
     stores.pipeline_status.keep(PROGRESS)
-    told = orders.get("/v1/pipeline").json()
-    assert told["running_since"] == told["alive_at"] == "2026-01-01T00:00:00.000000Z"
-    assert told["backlog"]["waiting_volume"]["events"] == 0
-    assert told["backlog"]["matched_volume"] == waiting
-    assert told["last_batch"] == {
+    state = orders.get("/v1/pipeline").json()
+    assert state["running_since"] == state["alive_at"] == "2026-01-01T00:00:00.000000Z"
+    assert state["backlog"]["waiting_volume"]["events"] == 0
+    assert state["backlog"]["matched_volume"] == waiting
+    assert state["last_batch"] == {
         "batch": 4,
         "started_at": "2026-01-01T00:00:00.000000Z",
         "duration_s": 0.3,
@@ -78,9 +78,9 @@ def test_a_running_pipeline_is_told_with_its_backlog_and_its_latest_batch(orders
         "result_counts": {"alert": 2},
         "shard_count": 1,
     }
-    assert (told["batches"], told["batch_parts_s"]) == (1, {"match": 0.28, "plan": 0.02})
-    assert (told["shard_count"], told["state_bytes"]) == (1, 77)
-    assert told["streams"] == [
+    assert (state["batches"], state["batch_parts_s"]) == (1, {"match": 0.28, "plan": 0.02})
+    assert (state["shard_count"], state["state_bytes"]) == (1, 77)
+    assert state["streams"] == [
         {
             "name": "orders",
             "derived": False,

@@ -255,7 +255,7 @@ def test_a_not_from_the_beginning_is_dead_where_every_way_there_breaks_it() -> N
     monitor = Monitor(followed(of_words("ABC DBC")))
     query = query_of(("SEQ", "NOT A", "C"))
     after_a, after_d = (monitor.step(monitor.start, event(name)) for name in "AD")
-    assert after_a == after_d  # the workflow goes on alike
+    assert after_a == after_d  # the workflow continues in the same way
     assert monitor.live(monitor.start, query).tolist() == [True]
     assert after_a is not None
     assert monitor.live(after_a, query).tolist() == [True]

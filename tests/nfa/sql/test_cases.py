@@ -58,6 +58,6 @@ def test_most_cases_agree_and_the_documentation_says_how_many():
     others = sum("refused" in case or "differs" in case for case in found)
     agree = len(found) - others
     text = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
-    said = f"Of {len(found)} cases", f"{agree} have the published result", f"The other {others}:"
-    assert [sentence for sentence in said if sentence not in text] == []
+    sentences = f"Of {len(found)} cases", f"{agree} have the published result", f"The other {others}:"
+    assert [sentence for sentence in sentences if sentence not in text] == []
     assert agree >= 150

@@ -99,7 +99,7 @@ def test_what_a_killed_worker_left_is_begun_once_more_and_then_has_failed(stores
         worker = worker_of(stores, clock)
         worker.step()
         assert (stores.backtests.get(name).status, stores.backtests.get(name).attempts) == ("running", attempt)
-        worker._process.send_signal(signal.SIGKILL)  # as the parent watch would, and nobody hears of it
+        worker._process.send_signal(signal.SIGKILL)  # as the parent watch would; no process is notified
         worker._process.wait()
         client.delete("forestall:backtests:lease")
     worker_of(stores, clock).step()

@@ -34,11 +34,11 @@ def made(keys, *arguments):
 
 
 def test_the_token_is_what_is_printed(keys):
-    status, out, said = keys("create", "shop", "--scope", "ingest", "--scope", "read", "--stream", "orders")
+    status, out, errors = keys("create", "shop", "--scope", "ingest", "--scope", "read", "--stream", "orders")
     assert status == 0
     assert is_token(out.strip())
-    assert "(shop); its token is shown only once" in said
-    assert out.strip() not in said
+    assert "(shop); its token is shown only once" in errors
+    assert out.strip() not in errors
 
 
 def test_a_key_may_expire(keys):
@@ -61,9 +61,9 @@ def test_keys_are_listed(keys):
 
 @pytest.mark.parametrize("grace", ["inf", "1e400", "nan", "-1", "soon"])
 def test_a_grace_that_is_no_duration_is_refused(keys, grace):
-    status, _, said = keys("rotate", "any", f"--grace={grace}")
+    status, _, errors = keys("rotate", "any", f"--grace={grace}")
     assert status == 2
-    assert "is not a duration" in said
+    assert "is not a duration" in errors
 
 
 def test_a_key_is_rotated_and_revoked(keys):
@@ -76,15 +76,15 @@ def test_a_key_is_rotated_and_revoked(keys):
     assert status == 0
     assert keys("revoke", key["id"])[2] == f"the API key {key['id']} is revoked\n"
     assert orjson.loads(keys("list", "--json")[1])["revoked"] is True
-    status, _, said = keys("list", "--api-key", out.strip())
+    status, _, errors = keys("list", "--api-key", out.strip())
     assert status == 2
-    assert "revoked" in said
+    assert "revoked" in errors
 
 
 def test_what_is_refused_is_one_sentence(keys):
-    status, _, said = keys("revoke", "nobody")
-    assert (status, said.count("\n")) == (2, 1)
-    assert "there is no API key 'nobody'" in said
+    status, _, errors = keys("revoke", "nobody")
+    assert (status, errors.count("\n")) == (2, 1)
+    assert "there is no API key 'nobody'" in errors
 
 
 def test_the_first_key_is_told_once_on_the_terminal(server_url, stores, tmp_path):
@@ -116,7 +116,7 @@ def test_where_there_is_no_terminal_the_first_key_is_in_a_file(server_url, store
 
 @pytest.mark.parametrize("changes", [{}, {"auth": "off"}, {"auth": "keys", "api_key": OPERATOR}])
 def test_where_none_is_needed_no_key_is_made(server_url, stores, tmp_path, changes):
-    said = io.StringIO()
-    tell_first_key(settings_for(server_url, data_dir=tmp_path, **changes), server_url, Console(file=said))
-    assert said.getvalue() == ""
+    errors = io.StringIO()
+    tell_first_key(settings_for(server_url, data_dir=tmp_path, **changes), server_url, Console(file=errors))
+    assert errors.getvalue() == ""
     assert stores.keys.all() == []

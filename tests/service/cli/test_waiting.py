@@ -35,7 +35,7 @@ def test_compiling_is_once_per_machine(monkeypatch):
 
 
 def test_nothing_is_silent_for_more_than_three_seconds():
-    assert LINES_REST_S + 1.0 <= 3.0  # who says something does so once a second
+    assert LINES_REST_S + 1.0 <= 3.0  # a process that prints lines prints one a second
 
 
 class Terminal(io.StringIO):
