@@ -18,7 +18,7 @@ from service import (
     Intake,
     KeyLibrary,
     KeyRing,
-    LiveAlerts,
+    LiveLists,
     OpenCaseLibrary,
     OperatorLibrary,
     OperatorQuestions,
@@ -55,7 +55,7 @@ class Services:
     announcing: Announcing
     dead_letters: DeadLetters
     dry_runs: DryRuns
-    live: LiveAlerts
+    live: LiveLists
     traces: Traces
     questions: Questions
     open_cases: OpenCaseLibrary
@@ -97,7 +97,7 @@ class Services:
             questions=(questions := Questions(stores, settings, clock)),
             open_cases=OpenCaseLibrary(stores, questions),
             operator_questions=OperatorQuestions(stores, questions),
-            live=LiveAlerts(stores.alerts, stores.event_pages, settings.limits.live_listeners),
+            live=LiveLists(settings.limits.live_listeners),
             ring=ring,
             keys=KeyLibrary(stores.keys, ring, settings, clock),
             clock=clock,

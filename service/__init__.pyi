@@ -19,7 +19,7 @@ from .delivery.library import (
     WebhookHealth as WebhookHealth,
     WebhookLibrary as WebhookLibrary,
 )
-from .delivery.live import Gap as Gap, LiveAlerts as LiveAlerts
+from .delivery.live import Gap as Gap, LiveLists as LiveLists
 from .delivery.results_feed import ResultsFeed as ResultsFeed
 from .delivery.sink import AlertSink as AlertSink
 from .embedded import find_server as find_server
@@ -135,27 +135,23 @@ from .stores import (
     Acknowledgement as Acknowledgement,
     Action as Action,
     AlertFilter as AlertFilter,
-    AlertPage as AlertPage,
     Answer as Answer,
     ApiKey as ApiKey,
     Asked as Asked,
     Attempt as Attempt,
     AuditEntry as AuditEntry,
     Backtest as Backtest,
-    BacktestAlerts as BacktestAlerts,
     BacktestStatus as BacktestStatus,
     Condition as Condition,
     DIGEST as DIGEST,
     EventFilter as EventFilter,
-    EventPage as EventPage,
     EventType as EventType,
     HourCount as HourCount,
-    IncidentPage as IncidentPage,
     Note as Note,
     OperatorDraft as OperatorDraft,
     Order as Order,
+    Page as Page,
     ProjectRecord as ProjectRecord,
-    RecentPage as RecentPage,
     Record as Record,
     RegisteredConstraints as RegisteredConstraints,
     RegisteredOperator as RegisteredOperator,

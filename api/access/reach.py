@@ -110,7 +110,7 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
     yield from streams
     for pattern in request.query_params.getlist("pattern") if "pattern" in declared else []:
         if not any(
-            services.stores.alerts.page(AlertFilter(stream=stream, pattern=pattern), limit=1).alerts
+            services.stores.alerts.page(AlertFilter(stream=stream, pattern=pattern), limit=1).items
             for stream in streams
         ):
             _own(services, caller, ("patterns", "name"), pattern)

@@ -51,7 +51,7 @@ def known_pattern(
     pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
 ) -> str | None:
     """The pattern by which alerts are filtered: a registered one, or a deleted one that has alerts."""
-    if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).alerts:
+    if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).items:
         services.stores.registry.operator(pattern)
     return pattern
 

@@ -27,7 +27,7 @@ def list_dead_letters(
     """Events and log entries that could not be processed, and counters by reason."""
     store = services.stores.dead_letters
     page = store.page(**wanted.options, stream=stream, code=code)
-    outcomes = store.outcomes([letter["id"] for letter in page.records])
+    outcomes = store.outcomes([letter["id"] for letter in page.items])
     return DeadLetterList.from_domain(page, store.counts(**of_stream(stream)), outcomes)
 
 

@@ -13,7 +13,7 @@ from api.errors import WrongShape
 from api.requests.filters import PatternFilter, StreamFilter
 from api.services import Served
 from api.stopping import stop_sign
-from service import AlertFilter, ResultsFeed
+from service import AlertFilter, Page, ResultsFeed
 from shards import RESULT_KINDS
 
 router = APIRouter(prefix="/alerts", tags=["alerts"])
@@ -92,7 +92,11 @@ async def follow_alerts(
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
     wanted = AlertFilter(stream=stream, pattern=pattern)
-    async for cursor, alert in services.live.follow(wanted, after, is_stopping):
+
+    def pages(cursor: str, limit: int) -> Page:
+        return services.stores.alerts.page(wanted, after=cursor, limit=limit)
+
+    async for cursor, alert in services.live.follow(pages, after, is_stopping):
         shown = {name: value for name, value in alert.items() if name != "acknowledged"}
         yield ServerSentEvent(id=cursor, event="alert", raw_data=orjson.dumps(shown).decode())
 
@@ -135,6 +139,6 @@ async def follow_results(
     they were found. The first event has only an `id`, and a comment is sent every 15 seconds when there are no results.
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
-    async for cursor, (kind, result) in services.live.follow_results(feed, after, is_stopping):
+    async for cursor, (kind, result) in services.live.follow(feed, after, is_stopping):
         shown = {name: value for name, value in result.items() if name != "acknowledged"}
         yield ServerSentEvent(id=cursor, event=kind, raw_data=orjson.dumps(shown).decode())

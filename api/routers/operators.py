@@ -239,7 +239,7 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
         store = services.stores.results[result.name]
         page = store.page(**{**wanted.options, "stream": stream, result.subject: name})
         counts = store.counts(stream=stream, **{result.subject: name})
-        return OperatorResults(items=page.records, counts=list(counts), next=page.next, after=page.after)
+        return OperatorResults(items=page.items, counts=list(counts), next=page.next, after=page.after)
 
 
 def _add_move(router: APIRouter, kind: DocumentKind, action: Action) -> None:

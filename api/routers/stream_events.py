@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable
+from functools import partial
 from typing import Annotated
 
 import orjson
@@ -97,7 +98,8 @@ async def follow_events(
     comment is sent every 15 seconds when there are no events. The answer ends when the service stops.
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
-    async for cursor, event in services.live.follow_events(wanted, after, is_stopping):
+    pages = partial(services.stores.event_pages, wanted)
+    async for cursor, event in services.live.follow(pages, after, is_stopping):
         if isinstance(event, Gap):
             gap = {"trimmed_until": format_time(event.trimmed_us)}
             yield ServerSentEvent(id=cursor, event="gap", raw_data=orjson.dumps(gap).decode())

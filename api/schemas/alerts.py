@@ -9,7 +9,7 @@ from pydantic import Field
 
 from api.schemas.results import ResultList, ResultModel
 from api.wire import PageModel, Time, WireModel
-from service import USUAL_SEVERITY, Acknowledgement, AlertPage, Note, Severity
+from service import USUAL_SEVERITY, Acknowledgement, Note, Page, Severity
 
 By = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -138,6 +138,6 @@ class AlertList(PageModel):
     items: list[ListedAlert]
 
     @classmethod
-    def from_domain(cls, page: AlertPage) -> Self:
+    def from_domain(cls, page: Page) -> Self:
         """The wire form of a page."""
-        return cls(items=[ListedAlert.of(alert) for alert in page.alerts], next=page.next, after=page.after)
+        return cls(items=[ListedAlert.of(alert) for alert in page.items], next=page.next, after=page.after)

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from api.wire import PageModel, Time, WireModel
-from service import RecentPage
+from service import Page
 from streams import format_time
 
 
@@ -39,6 +39,6 @@ class AuditList(PageModel):
     items: list[AuditModel]
 
     @classmethod
-    def from_domain(cls, page: RecentPage) -> Self:
+    def from_domain(cls, page: Page) -> Self:
         """The wire form of a page."""
-        return cls(items=[AuditModel.from_record(record) for record in page.records], next=page.next, after=page.after)
+        return cls(items=[AuditModel.from_record(record) for record in page.items], next=page.next, after=page.after)

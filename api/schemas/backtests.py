@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 from api.schemas.patterns import SuppressModel
 from api.schemas.results import ResultModel
 from api.wire import PartModel, Time, WireModel, moment
-from service import Backtest, BacktestAlerts, BacktestDraft, BacktestStatus, PatternChoice, Pruning
+from service import Backtest, BacktestDraft, BacktestStatus, Page, PatternChoice, Pruning
 from streams import format_time
 
 
@@ -215,10 +215,10 @@ class BacktestAlertList(WireModel):
     next: str | None = Field(description="Send as 'after' for the next page; null when this is the last.")
 
     @classmethod
-    def from_domain(cls, page: BacktestAlerts) -> Self:
+    def from_domain(cls, page: Page) -> Self:
         """The wire form of a page."""
-        items = [BacktestAlert.from_domain(alert) for alert in page.alerts]
-        return cls(items=items, next=None if page.is_last else page.after)
+        items = [BacktestAlert.from_domain(alert) for alert in page.items]
+        return cls(items=items, next=page.next)
 
 
 def _choice(pattern: str | PatternReference) -> PatternChoice:

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from api.wire import PageModel, Time, WireModel, moment
-from service import RecentPage, Replayed, ReplayOutcome
+from service import Page, Replayed, ReplayOutcome
 
 _LISTED_CHARS = 4_000
 
@@ -108,11 +108,11 @@ class DeadLetterList(PageModel):
 
     @classmethod
     def from_domain(
-        cls, page: RecentPage, counts: Sequence[Mapping[str, Any]], outcomes: Sequence[ReplayOutcome | None]
+        cls, page: Page, counts: Sequence[Mapping[str, Any]], outcomes: Sequence[ReplayOutcome | None]
     ) -> Self:
         """The wire form of a page and all counters."""
         return cls(
-            items=[DeadLetterModel.listed(*found) for found in zip(page.records, outcomes, strict=True)],
+            items=[DeadLetterModel.listed(*found) for found in zip(page.items, outcomes, strict=True)],
             counts=[DeadLetterCount.model_validate(count) for count in counts],
             next=page.next,
             after=page.after,

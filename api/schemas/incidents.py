@@ -9,7 +9,7 @@ from pydantic import Field
 
 from api.schemas.alerts import By
 from api.wire import PageModel, Time, WireModel
-from service import IncidentPage, Severity
+from service import Page, Severity
 
 IncidentState: TypeAlias = Literal["open", "acknowledged", "closed"]
 
@@ -76,6 +76,6 @@ class IncidentList(PageModel):
     items: list[IncidentModel]
 
     @classmethod
-    def from_domain(cls, page: IncidentPage) -> Self:
+    def from_domain(cls, page: Page) -> Self:
         """The wire form of a page."""
         return cls(items=[IncidentModel.from_domain(one) for one in page.items], next=page.next, after=page.after)

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, Self, TypeVar, get_args
 from pydantic import Field
 
 from api.wire import PageModel, Time, WireModel
-from service import USUAL_SEVERITY, HourCount, RecentPage, Severity
+from service import USUAL_SEVERITY, HourCount, Page, Severity
 from streams import format_time
 
 _COUNTED_AS = {"missing": "missing_steps", "constraints": "chain"}
@@ -44,10 +44,10 @@ class ResultList(PageModel, Generic[Item, Count]):
     counts: list[Count]
 
     @classmethod
-    def from_domain(cls, page: RecentPage, counts: Sequence[Mapping[str, Any]]) -> Self:
+    def from_domain(cls, page: Page, counts: Sequence[Mapping[str, Any]]) -> Self:
         """The wire form of a page and all counters."""
         (item,), (count,) = (get_args(cls.model_fields[name].annotation) for name in ("items", "counts"))
-        items = [item.from_domain(result) for result in page.records]
+        items = [item.from_domain(result) for result in page.items]
         counted = [count.model_validate(counter_members(count, one)) for one in counts]
         return cls.model_validate({"items": items, "counts": counted, "next": page.next, "after": page.after})
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from api.wire import ChangesModel, PartModel, Time, WireModel, moment
-from service import EventPage, LatenessDecision, MeasuredLateness, SchemaUse, StreamUsage, StreamUse
+from service import LatenessDecision, MeasuredLateness, Page, SchemaUse, StreamUsage, StreamUse
 from streams import (
     ColumnType,
     Duplicates,
@@ -410,11 +410,11 @@ class StreamEventList(WireModel):
     )
 
     @classmethod
-    def from_domain(cls, page: EventPage) -> Self:
+    def from_domain(cls, page: Page) -> Self:
         """The wire form of a page."""
         return cls(
             items=[StreamEvent(**event) for event in page.items],
-            next=page.after if page.has_more else None,
+            next=page.next,
             after=page.after,
             trimmed_until=moment(page.trimmed_us),
         )

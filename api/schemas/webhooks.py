@@ -13,7 +13,7 @@ from api.wire import ChangesModel, Moment, OneOf, PageModel, PartModel, Secret, 
 from service import (
     DIGEST,
     Attempt,
-    RecentPage,
+    Page,
     RegisteredWebhook,
     Reply,
     Severity,
@@ -293,9 +293,9 @@ class AttemptList(PageModel):
     items: list[AttemptModel]
 
     @classmethod
-    def from_domain(cls, page: RecentPage) -> Self:
+    def from_domain(cls, page: Page) -> Self:
         """The wire form of a page."""
-        items = [AttemptModel.from_domain(Attempt(**record)) for record in page.records]
+        items = [AttemptModel.from_domain(Attempt(**record)) for record in page.items]
         return cls(items=items, next=page.next, after=page.after)
 
 

@@ -15,7 +15,7 @@ from service.errors import BacktestRefused, PatternOnOtherStream, PatternTooLong
 from service.registering.tables import past_tables, require_lookups
 from service.runtime import Stores
 from service.settings import Settings
-from service.stores import Backtest, BacktestAlerts
+from service.stores import Backtest, Page
 from shards import SUPPRESSION, read_suppression, route_of, routed, suppressed_only
 from streams import Clock, StreamDeclaration, key_text
 from streams.tables import Lookup
@@ -110,7 +110,7 @@ class BacktestLibrary:
         found = self._stores.backtests.get(backtest_id)
         return found, self._stores.backtests.summary(backtest_id) if found.status == "done" else None
 
-    def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> BacktestAlerts:
+    def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> Page:
         """Alerts of a backtest by their end; none before it is done."""
         self._stores.backtests.get(backtest_id)
         return self._stores.backtests.alerts(backtest_id, after=after, limit=limit)

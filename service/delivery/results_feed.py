@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from service.errors import InvalidCursor
 from service.stores import AlertFilter, AlertStore, RecentStore
-from service.stores.cursors import OLDEST, require_cursor
+from service.stores.cursors import OLDEST, Page, require_cursor
 from shards import ALERT
 
 _OLDEST_FIRST = "a"  # the mark of the cursors of lists that are read with the oldest first
@@ -19,16 +18,6 @@ _CURSOR = re.compile(f"{_PART}(?:_{_PART}){{0,31}}")
 
 FeedItem: TypeAlias = tuple[str, dict[str, Any]]
 """A result with its kind."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedPage:
-    """A page of a feed; ``cursors``: for each item the cursor after it."""
-
-    items: Sequence[FeedItem]
-    cursors: Sequence[str]
-    after: str
-    has_more: bool
 
 
 class ResultsFeed:
@@ -52,7 +41,7 @@ class ResultsFeed:
         ]
         return _cursor([end.removeprefix(_OLDEST_FIRST) for end in ends])
 
-    def __call__(self, after: str, limit: int) -> FeedPage:
+    def __call__(self, after: str, limit: int) -> Page:
         """The results after a cursor; ``0`` is before the oldest. Raises ``InvalidCursor``."""
         places = self._places(after)
         items: list[FeedItem] = []
@@ -66,7 +55,8 @@ class ResultsFeed:
                 cursors.append(_cursor(places))
             places[at] = end
             has_more = has_more or is_cut
-        return FeedPage(items=items, cursors=cursors, after=_cursor(places), has_more=has_more)
+        end = _cursor(places)
+        return Page(items=items, cursors=cursors, after=end, next=end if has_more else None)
 
     def _places(self, after: str) -> list[str]:
         require_cursor(after, _CURSOR)
@@ -81,15 +71,11 @@ class ResultsFeed:
         """Results of a kind with their places, the place after them, and whether more may follow."""
         if kind == ALERT.name:
             alerts = self._alerts.page(AlertFilter(stream=self._stream), after=place, limit=limit)
-            return list(zip(alerts.cursors, alerts.alerts, strict=True)), alerts.after, alerts.has_more
+            return list(zip(alerts.cursors, alerts.items, strict=True)), alerts.after, alerts.has_more
         after = place if place == OLDEST else _OLDEST_FIRST + place
         page = self._results[kind].page(limit, stream=self._stream, after=after)
         places = [cursor.removeprefix(_OLDEST_FIRST) for cursor in page.cursors]
-        return (
-            list(zip(places, page.records, strict=True)),
-            page.after.removeprefix(_OLDEST_FIRST),
-            page.next is not None,
-        )
+        return list(zip(places, page.items, strict=True)), page.after.removeprefix(_OLDEST_FIRST), page.has_more
 
 
 def _cursor(places: Sequence[str]) -> str:

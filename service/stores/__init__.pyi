@@ -9,7 +9,7 @@ from .connection import (
     is_answering as is_answering,
     server_folder as server_folder,
 )
-from .cursors import Order as Order
+from .cursors import Order as Order, Page as Page
 from .deliveries.delivery import DIGEST as DIGEST, Delivery as Delivery, DeliveryOutcome as DeliveryOutcome
 from .deliveries.delivery_queue import (
     Circuit as Circuit,
@@ -40,7 +40,7 @@ from .log.derived import DerivedEventStore as DerivedEventStore, DerivedPart as 
 from .log.derived_pages import DerivedEventPages as DerivedEventPages, pages_of_any as pages_of_any
 from .log.event_ids import DuplicateStore as DuplicateStore, IdLimits as IdLimits, event_digest as event_digest
 from .log.event_log import EventLog as EventLog, LogLimits as LogLimits, Receipt as Receipt, Submission as Submission
-from .log.event_pages import EventFilter as EventFilter, EventPage as EventPage, EventPages as EventPages
+from .log.event_pages import EventFilter as EventFilter, EventPages as EventPages
 from .log.feeds import FeedMark as FeedMark, FeedStep as FeedStep, FeedStore as FeedStore
 from .log.layout import Layout as Layout, LayoutStore as LayoutStore
 from .log.pipeline_status import (
@@ -84,16 +84,15 @@ from .request_contexts import (
     RequestContext as RequestContext,
     RequestContextStore as RequestContextStore,
 )
-from .results.alerts import AlertFilter as AlertFilter, AlertPage as AlertPage, AlertStore as AlertStore
+from .results.alerts import AlertFilter as AlertFilter, AlertStore as AlertStore
 from .results.backtests import (
     Backtest as Backtest,
-    BacktestAlerts as BacktestAlerts,
     BacktestStatus as BacktestStatus,
     BacktestStore as BacktestStore,
 )
-from .results.incidents import IncidentPage as IncidentPage, IncidentStore as IncidentStore
+from .results.incidents import IncidentStore as IncidentStore
 from .results.marks import Acknowledgement as Acknowledgement, Note as Note
-from .results.recent import RecentList as RecentList, RecentPage as RecentPage, RecentStore as RecentStore
+from .results.recent import RecentList as RecentList, RecentStore as RecentStore
 from .results.single_alerts import move_to_blocks as move_to_blocks
 from .results.writing import Writing as Writing
 from .server_facts import ServerFacts as ServerFacts, server_facts as server_facts, server_time_us as server_time_us

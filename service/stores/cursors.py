@@ -7,8 +7,8 @@ order that the list has had in the first release; a letter in front marks the ot
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeAlias
 
 from service.errors import InvalidCursor
 
@@ -53,6 +53,30 @@ class Cursor:
         if self.place is None:
             return OLDEST
         return self.place if self.order == unmarked else _MARKS[self.order] + self.place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some items of a list, in an order.
+
+    Attributes:
+        items: Plain JSON; in a feed of several kinds, each with its kind.
+        after: Cursor for newer items than those that were examined, oldest first.
+        next: Cursor of the next page in this order; None where it ends at present.
+        cursors: For each item, the cursor after it; empty in lists that are not followed.
+        trimmed_us: If events after the given cursor have been removed, when the oldest kept one came; else None.
+    """
+
+    items: list[Any]
+    after: str
+    next: str | None = None
+    cursors: list[str] = field(default_factory=list)
+    trimmed_us: int | None = None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether more may follow at present."""
+        return self.next is not None
 
 
 def require_cursor(after: str, form: re.Pattern[str]) -> None:

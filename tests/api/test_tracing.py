@@ -237,7 +237,7 @@ def test_a_failed_attempt_says_why_and_the_next_one_is_a_span_of_its_own(running
         service.hook.statuses = [503]
         assert service.deliver() == 1
         (webhook,) = service.stores.webhooks.all()
-        (attempt,) = service.stores.attempts(webhook.id).page(9).records
+        (attempt,) = service.stores.attempts(webhook.id).page(9).items
         (waiting,) = service.stores.deliveries.claim(attempt["next_us"], 1, 9)
         assert waiting.traceparent is not None
     (sent,) = (span for _, span in spans_of(collector) if span.name.startswith("webhook"))

@@ -98,7 +98,7 @@ def stores(client, server_url, settings, monkeypatch):
 
 def found(stores):
     alerts = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
-    return sorted(alerts + [event["id"] for event in stores.results["derived"].page(10_000).records])
+    return sorted(alerts + [event["id"] for event in stores.results["derived"].page(10_000).items])
 
 
 def post(stores, settings, batches, jobs, chance):
@@ -267,7 +267,7 @@ class Interrupted(BaseException):
 def require_each_once(stores, batches):
     assert found(stores) == expected(batches)
     counted = sum(one["count"] for one in stores.results["derived"].counts())
-    assert counted == len(stores.results["derived"].page(10_000).records)
+    assert counted == len(stores.results["derived"].page(10_000).items)
 
 
 def cut(batches, size):

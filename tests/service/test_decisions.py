@@ -147,7 +147,7 @@ def test_what_is_measured_changes_the_bound_at_one_place_of_the_log_and_a_replay
     assert bounds(states) == {changes[0][-1].bound_us}
     assert 30 * SECOND < changes[0][-1].bound_us <= 50 * SECOND
     alerts = [alert["id"] for alert in orders.alerts.page(limit=10_000).alerts]
-    letters = [letter["id"] for letter in orders.dead_letters.page(10_000).records]
+    letters = [letter["id"] for letter in orders.dead_letters.page(10_000).items]
     assert sorted([*alerts, *letters]) == found
     assert alerts
 
@@ -244,7 +244,7 @@ def test_keys_of_a_join_are_finished_at_one_place_of_the_log_and_a_replay_gives_
     assert max(held) < 5_000, "of 8,400"
     states, _ = replayed(settings, orders)
     joined = sum(state.measures()["paid.inputs"]["join_results"] for state in states)
-    pairs = orders.results["derived"].page(10_000).records
+    pairs = orders.results["derived"].page(10_000).items
     assert joined == sum(one["into"] == "paid" for one in pairs) > 3_000
     assert sum(state.measures()["paid.inputs"]["join_violations"] for state in states) == 0
     (sentence,) = [one for one in library.explain("join", "paid").sentences if one.startswith("o: keys come up to ")]
@@ -263,7 +263,7 @@ def test_a_join_that_holds_more_than_it_may_is_suspended_with_the_figures(servic
         service.match()
     record = library.get("join", "paid")
     assert record.state == "suspended"
-    (told,) = orders.results["join-suspension"].page(10).records
+    (told,) = orders.results["join-suspension"].page(10).items
     assert "events in a shard, and its memory is 50 rows; keys of o come up to " in told["reason"]
     assert "With 'spill: true' in its memory" in told["reason"]
 

@@ -66,7 +66,7 @@ def run_rounds(stores, clock, rounds, **changes):
 
 def attempts_of(stores, webhook_id, limit):
     """The latest attempts, the newest first."""
-    return [Attempt(**record) for record in stores.attempts(webhook_id).page(limit).records]
+    return [Attempt(**record) for record in stores.attempts(webhook_id).page(limit).items]
 
 
 def test_an_alert_arrives_signed(stores, clock, register, receiver):

@@ -188,15 +188,15 @@ def test_a_chain_over_two_keys_gives_what_one_process_gives_whatever_is_killed(
         Timekeeper(stores).look()
         settled(job, stores, chance)
     found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
-    events = [event["id"] for event in stores.results["derived"].page(10_000).records]
+    events = [event["id"] for event in stores.results["derived"].page(10_000).items]
     assert sorted([*found, *events]) == expected(batches)
     assert found
     assert kills or len(batches) < 9
     in_log = [event for shard in range(3) for event in logged(stores, shard)]
     assert sorted(in_log) == sorted(
-        event["id"] for event in stores.results["derived"].page(10_000).records if event["rekeyed"]
+        event["id"] for event in stores.results["derived"].page(10_000).items if event["rekeyed"]
     )
-    assert stores.dead_letters.page(9).records == []
+    assert stores.dead_letters.page(9).items == []
     backlog = stores.backlog.read()
     assert backlog.appended == backlog.matched
 
@@ -222,7 +222,7 @@ def test_a_chain_goes_on_in_a_log_that_is_divided(client, server_url, settings, 
     for batch in batches[:half]:
         intake.ingest("orders", batch)
     assert reshard(settings, stores, 6, lambda _: None).shards == 6
-    assert stores.results["derived"].page(1).records, "what the old shards derive is in the log before it is divided"
+    assert stores.results["derived"].page(1).items, "what the old shards derive is in the log before it is divided"
     assert client.exists(DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY) == 0
     for batch in batches[half:]:
         intake.ingest("orders", batch)
@@ -230,7 +230,7 @@ def test_a_chain_goes_on_in_a_log_that_is_divided(client, server_url, settings, 
         Timekeeper(stores).look()
         matched()
     found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
-    assert sorted([*found, *(event["id"] for event in stores.results["derived"].page(10_000).records)]) == expected(
+    assert sorted([*found, *(event["id"] for event in stores.results["derived"].page(10_000).items)]) == expected(
         batches
     )
     client.flushall()
@@ -261,7 +261,7 @@ def test_a_chain_that_is_removed_and_declared_again_finds_what_a_new_one_finds(
         for _ in range(8):
             Timekeeper(stores).look()
             settled(job, stores, chance)
-        made = [event for event in stores.results["derived"].page(10_000).records if event["version"] == version]
+        made = [event for event in stores.results["derived"].page(10_000).items if event["version"] == version]
         return sorted(orjson.dumps([event[name] for name in ("into", "time", "key", "data")]) for event in made)
 
     stores = build_stores(client, server_url, settings)
@@ -282,7 +282,7 @@ def test_a_chain_that_is_removed_and_declared_again_finds_what_a_new_one_finds(
         stores.derived.forget(name)
     begun(stores)
     assert found_of(stores, job, 2) == expected_events
-    assert stores.dead_letters.page(9).records == []
+    assert stores.dead_letters.page(9).items == []
 
 
 def logged(stores, shard):
@@ -303,7 +303,7 @@ def test_bodies_of_derived_events_are_json_with_what_the_sink_reads(client, serv
     for batch in posted(3):
         Intake(stores.log, stores.registry, settings.limits, clock).ingest("orders", batch)
     settled(Job(settings, stores), stores, random.Random(1))
-    body = stores.results["derived"].page(10_000).records[-1]
+    body = stores.results["derived"].page(10_000).items[-1]
     named = {"id", "stream", "into", "type", "time", "key", "data", "pattern", "version", "source_key", "rekeyed"}
     assert set(body) == named
     assert orjson.dumps(body["data"])

@@ -132,7 +132,7 @@ def test_a_bad_row_is_a_dead_letter_with_its_origin_and_stops_nobody(intake, sto
     sink = sink_of(intake, stores, feed)
     bad = FeedRow(place=1, body=body, origin={"file": "a.jsonl", "row": 2})
     sink([rows(1)[0], bad, rows(1, 2)[0]], 0)
-    (letter,) = stores.dead_letters.page(10).records
+    (letter,) = stores.dead_letters.page(10).items
     assert letter["origin"] == {"file": "a.jsonl", "row": 2}
     assert letter["code"] == "event-rejected"
     assert re.search(reason, letter["reason"])
@@ -142,7 +142,7 @@ def test_a_bad_row_is_a_dead_letter_with_its_origin_and_stops_nobody(intake, sto
 def test_a_fault_of_the_source_is_the_reason_of_the_dead_letter(intake, stores, feed):
     sink = sink_of(intake, stores, feed)
     sink([FeedRow(place=0, body=b"\xff<", origin={"file": "a.gz"}, fault="a.gz: cannot be read")], 0)
-    (letter,) = stores.dead_letters.page(10).records
+    (letter,) = stores.dead_letters.page(10).items
     assert (letter["reason"], letter["event"]) == ("a.gz: cannot be read", "\ufffd<")
     assert sink.progress.rejected == 1
 

@@ -72,7 +72,7 @@ def test_a_bad_event_is_a_dead_letter_with_the_reason_and_stops_nobody(intake, s
     (rejected,) = report.rejected
     assert (report.accepted, rejected.index, rejected.code) == (2, 1, "event-rejected")
     assert reason in rejected.detail
-    (letter,) = stores.dead_letters.page(10).records
+    (letter,) = stores.dead_letters.page(10).items
     assert (letter["stream"], letter["index"], letter["reason"]) == ("orders", 1, rejected.detail)
     assert len(letter["event"]) <= 32_001
     assert len(logged(stores)) == 2
@@ -99,7 +99,7 @@ def test_a_batch_with_a_key_is_taken_once(intake, stores):
     assert again.is_duplicate
     assert (again.accepted, again.rejected) == (first.accepted, first.rejected)
     assert len(logged(stores)) == 1
-    assert len(stores.dead_letters.page(10).records) == 1
+    assert len(stores.dead_letters.page(10).items) == 1
 
 
 def test_an_event_that_is_sent_again_is_dropped_and_counted(intake, stores):

@@ -117,7 +117,7 @@ def test_a_pattern_that_is_given_up_too_often_is_suspended_everywhere_and_resume
         service.send(f"m{key}", "AAAAAAAAAB")
     service.match(is_restarted=True)
     assert service.alerts() == {"beside": 16}
-    assert len(service.stores.results["suspension"].page(9).records) == 1
+    assert len(service.stores.results["suspension"].page(9).items) == 1
     kinds = Counter(delivery.kind for delivery in service.stores.deliveries.claim(clock.now_us(), 1, 99))
     assert kinds["pattern.suspended"] == 1  # among as many as one receiver gets at once
 
@@ -179,7 +179,7 @@ def test_a_replay_of_the_log_gives_up_and_suspends_at_the_same_events(client, se
         one["id"] for one in service.letters("work-limit")
     }
     (told,) = [orjson.loads(row.body) for row in whole if row.kind == "suspension"]
-    (kept,) = service.stores.results["suspension"].page(9).records
+    (kept,) = service.stores.results["suspension"].page(9).items
     assert {name: kept[name] for name in told} == told
 
 

@@ -147,7 +147,7 @@ def test_alerts_are_those_of_a_log_that_was_never_divided(settings, stores, cut,
     run(settings, stores)
     assert alerts(stores) == expected()
     assert len(expected()) > 2 * KEYS
-    letters = [letter["reason"] for letter in stores.dead_letters.page(9).records]
+    letters = [letter["reason"] for letter in stores.dead_letters.page(9).items]
     assert letters == []
 
 

@@ -32,12 +32,12 @@ def rows():
 def test_results_of_a_second_kind_are_counted_and_listed_once(stores, clock, rows):
     for _ in range(2):
         AlertSink(stores, clock)(rows, 1)
-    assert [(found["tally"], found["n"]) for found in stores.results["tally"].page(9).records] == [
+    assert [(found["tally"], found["n"]) for found in stores.results["tally"].page(9).items] == [
         ("pairs", 4),
         ("pairs", 2),
     ]
     assert stores.results["tally"].counts() == [{"stream": "orders", "tally": "pairs", "count": 2}]
-    assert stores.results["tally"].page(9, stream="payments").records == []
+    assert stores.results["tally"].page(9, stream="payments").items == []
 
 
 def test_they_have_a_metric(stores, clock, rows):

@@ -35,7 +35,7 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     for _ in range(2):
         sink(ROWS, 5)
     assert [alert["id"] for alert in stores.alerts.page().alerts] == ["a1", "a2"]
-    assert [ending["id"] for ending in stores.results["ending"].page(9).records] == ["e2", "e1"]
+    assert [ending["id"] for ending in stores.results["ending"].page(9).items] == ["e2", "e1"]
     assert [counter["count"] for counter in stores.results["ending"].counts()] == [2]
     assert stores.results["timeout"].counts() == [{"stream": "s", "pattern": "p", "missing": "b, c", "count": 1}]
     assert stores.results["deviation"].counts() == [{"stream": "s", "event_type": "A", "kind": "order", "count": 1}]
@@ -136,7 +136,7 @@ def test_a_pattern_that_is_stopped_already_is_not_suspended(stores, clock, regis
     told = row("suspension", "s9", version=1, pattern="q" if change == "unknown" else "p", shard=0, reason="r")
     AlertSink(stores, clock)([told], 5)
     assert controls(stores) == before
-    assert stores.results["suspension"].page(9).records == []
+    assert stores.results["suspension"].page(9).items == []
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_endings_that_are_but_counted_are_not_listed(stores, clock):
     for _ in range(2):
         AlertSink(stores, clock)([counted], 5)
     assert [found["count"] for found in stores.results["ending"].counts()] == [7]
-    assert stores.results["ending"].page(9).records == []
+    assert stores.results["ending"].page(9).items == []
 
 
 def test_bodies_are_stored_as_they_came_with_the_severity_as_last_member(stores, clock, client, registered):
@@ -262,7 +262,7 @@ def test_derived_events_are_listed_delivered_and_appended_once_and_time_follows(
     sink = AlertSink(stores, clock)
     for _ in range(2):
         sink(DERIVED_BATCH, 5)
-    assert [event["id"] for event in stores.results["derived"].page(9).records] == ["d5", "d4", "d2", "d3", "d1"]
+    assert [event["id"] for event in stores.results["derived"].page(9).items] == ["d5", "d4", "d2", "d3", "d1"]
     assert stores.results["derived"].counts() == [{"stream": "s", "pattern": "p", "into": "hints", "count": 5}]
     assert stores.deliveries.queued() == 5
     found = derived_log(stores)
@@ -291,7 +291,7 @@ def test_a_sink_that_fails_anywhere_is_repeated_without_harm(stores, clock, monk
         with pytest.raises(ConnectionError):
             sink(DERIVED_BATCH, 5)
     sink(DERIVED_BATCH, 5)
-    assert len(stores.results["derived"].page(9).records) == 5
+    assert len(stores.results["derived"].page(9).items) == 5
     found = derived_log(stores)
     assert sorted(one for own in found for one in own if isinstance(one, str)) == ["d1", "d2", "d3", "d5"]
     assert [own[-1] for own in found] == [5, 5, 5]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from service.stores.connection import Client
-from service.stores.cursors import ROW_PLACE, require_cursor
-from service.stores.log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
+from service.stores.cursors import ROW_PLACE, Page, require_cursor
+from service.stores.log.event_pages import EventFilter, EventPages, LogEventPages
 from service.stores.log.layout import LayoutStore
 from service.stores.results.recent import RecentList, list_key
 from shards import DERIVED
@@ -35,7 +35,7 @@ class DerivedEventPages:
         self._client = client
         self._listed = RecentList(client, list_key(DERIVED), kept=0)
 
-    def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> EventPage:
+    def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> Page:
         """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest."""
         if after is None:
             return self._newest(wanted, limit)
@@ -53,7 +53,7 @@ class DerivedEventPages:
                 has_more = True
                 break
         trimmed_us = self._trimmed_us(begin)  # after reading, so that trimming in the meantime counts
-        return EventPage(items=items, cursors=cursors, after=place, has_more=has_more, trimmed_us=trimmed_us)
+        return Page(items=items, cursors=cursors, after=place, next=place if has_more else None, trimmed_us=trimmed_us)
 
     def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
         """The events of a stream that was declared at a time of Redis; costs a pass over the list."""
@@ -62,7 +62,7 @@ class DerivedEventPages:
         trimmed_us = self._trimmed_us(_FIRST)
         return ListedEvents(records=found[::-1], is_whole=trimmed_us is None or trimmed_us <= since_ms * 1_000)
 
-    def _newest(self, wanted: EventFilter, limit: int) -> EventPage:
+    def _newest(self, wanted: EventFilter, limit: int) -> Page:
         found: list[tuple[str, dict[str, Any]]] = []
         end: str | None = None
         for examined, (place, record) in enumerate(self._listed.newest_first(), start=1):
@@ -72,7 +72,7 @@ class DerivedEventPages:
             if len(found) == limit or examined == _EXAMINED:
                 break
         found.reverse()
-        return EventPage(items=[one for _, one in found], cursors=[place for place, _ in found], after=end or _FIRST)
+        return Page(items=[one for _, one in found], cursors=[place for place, _ in found], after=end or _FIRST)
 
     def _trimmed_us(self, begin: str) -> int | None:
         """Arrival time of the oldest kept event, if events after the place ``begin`` were trimmed; else None."""
@@ -88,7 +88,7 @@ def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str]
     """The pages of any stream, whether its events are posted or derived."""
     posted, derived = LogEventPages(client, layout), DerivedEventPages(client)
 
-    def pages(wanted: EventFilter, after: str | None, limit: int) -> EventPage:
+    def pages(wanted: EventFilter, after: str | None, limit: int) -> Page:
         return (derived if is_derived(wanted.stream) else posted)(wanted, after, limit)
 
     return pages

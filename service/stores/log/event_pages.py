@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from service.errors import InvalidCursor
 from service.stores.connection import Client, register
-from service.stores.cursors import require_cursor
+from service.stores.cursors import Page, require_cursor
 from service.stores.log.layout import LayoutStore
 from streams import (
     APPENDED_KEY,
@@ -65,26 +65,7 @@ class EventFilter:
     since_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventPage:
-    """Some events, oldest first.
-
-    Attributes:
-        cursors: For each event, the cursor after it.
-        after: The cursor after everything that was examined.
-        has_more: Whether more events may follow at present.
-        trimmed_us: If entries after the given cursor have been removed from the log, the time at which the oldest kept
-            entry came; else None.
-    """
-
-    items: list[dict[str, Any]]
-    cursors: list[str]
-    after: str
-    has_more: bool = False
-    trimmed_us: int | None = None
-
-
-EventPages: TypeAlias = Callable[[EventFilter, "str | None", int], EventPage]
+EventPages: TypeAlias = Callable[[EventFilter, "str | None", int], Page]
 """The pages of a stream's events, by filter, cursor (None: the newest events) and the largest number of events.
 
 Lists and listeners know nothing else about where events come from, so a stream whose events are not in the log only
@@ -213,7 +194,7 @@ class LogEventPages:
         self._layout = layout
         self._kept = register(client, "log/read_kept")
 
-    def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> EventPage:
+    def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> Page:
         """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest.
 
         At most some thousand entries of the log, and some megabytes, are read for a page, so it may hold fewer events
@@ -228,9 +209,8 @@ class LogEventPages:
         page = _Page([_at_least(place, wanted.since_ms) for place in _places(after, shards)], after)
         trimmed_us = _trimmed_us(page.places, kept)
         has_more = self._forward(page, wanted, [min(last, end) for last in ends], limit)
-        return EventPage(
-            items=page.events, cursors=page.cursors, after=page.cursor, has_more=has_more, trimmed_us=trimmed_us
-        )
+        following = page.cursor if has_more else None
+        return Page(items=page.events, cursors=page.cursors, after=page.cursor, next=following, trimmed_us=trimmed_us)
 
     def _forward(self, page: _Page, wanted: EventFilter, ends: Sequence[tuple[int, int]], limit: int) -> bool:
         """Fill a page with the events after its places and up to the ends; returns whether more may follow."""
@@ -250,9 +230,7 @@ class LogEventPages:
                 return True
         return False
 
-    def _newest(
-        self, wanted: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int
-    ) -> EventPage:
+    def _newest(self, wanted: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int) -> Page:
         """The newest events; the cursors of single events are unknown, so each gets the cursor of the end."""
         budget, found = _Budget(), list[list[dict[str, Any]]]()
         count = 0
@@ -271,7 +249,7 @@ class LogEventPages:
                 break
         newest = [event for some in reversed(found) for event in some][-limit:]
         cursor = str(_Cursor(_Place(end), _LAST_SHARD))
-        return EventPage(items=newest, cursors=[cursor] * len(newest), after=cursor)
+        return Page(items=newest, cursors=[cursor] * len(newest), after=cursor)
 
     def _shards(self, wanted: EventFilter, shards: Sequence[int]) -> list[int]:
         """The shards that may hold wanted events."""

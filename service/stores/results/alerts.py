@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, cast
 import orjson
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import NUMBER, OLDEST, Cursor, Order
+from service.stores.cursors import NUMBER, OLDEST, Cursor, Order, Page
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.results.alert_blocks import StoredAlert, pack_alerts, unpack_alerts, unpack_body
@@ -83,32 +83,6 @@ class AlertFilter:
         return _is_within(alert.get("detected_at"), self.since_us, self.until_us) and _is_within(
             alert.get("created_at"), self.created_since_us, self.created_until_us
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertPage:
-    """Some alerts in an order.
-
-    Attributes:
-        alerts: Alerts as plain JSON; acknowledged ones have the member ``acknowledged``.
-        after: Cursor for newer alerts than those that were examined, oldest first; the given cursor if there were none.
-        next: Cursor of the next page in this order; None where it ends at present.
-    """
-
-    alerts: list[dict[str, Any]]
-    after: str
-    next: str | None = None
-    cursors: list[str] = field(default_factory=list)
-
-    @property
-    def has_more(self) -> bool:
-        """Whether more may follow at present."""
-        return self.next is not None
-
-    @property
-    def items(self) -> list[dict[str, Any]]:
-        """The alerts."""
-        return self.alerts
 
 
 class AlertStore:
@@ -260,11 +234,11 @@ class AlertStore:
         after: str | None = OLDEST,
         order: Order | None = None,
         limit: int = 100,
-    ) -> AlertPage:
+    ) -> Page:
         """Alerts after a cursor in its order; without a cursor from the beginning in an order, newest first by default.
 
-        If alerts are selected by more than stream and pattern, a page may have fewer alerts than match, because only
-        some thousands are examined for it.
+        Acknowledged alerts have the member ``acknowledged``. If alerts are selected by more than stream and pattern, a
+        page may have fewer alerts than match, because only some thousands are examined for it.
         """
         begin = Cursor.read(after, order, NUMBER, _UNMARKED)
         is_upward = begin.order == "asc"
@@ -286,8 +260,8 @@ class AlertStore:
             newest = found[0][0] if found else begin.place
         else:
             newest = max(known, first or known, key=int)
-        return AlertPage(
-            alerts=[alert for _, alert in found],
+        return Page(
+            items=[alert for _, alert in found],
             after=Cursor("asc", newest).text(_UNMARKED),
             next=following,
             cursors=[place for place, _ in found],

@@ -14,7 +14,7 @@ import orjson
 
 from service.errors import RegistryContended, TooManyBacktests, UnknownBacktest
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import NUMBER, require_cursor
+from service.stores.cursors import NUMBER, Page, require_cursor
 from service.stores.records import decode, encode
 from service.stores.room import surplus
 
@@ -56,15 +56,6 @@ class Backtest:
     def is_over(self) -> bool:
         """Whether it has ended."""
         return self.status in OVER
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BacktestAlerts:
-    """Alerts of a backtest, in their order; ``after`` is the cursor after the last, or the given one without any."""
-
-    alerts: list[dict[str, Any]]
-    after: str
-    is_last: bool
 
 
 class BacktestStore:
@@ -136,14 +127,15 @@ class BacktestStore:
         stored = cast("bytes | None", self._client.get(f"{BACKTEST_KEY}{backtest_id}:summary"))
         return None if stored is None else decode(stored, f"the summary of the backtest {backtest_id!r}")
 
-    def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> BacktestAlerts:
-        """Alerts of a backtest after a cursor."""
+    def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> Page:
+        """Alerts of a backtest after a cursor, in their order."""
         require_cursor(after, NUMBER)
         first = int(after)
         key = f"{BACKTEST_KEY}{backtest_id}:alerts"
         found = cast("list[bytes]", self._client.lrange(key, first, first + limit))
         alerts = [orjson.loads(body) for body in found[:limit]]
-        return BacktestAlerts(alerts=alerts, after=str(first + len(alerts)), is_last=len(found) <= limit)
+        end = str(first + len(alerts))
+        return Page(items=alerts, after=end, next=end if len(found) > limit else None)
 
     def remove(self, backtest_id: str) -> None:
         """Delete a backtest and its result."""

@@ -7,14 +7,13 @@ that is kept, the oldest closed incidents are removed; open ones stay.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
 
 from service.errors import UnknownIncident
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import NUMBER, Cursor, Order
+from service.stores.cursors import NUMBER, Cursor, Order, Page
 from service.stores.records import decode, encode
 
 INCIDENTS_KEY = PREFIX + "incidents"
@@ -24,15 +23,6 @@ NUMBER_KEY = PREFIX + "incidents:number"
 _UNMARKED: Order = "desc"  # the order of cursors without a mark
 _PAGE = 500
 _CHUNK = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentPage:
-    """Some incidents in an order; ``next`` is the cursor of the next page, ``after`` that for newer incidents."""
-
-    items: list[dict[str, Any]]
-    next: str | None
-    after: str
 
 
 class IncidentStore:
@@ -58,7 +48,7 @@ class IncidentStore:
             raise UnknownIncident(f"there is no incident {incident_id!r}", id=incident_id)
         return _read(body, incident_id)
 
-    def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **chosen: Any) -> IncidentPage:
+    def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **chosen: Any) -> Page:
         """Incidents whose members have the chosen values (None: any), after a cursor or from the newest on."""
         begin = Cursor.read(after, order, NUMBER, _UNMARKED)
         wanted = {name: value for name, value in chosen.items() if value is not None}
@@ -72,7 +62,7 @@ class IncidentStore:
                 found.append((str(number), incident))
         ends: list[str | None] = [*(place for place, _ in found)] or [begin.place]
         newest = Cursor("asc", ends[-1 if begin.order == "asc" else 0]).text(_UNMARKED)
-        return IncidentPage(items=[incident for _, incident in found], next=following, after=newest)
+        return Page(items=[incident for _, incident in found], next=following, after=newest)
 
     def open_ones(self, pattern: str) -> list[dict[str, Any]]:
         """The incidents of a pattern that are not closed."""

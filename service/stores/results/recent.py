@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias, cast
 
 import orjson
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import OLDEST, ROW_PLACE, Cursor, Order
+from service.stores.cursors import ROW_PLACE, Cursor, Order, Page
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import decode
@@ -43,21 +42,6 @@ _Listed: TypeAlias = tuple[str, dict[str, Any]]
 _Entries: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecentPage:
-    """Some records in an order.
-
-    Attributes:
-        next: Cursor of the next page in this order; None where it ends at present.
-        after: Cursor for newer records than those that were examined, oldest first.
-    """
-
-    records: list[dict[str, Any]]
-    next: str | None
-    after: str = OLDEST
-    cursors: list[str] = field(default_factory=list)
-
-
 class RecentList:
     """A capped list of about ``kept`` records, newest first."""
 
@@ -74,7 +58,7 @@ class RecentList:
         after: str | None = None,
         order: Order | None = None,
         **chosen: str | None,
-    ) -> RecentPage:
+    ) -> Page:
         """The records after a cursor in its order, or from the beginning in an order, the newest first by default.
 
         Only records whose fields have the chosen values are listed; None: any value. A cursor stays valid while records
@@ -87,7 +71,7 @@ class RecentList:
             return self._upward(limit, begin, wanted, self.oldest_first(begin.place or _BEFORE_ALL, rows))
         return self._downward(limit, begin, wanted, self.newest_first(rows, begin.place))
 
-    def _downward(self, limit: int, begin: Cursor, wanted: Mapping[str, str], listed: Iterator[_Listed]) -> RecentPage:
+    def _downward(self, limit: int, begin: Cursor, wanted: Mapping[str, str], listed: Iterator[_Listed]) -> Page:
         found: list[_Listed] = []
         newest, following = begin.place, None
         for place, record in listed:
@@ -100,9 +84,9 @@ class RecentList:
             found.append((place, record))
         newest = found[0][0] if begin.place is not None and found else newest
         after = Cursor("asc", newest).text(_UNMARKED)
-        return RecentPage(records=[record for _, record in found], next=following, after=after)
+        return Page(items=[record for _, record in found], next=following, after=after)
 
-    def _upward(self, limit: int, begin: Cursor, wanted: Mapping[str, str], listed: Iterator[_Listed]) -> RecentPage:
+    def _upward(self, limit: int, begin: Cursor, wanted: Mapping[str, str], listed: Iterator[_Listed]) -> Page:
         found: list[_Listed] = []
         last, has_more = begin.place, False
         for place, record in listed:
@@ -116,7 +100,7 @@ class RecentList:
         after = Cursor("asc", last).text(_UNMARKED)
         cursors = [Cursor("asc", place).text(_UNMARKED) for place, _ in found]
         records = [record for _, record in found]
-        return RecentPage(records=records, next=after if has_more else None, after=after, cursors=cursors)
+        return Page(items=records, next=after if has_more else None, after=after, cursors=cursors)
 
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_Listed]:
         """Records with their places, newest first, from the end or a place; about ``page_rows`` are read at once."""

@@ -111,7 +111,7 @@ def test_a_backtest_over_the_log_finds_what_was_found_live(
     BacktestRun(stores=stores, settings=settings, clock=clock).run(asked.id)
     backtest, _ = library.get(asked.id)
     assert backtest.status == "done", backtest.error
-    found = shown(library.alerts(asked.id, limit=10_000).alerts)
+    found = shown(library.alerts(asked.id, limit=10_000).items)
     expected = log.live()
     assert len(expected) > 5
     assert found == expected

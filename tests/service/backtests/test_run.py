@@ -88,10 +88,10 @@ def run_to_end(stores, library, clock, *names, **options):
 
 def all_alerts(library, name):
     page = library.alerts(name, limit=7)
-    alerts = page.alerts
+    alerts = page.items
     while not page.is_last:
         page = library.alerts(name, after=page.after, limit=7)
-        alerts += page.alerts
+        alerts += page.items
     return alerts
 
 

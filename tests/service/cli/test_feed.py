@@ -69,7 +69,7 @@ def test_a_folder_is_fed_until_the_process_is_told_to_stop(place, stores):
         process.kill()
     assert process.returncode == 0, said
     assert ids(stores) == ["e1", "e3"]
-    (letter,) = stores.dead_letters.page(10).records
+    (letter,) = stores.dead_letters.page(10).items
     assert letter["origin"] == {"file": "a.csv", "row": 3}
     assert f"folder {place / 'in'} to stream orders" in said
     assert "ended: 2 events appended, 1 dead letters" in said
@@ -98,7 +98,7 @@ def test_a_topic_is_fed_as_far_as_it_is_now(call, place, stores, monkeypatch):
         status, _, said = call("feed", "kafka", *words, "--option", "fetch.wait.max.ms=50", "--once")
     assert status == 1, said
     assert ids(stores) == ["e1", "e2"]
-    (letter,) = stores.dead_letters.page(10).records
+    (letter,) = stores.dead_letters.page(10).items
     assert letter["origin"] == {"topic": "t", "partition": 0, "offset": 1}
     assert letter["event"] == "poison"
     assert "geheim" not in said

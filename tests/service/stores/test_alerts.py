@@ -31,7 +31,7 @@ def alerts(stores):
 
 
 def ids(page):
-    return [found["id"] for found in page.alerts]
+    return [found["id"] for found in page.items]
 
 
 def test_an_alert_is_kept_byte_for_byte_and_with_the_time_at_which_it_was_found(alerts):
@@ -242,5 +242,5 @@ def test_a_lower_limit_is_reached_in_steps(client):
     left = []
     for epoch in range(2, 5):
         store.append([alert(10_000 + epoch)], [], 0, epoch)
-        left.append(len(store.page(limit=3_000).alerts))
+        left.append(len(store.page(limit=3_000).items))
     assert left == [1_501, 502, 103]  # the rest of its first block is more than may be removed

@@ -34,7 +34,7 @@ def test_the_oldest_that_is_over_makes_room(store):
     store.add(backtest(3))
     assert [one.id for one in store.all()] == ["bt_3", "bt_2", "bt_0"]
     assert store.summary("bt_1") is None
-    assert store.alerts("bt_1").alerts == []
+    assert store.alerts("bt_1").items == []
 
 
 def test_a_change_needs_the_status_that_is_expected(store):
@@ -51,10 +51,10 @@ def test_alerts_come_in_pages(store):
     store.keep_result("bt_0", {}, [{"n": number} for number in range(450)])
     first = store.alerts("bt_0", limit=400)
     second = store.alerts("bt_0", after=first.after, limit=400)
-    assert [alert["n"] for alert in first.alerts + second.alerts] == list(range(450))
-    assert (first.is_last, second.is_last, second.after) == (False, True, "450")
+    assert [alert["n"] for alert in first.items + second.items] == list(range(450))
+    assert (first.has_more, second.has_more, second.after) == (True, False, "450")
     store.keep_result("bt_0", {}, [{"n": 7}])  # another attempt
-    assert store.alerts("bt_0").alerts == [{"n": 7}]
+    assert store.alerts("bt_0").items == [{"n": 7}]
 
 
 @pytest.mark.parametrize("cursor", ["-1", "x", "", "9" * 20, "9" * 5000, "１"])

@@ -121,7 +121,7 @@ def test_waiting_is_no_attempt(stores, queue):
     hook(stores, "a")
     write(stores, "a", 9)
     open_circuit(queue, 10)
-    assert sorted(row["attempt"] for row in stores.attempts("a").page(99).records) == [1, 1, 1]
+    assert sorted(row["attempt"] for row in stores.attempts("a").page(99).items) == [1, 1, 1]
     assert queue.waiting("a") == 9
 
 

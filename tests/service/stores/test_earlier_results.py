@@ -69,7 +69,7 @@ def answers(stores):
         after = "0"
         while True:
             page = alerts.page(wanted, after=after, limit=5)
-            found["pages"].append([page.alerts, page.cursors, page.after, page.has_more])
+            found["pages"].append([page.items, page.cursors, page.after, page.has_more])
             after = page.after
             if not page.has_more:
                 break
@@ -81,11 +81,11 @@ def answers(stores):
     for name in ("ending", "correction"):
         store = stores.results[name]
         page = store.page(4, stream="orders")
-        pages = [[page.records, page.next]]
+        pages = [[page.items, page.next]]
         while page.next is not None:
             page = store.page(4, stream="orders", after=page.next)
-            pages.append([page.records, page.next])
-        found[name] = [pages, store.page(99).records, store.counts()]
+            pages.append([page.items, page.next])
+        found[name] = [pages, store.page(99).items, store.counts()]
     return found
 
 
@@ -150,7 +150,7 @@ def test_an_earlier_store_goes_on(earlier, client, server_url):
     assert len(earlier.alerts.page(limit=999).alerts) == 2 * KEPT
     listed = [row("ending", number, form="p1", constraints=[], atom=None) for number in range(100, 140)]
     earlier.results["ending"].append(listed, 11)
-    assert [record["id"] for record in earlier.results["ending"].page(99).records] == [
+    assert [record["id"] for record in earlier.results["ending"].page(99).items] == [
         f"ending-{number}" for number in reversed(range(122, 140))
     ]
 

@@ -103,7 +103,7 @@ def test_dead_letters_come_with_their_batch_and_once(stores):
     letter = DeadLetter.of(id="d", stream="orders", code="event-rejected", reason="no key")
     for token in ("a", "b"):
         stores.log.append_events(submission(events(1), key="k", token=token, dead_letters=[letter]))
-    assert [record["reason"] for record in stores.dead_letters.page(10).records] == ["no key"]
+    assert [record["reason"] for record in stores.dead_letters.page(10).items] == ["no key"]
     assert stores.dead_letters.counts() == [{"stream": "orders", "code": "event-rejected", "count": 1}]
 
 

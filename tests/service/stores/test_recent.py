@@ -64,7 +64,7 @@ def total(store):
 
 def test_the_newest_come_first(store, row):
     store.append([row(number) for number in range(5)], 0)
-    assert [record["id"] for record in store.page(3).records] == ["r4", "r3", "r2"]
+    assert [record["id"] for record in store.page(3).items] == ["r4", "r3", "r2"]
 
 
 def test_a_micro_batch_that_comes_again_is_counted_once(store, row):
@@ -73,7 +73,7 @@ def test_a_micro_batch_that_comes_again_is_counted_once(store, row):
     assert store.append(rows, 4) == 500
     assert store.append(rows, 4) == 0
     assert total(store) == 1200
-    assert len(store.page(5000).records) == 1200
+    assert len(store.page(5000).items) == 1200
 
 
 def test_ids_are_forgotten_with_the_next_micro_batch(store, client, row):
@@ -91,14 +91,14 @@ def test_a_pipeline_that_starts_over_counts_anew(store, row):
 def test_old_records_go_and_counters_stay(client, opened, row):
     small = opened(client, kept=10)
     small.append([row(number) for number in range(3000)], 0)
-    assert len(small.page(5000).records) < 1000
+    assert len(small.page(5000).items) < 1000
     assert total(small) == 3000
 
 
 def test_records_of_one_stream_are_found_among_many(store, row):
     store.append([row(number, "orders" if number % 600 == 0 else "payments") for number in range(1300)], 0)
-    assert [record["id"] for record in store.page(9, stream="orders").records] == ["r1200", "r600", "r0"]
-    assert len(store.page(2, stream="orders").records) == 2
+    assert [record["id"] for record in store.page(9, stream="orders").items] == ["r1200", "r600", "r0"]
+    assert len(store.page(2, stream="orders").items) == 2
 
 
 @OF_LONG
@@ -110,8 +110,8 @@ def test_pages_hold_every_record_once(store, limit, stream, row):
     after = None
     while not found or after is not None:
         page = store.page(limit, stream=stream, after=after)
-        assert 0 < len(page.records) <= limit
-        found += [record["id"] for record in page.records]
+        assert 0 < len(page.items) <= limit
+        found += [record["id"] for record in page.items]
         after = page.next
         store.append([row(f"-new-{after}")], 1)  # what comes in between is newer than every cursor
         if limit == 1 and len(found) == 20:
@@ -124,10 +124,10 @@ def test_a_cursor_is_good_when_its_record_has_gone(client, opened, row):
     store.append([row(number) for number in range(300)], 0)
     page = store.page(100)
     rest = store.page(1000, after=page.next)
-    assert [record["id"] for record in rest.records] == [f"r{number}" for number in reversed(range(50, 200))]
+    assert [record["id"] for record in rest.items] == [f"r{number}" for number in reversed(range(50, 200))]
     client.delete(store.key)
     gone = store.page(1000, after=page.next)
-    assert (gone.records, gone.next) == ([], None)
+    assert (gone.items, gone.next) == ([], None)
 
 
 @pytest.mark.parametrize("stream", [None, "orders"])
@@ -135,22 +135,22 @@ def test_a_cursor_is_good_when_its_record_has_gone(client, opened, row):
 def test_pages_with_the_oldest_first_hold_every_record_once_and_the_new_ones(store, limit, stream, row):
     store.append([row(number) for number in range(1200)], 0)
     start = store.page(limit, stream=stream, order="asc")
-    found, page = list(start.records), start
+    found, page = list(start.items), start
     while page.next is not None and len(found) < 30 * limit:
         page = store.page(limit, stream=stream, after=page.next)
-        assert len(page.cursors) == len(page.records)
-        found += page.records
+        assert len(page.cursors) == len(page.items)
+        found += page.items
     assert [record["id"] for record in found] == [f"r{number}" for number in range(len(found))]
     newest = store.page(3, stream=stream)
     store.append([row(1200), row(1201)], 1)
     later = store.page(limit, stream=stream, after=newest.after)
-    assert [record["id"] for record in later.records] == ["r1200", "r1201"][:limit]
-    assert store.page(9, after=later.after, stream=stream).records == ([] if limit > 1 else store.page(1).records)
+    assert [record["id"] for record in later.items] == ["r1200", "r1201"][:limit]
+    assert store.page(9, after=later.after, stream=stream).items == ([] if limit > 1 else store.page(1).items)
 
 
 def test_the_beginning_and_an_order_that_a_cursor_has_not(store, row):
     store.append([row(1), row(2)], 0)
-    assert store.page(9, after="0").records == store.page(9, order="asc").records == store.page(9).records[::-1]
+    assert store.page(9, after="0").items == store.page(9, order="asc").items == store.page(9).items[::-1]
     with pytest.raises(InvalidCursor, match="cursor of the order asc"):
         store.page(9, after="0", order="desc")
 
@@ -163,7 +163,7 @@ def test_what_is_no_cursor_is_refused(client, cursor):
 
 @pytest.mark.parametrize("cursor", ["0-1", "1-0", "9" * 19 + "-" + "9" * 19])
 def test_any_place_of_a_redis_stream_is_a_cursor(client, cursor):
-    assert RecentStore(client, ENDING).page(1, after=cursor).records == []
+    assert RecentStore(client, ENDING).page(1, after=cursor).items == []
 
 
 def test_counters_are_chosen_by_their_fields(store, row):
@@ -217,4 +217,4 @@ def test_what_is_not_listed_is_counted_once(client):
     for _ in range(2):
         store.count([made("x", **by, count=41), made("y", **{**by, "form": "end"}, count=2)], 3)
     assert [(counter["form"], counter["count"]) for counter in store.counts()] == [("end", 2), ("p2", 42)]
-    assert [record["id"] for record in store.page(9).records] == ["r1"]
+    assert [record["id"] for record in store.page(9).items] == ["r1"]
