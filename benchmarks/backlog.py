@@ -28,7 +28,7 @@ from typing import Any
 
 from benchmarks.filled_log import filled_log, order_batches
 from benchmarks.pipeline_chaos import children_of
-from service.runtime import Stores, build_stores
+from service.runtime import Stores
 from service.stores import connect
 from streams import log_key, position_order
 from tests.builders.service import private_server, settings_for
@@ -89,7 +89,7 @@ def _print(name: str, run: _Run, events: int, figures: Mapping[str, Any]) -> Non
 def _measured(run: _Run, place: Path) -> dict[str, Any]:
     """Work off the backlog in a copy of the log."""
     with private_server(place) as url, connect(url) as client:
-        stores = build_stores(client, url, settings_for(url, shards=_SHARDS))
+        stores = Stores(client, url, settings_for(url, shards=_SHARDS))
         ends = {shard: _last(client, shard) for shard in range(_SHARDS)}
         deadline = time.monotonic() + _PATIENCE_S
         with _pipeline(run, place, url) as process:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from benchmarks.workload import EP1, Q1, Q2, order_constraints, orders
 from constraints import to_document
 from service.registering.registration import Registration
-from service.runtime import Stores, build_stores
+from service.runtime import Stores
 from service.stores import Submission, connect
 from streams import EventBatch, StreamDeclaration, SystemClock, key_hash
 from tests.builders.registering import register_pattern
@@ -61,7 +61,7 @@ def filled_log(
     """
     with private_server(folder) as url, connect(url) as client:
         settings = settings_for(url, shards=shards, limits={"max_backlog_events": 10**9, "max_log_bytes": 10**12})
-        stores = build_stores(client, url, settings)
+        stores = Stores(client, url, settings)
         declare(stores, Registration(stores, settings, SystemClock()), patterns, is_guarded=is_guarded)
         count = sum(append(stores, batch) for batch in batches)
         yield FilledLog(url=url, stores=stores, events=count)

@@ -36,12 +36,11 @@ from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reader import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
 from pipeline.step import from_table, to_batch
-from service import AlertSink, build_stores
+from service import AlertSink, Stores
 from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
 from service.registering.operators import OperatorLibrary
-from service.runtime import Stores
 from service.settings import Settings
 from service.stores import Submission
 from service.stores import connect as connect_stores
@@ -84,7 +83,7 @@ def in_service(events: int, folder: Path) -> tuple[float, Mapping[str, float], b
     """CPU seconds, their parts, and a digest of the events in the join's stream."""
     with private_server(folder) as url, connect_stores(url) as client:
         settings = settings_for(url, shards=_SHARDS, limits=_LIMITS, data_dir=folder / "data")
-        service = _Service(build_stores(client, url, settings), settings)
+        service = _Service(Stores(client, url, settings), settings)
         for stream, batch in batches(events):
             service.post(stream, batch)
         begin = time.process_time()

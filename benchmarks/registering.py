@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from service import Registration, build_stores
+from service import Registration, Stores
 from shards.state import ShardState
 from streams import PatternOn, StreamDeclaration, StreamOn
 from tests.builders.registering import register_pattern
@@ -40,7 +40,7 @@ def registered_s(texts: list[str]) -> float:
     """Wall-clock seconds of the service to register all patterns."""
     with tempfile.TemporaryDirectory() as folder, private_server(Path(folder)) as url, empty_client(url) as client:
         settings = settings_for(url)
-        registration = Registration(build_stores(client, url, settings), settings, HandClock())
+        registration = Registration(Stores(client, url, settings), settings, HandClock())
         registration.declare_stream(STREAM)
         start = time.perf_counter()
         for text in texts:

@@ -30,7 +30,7 @@ from benchmarks.checkouts import SHARDS, Comparison, Processes, Round
 from pipeline.continuous.blocks import Block, to_bytes
 from pipeline.sources.log_reading import read_entries
 from service.delivery.sink import AlertSink
-from service.runtime import build_stores
+from service.runtime import Stores
 from service.stores import connect
 from shards import RowBlock, ShardState
 from streams import SystemClock, log_key
@@ -84,7 +84,7 @@ def _round(file: Path, place: Path, kept: int) -> Round:
         for line in map(orjson.loads, file.read_bytes().splitlines())
     ]
     with private_server(place) as url, connect(url) as client:
-        stores = build_stores(client, url, settings_for(url, limits={"alerts_kept": kept}))
+        stores = Stores(client, url, settings_for(url, limits={"alerts_kept": kept}))
         sink = AlertSink(stores, SystemClock())
         client.ping()
         results, redis_s, begun = 0, _cpu_s(client), time.thread_time()

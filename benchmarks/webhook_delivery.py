@@ -31,7 +31,7 @@ import orjson
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from service import Stores, WebhookDraft, WebhookLibrary, build_stores
+from service import Stores, WebhookDraft, WebhookLibrary
 from service.stores import connect
 from service.stores.deliveries.delivery_queue import SENDING_KEY
 from streams import SystemClock
@@ -225,7 +225,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
     receiver = BadReceiver(plan.failing, random.Random(plan.seed))
     with private_server(folder) as redis_url, connect(redis_url) as client, listening(receiver) as url:
         settings = settings_for(redis_url, webhooks={"allowed_targets": "127.0.0.1/32"})
-        stores = build_stores(client, redis_url, settings)
+        stores = Stores(client, redis_url, settings)
         webhook = WebhookLibrary(stores, settings, SystemClock()).register(WebhookDraft(url=url))
         receiver.secret = webhook.secret
         expected = _queue(stores, plan.deliveries)

@@ -121,7 +121,7 @@ from .runs.past_log import PastLog as PastLog
 from .runs.run_rules import RunRules as RunRules
 from .runs.stream_report import StreamReport as StreamReport, WorkflowUse as WorkflowUse
 from .runs.stream_run import StreamRun as StreamRun, exercises_of as exercises_of
-from .runtime import Stores as Stores, build_stores as build_stores, open_stores as open_stores
+from .runtime import Stores as Stores, open_stores as open_stores
 from .settings import (
     Limits as Limits,
     Settings as Settings,

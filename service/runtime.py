@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import structlog
@@ -29,7 +28,6 @@ from service.stores import (
     DerivedEventStore,
     DuplicateStore,
     EventLog,
-    EventPages,
     FeedStore,
     Heartbeat,
     HourlyCounts,
@@ -57,46 +55,52 @@ from service.stores.deliveries.webhooks import LOG_KEY
 from shards import ALERT, DEAD_LETTER, RESULT_KINDS, ResultKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """All stores of the service, on one client; the URL may hold a password.
+    """All stores of the service, on one client; the URL may hold a password. Opening them sends no command.
 
     ``results`` has the lists of results by the names of their kinds; alerts have a log of their own.
     """
 
-    url: str
-    client: Client
-    result_kinds: Mapping[str, ResultKind]
-    log: EventLog
-    registry: Registry
-    announcements: Announcements
-    answers: AnswerStore
-    questions: QuestionStore
-    alerts: AlertStore
-    results: Mapping[str, RecentStore]
-    incidents: IncidentStore
-    dead_letters: DeadLetterStore
-    feeds: FeedStore
-    event_pages: EventPages
-    deliveries: DeliveryStore
-    delivery_log: DeliveryLog
-    webhooks: WebhookStore
-    workflows: WorkflowStore
-    tables: TableStore
-    projects: ProjectStore
-    heartbeat: Heartbeat
-    backlog: BacklogStore
-    backtests: BacktestStore
-    pipeline_status: PipelineStatus
-    stream_times: StreamTimesStore
-    derived: DerivedEventStore
-    deciders: DeciderStore
-    request_contexts: RequestContextStore
-    duplicates: DuplicateStore
-    keys: KeyStore
-    audit: AuditLog
-    latencies: LatencyStore
-    hours: HourlyCounts
+    def __init__(
+        self, client: Client, url: str, settings: Settings, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
+    ) -> None:
+        kept = settings.limits.recent_kept
+        in_lists = [kind for kind in result_kinds.values() if kind.plural and kind is not ALERT]
+        listed = {kind.name: RecentStore(client, kind, kept=kept) for kind in in_lists}
+        contexts = ContextLimits(life_s=settings.tracing.remember_s, most=settings.tracing.remember_events)
+        self.url = url
+        self.client = client
+        self.result_kinds = result_kinds
+        self.log = log = EventLog(client, settings.shards, _log_limits(settings, contexts))
+        self.registry = registry = Registry(client, log, settings.pattern_work.budget)
+        self.announcements = Announcements(client, log)
+        self.answers = AnswerStore(client, life_s=settings.limits.idempotency_life_s)
+        self.questions = QuestionStore(client)
+        self.alerts = AlertStore(client, kept=settings.limits.alerts_kept)
+        self.dead_letters = DeadLetterStore(client, kept=kept)
+        self.results: Mapping[str, RecentStore] = {**listed, DEAD_LETTER.name: self.dead_letters}
+        self.incidents = IncidentStore(client, kept=kept)
+        self.feeds = FeedStore(client)
+        self.event_pages = pages_of_any(client, log.layout, lambda name: registry.stream(name).derived)
+        self.deliveries = DeliveryStore(client, _queue_rules(settings))
+        self.delivery_log = DeliveryLog(client)
+        self.webhooks = WebhookStore(client)
+        self.workflows = WorkflowStore(client)
+        self.tables = TableStore(client, log)
+        self.projects = ProjectStore(client)
+        self.heartbeat = Heartbeat(client)
+        self.backlog = BacklogStore(client)
+        self.backtests = BacktestStore(client, kept=settings.limits.backtests_kept)
+        self.pipeline_status = PipelineStatus(client)
+        self.stream_times = StreamTimesStore(client)
+        self.derived = DerivedEventStore(client, log.layout)
+        self.deciders = DeciderStore(client, log.layout)
+        self.request_contexts = RequestContextStore(client, contexts)
+        self.duplicates = DuplicateStore(client)
+        self.keys = KeyStore(client)
+        self.audit = AuditLog(client, kept=kept)
+        self.latencies = LatencyStore(client)
+        self.hours = HourlyCounts(client)
 
     def attempts(self, webhook_id: str) -> RecentList:
         """The list of the latest attempts of a webhook, each a record with the members of an ``Attempt``."""
@@ -108,54 +112,6 @@ class Stores:
             return self.results[kind.name].counts()
         counts = self.alerts.counts().items()
         return [{**dict(zip(kind.counted_by, place, strict=True)), "count": count} for place, count in counts]
-
-
-def build_stores(
-    client: Client, url: str, settings: Settings, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
-) -> Stores:
-    """The stores behind a client of ``url``; sends no command."""
-    kept = settings.limits.recent_kept
-    dead_letters = DeadLetterStore(client, kept=kept)
-    in_lists = [kind for kind in result_kinds.values() if kind.plural and kind is not ALERT]
-    listed = {kind.name: RecentStore(client, kind, kept=kept) for kind in in_lists}
-    contexts = ContextLimits(life_s=settings.tracing.remember_s, most=settings.tracing.remember_events)
-    log = EventLog(client, settings.shards, _log_limits(settings, contexts))
-    registry = Registry(client, log, settings.pattern_work.budget)
-    return Stores(
-        url=url,
-        client=client,
-        result_kinds=result_kinds,
-        log=log,
-        registry=registry,
-        announcements=Announcements(client, log),
-        answers=AnswerStore(client, life_s=settings.limits.idempotency_life_s),
-        questions=QuestionStore(client),
-        alerts=AlertStore(client, kept=settings.limits.alerts_kept),
-        results={**listed, DEAD_LETTER.name: dead_letters},
-        incidents=IncidentStore(client, kept=kept),
-        dead_letters=dead_letters,
-        feeds=FeedStore(client),
-        event_pages=pages_of_any(client, log.layout, lambda name: registry.stream(name).derived),
-        deliveries=DeliveryStore(client, _queue_rules(settings)),
-        delivery_log=DeliveryLog(client),
-        webhooks=WebhookStore(client),
-        workflows=WorkflowStore(client),
-        tables=TableStore(client, log),
-        projects=ProjectStore(client),
-        heartbeat=Heartbeat(client),
-        backlog=BacklogStore(client),
-        backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
-        pipeline_status=PipelineStatus(client),
-        stream_times=StreamTimesStore(client),
-        derived=DerivedEventStore(client, log.layout),
-        deciders=DeciderStore(client, log.layout),
-        request_contexts=RequestContextStore(client, contexts),
-        duplicates=DuplicateStore(client),
-        keys=KeyStore(client),
-        audit=AuditLog(client, kept=kept),
-        latencies=LatencyStore(client),
-        hours=HourlyCounts(client),
-    )
 
 
 def _log_limits(settings: Settings, contexts: ContextLimits) -> LogLimits:
@@ -191,27 +147,20 @@ def open_stores(
     Without a Redis URL the private server of the data folder is used, and started (and at the end stopped) if it does
     not run. An external server that does not answer is no error here.
     """
-    if settings.redis_url is not None:
-        url = settings.redis_url.get_secret_value()
-        with connect(url) as client:
-            if not as_it_is:
-                _bring_up_to_date(client)
-            yield build_stores(client, url, settings, result_kinds)
-        return
-    server = EmbeddedServer(settings.data_dir)
-    url = server.start()
-    try:
-        with connect(url) as client:
+    with ExitStack() as ends:
+        if settings.redis_url is None:
+            server = EmbeddedServer(settings.data_dir)
+            url = server.start()
+            ends.callback(server.stop)
+        else:
+            url = settings.redis_url.get_secret_value()
+        client = ends.enter_context(connect(url))
+        try:
             if not as_it_is:
                 bring_up_to_date(client)
-            yield build_stores(client, url, settings, result_kinds)
-    finally:
-        server.stop()
-
-
-def _bring_up_to_date(client: Client) -> None:
-    """As ``bring_up_to_date``; while the server is away, records of another format are refused one by one."""
-    try:
-        bring_up_to_date(client)
-    except StoreUnavailable as error:
-        structlog.get_logger(__name__).warning("store-not-looked-at", error=error.message)
+        except StoreUnavailable as error:
+            if settings.redis_url is None:
+                raise
+            # While an external server is away, records of another format are refused one by one.
+            structlog.get_logger(__name__).warning("store-not-looked-at", error=error.message)
+        yield Stores(client, url, settings, result_kinds)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from api import create_app
-from service import build_stores
+from service import Stores
 from tests.builders.api import check_code, serving
 from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
@@ -56,7 +56,7 @@ def api_url(settings, shared_clock):
 @pytest.fixture
 def stores(server_url, settings):
     with empty_client(server_url) as client:
-        yield build_stores(client, server_url, settings)
+        yield Stores(client, server_url, settings)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
 from api import create_app
-from service import AlertSink, build_stores
+from service import AlertSink, Stores
 from service.stores import DeliveryOutcome
 from shards import ShardState
 from streams import PatternOn, StreamDeclaration, StreamOn
@@ -112,7 +112,7 @@ class Filled:
 def first_filled(fuzz_url, server_url, settings, shared_clock):
     """A service in which there is one of everything, and what its server holds then: keys, with their rest of life."""
     with empty_client(server_url) as client:
-        filled = fill(fuzz_url, build_stores(client, server_url, settings), shared_clock)
+        filled = fill(fuzz_url, Stores(client, server_url, settings), shared_clock)
         return filled, [(key, max(client.pttl(key), 0), client.dump(key)) for key in client.scan_iter()]
 
 

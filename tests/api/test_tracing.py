@@ -15,7 +15,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from api import create_app
-from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores, open_spans
+from service import AlertSink, Stores, WebhookDraft, WebhookLibrary, open_spans
 from service.delivery.deliverer import Deliverer
 from service.errors import TracerMissing
 from service.settings import TracingSettings
@@ -111,7 +111,7 @@ def running(server_url):
     def running(**tracing):
         settings = settings_for(server_url, tracing=tracing, webhooks={"allow_private_targets": True})
         with empty_client(server_url) as client, receiving() as hook:
-            stores = build_stores(client, server_url, settings)
+            stores = Stores(client, server_url, settings)
             with serving(create_app(settings)) as url:
                 yield Service(settings, stores, url, hook)
 

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from api import create_app
-from service import build_stores
+from service import Stores
 from tests.builders.api import serving
 from tests.builders.browser import console_of
 from tests.builders.console import Visitor
@@ -39,7 +39,7 @@ def address(api_url):
 @pytest.fixture
 def stores(server_url, settings):
     with empty_client(server_url) as client:
-        yield build_stores(client, server_url, settings)
+        yield Stores(client, server_url, settings)
 
 
 @pytest.fixture

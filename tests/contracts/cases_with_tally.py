@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from api import create_app
 from pipeline.job import JobOptions
 from pipeline.sources import EventLogOptions
-from service import AlertSink, build_stores
+from service import AlertSink, Stores
 from service.cli.app import build_app, commands, listing
 from service.doctor import EVERYTHING
 from shards import DOCUMENT_KINDS, EXERCISES, RESULT_KINDS
@@ -46,7 +46,7 @@ def api_url(app):
 @pytest.fixture
 def stores(server_url, settings):
     with empty_client(server_url) as client:
-        yield build_stores(client, server_url, settings)
+        yield Stores(client, server_url, settings)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from api import create_app
 from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
-from service import AlertSink, build_stores
+from service import AlertSink, Stores
 from service.cli.app import build_app
 from service.cli.operators import operator_commands
 from service.client import Client
@@ -71,7 +71,7 @@ def api_url(settings):
 @pytest.fixture
 def stores(server_url, settings):
     with empty_client(server_url) as client:
-        yield build_stores(client, server_url, settings)
+        yield Stores(client, server_url, settings)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from api import create_app
 from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
-from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores
+from service import AlertSink, Stores, WebhookDraft, WebhookLibrary
 from service.cli.operators import operator_commands
 from service.delivery.deliverer import Deliverer
 from shards.kinds import KINDS, result_table
@@ -52,7 +52,7 @@ def api_url(settings):
 @pytest.fixture
 def stores(server_url, settings):
     with empty_client(server_url) as client:
-        yield build_stores(client, server_url, settings, result_table(EVERY_KIND))
+        yield Stores(client, server_url, settings, result_table(EVERY_KIND))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from pipeline import BacktestOptions, History, InProcess, InSpark, run_backtest
-from service import Registration, build_stores
+from service import Registration, Stores
 from service.intake.posting import Intake
 from service.processes import timekeeper
 from service.processes.timekeeper import Timekeeper
@@ -373,7 +373,7 @@ def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatc
     clock = HandClock()
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
     settings = settings_for(server_url, data_dir=tmp_path / "data", shards=3)
-    stores = build_stores(client, server_url, settings)
+    stores = Stores(client, server_url, settings)
     project, events, chance = project_of(tmp_path, name), events_of(name), Random(1)
     tables = TableLibrary(stores, settings, clock)
     register(tmp_path, Registration(stores, settings, clock), OperatorLibrary(stores, clock), tables)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from house import ROOT
-from service import Limits, build_stores, render_metrics
+from service import Limits, Stores, render_metrics
 from service.observing.http_times import HttpTimes
 from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
@@ -27,7 +27,7 @@ NAME = re.compile(r"\bforestall_\w+")
 def names(tmp_path_factory):
     """Names of all series, of metrics without a value, too."""
     with private_server(tmp_path_factory.mktemp("redis")) as url, empty_client(url) as client:
-        text = render_metrics(build_stores(client, url, settings_for(url)), Limits(), HandClock()).decode()
+        text = render_metrics(Stores(client, url, settings_for(url)), Limits(), HandClock()).decode()
     kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, flags=re.MULTILINE))
     parts = {name + part for name, kind in kinds.items() if kind == "summary" for part in ("_sum", "_count")}
     parts |= {name + part for name, kind in kinds.items() if kind == "histogram" for part in ("_bucket", "_count")}

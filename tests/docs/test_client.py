@@ -6,7 +6,7 @@ import pytest
 from api import create_app
 from house import ROOT
 from house.documents import code_blocks
-from service import build_stores
+from service import Stores
 from tests.builders.api import serving
 from tests.builders.service import empty_client, private_server, settings_for, sink_row
 
@@ -33,7 +33,7 @@ def test_each_block_runs(tmp_path, capsys):
     assert len(blocks) == 9
     with private_server(tmp_path) as server, empty_client(server) as redis:
         settings = settings_for(server, api_key=OTHER_KEY)
-        build_stores(redis, server, settings).alerts.append(
+        Stores(redis, server, settings).alerts.append(
             [sink_row(kind="alert", stream="orders", id="a1", body=orjson.dumps(ALERT))], [], 0
         )
         names: dict[str, object] = {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service import build_stores
+from service import Stores
 from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
 
@@ -25,7 +25,7 @@ def settings(server_url):
 
 @pytest.fixture
 def stores(client, server_url, settings):
-    return build_stores(client, server_url, settings)
+    return Stores(client, server_url, settings)
 
 
 @pytest.fixture

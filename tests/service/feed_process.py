@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipeline import QueryFailed, SessionOptions, build_session
 from pipeline.feeds import FeedOptions, FolderOptions, start_feed
-from service import Intake, build_stores
+from service import Intake, Stores
 from service.intake.feeds import FeedSink, opened_feed
 from service.settings import Limits
 from service.stores import connect
@@ -43,7 +43,7 @@ def main():
     folder, url, manner, calls = Path(sys.argv[1]), *sys.argv[2:]
     session = build_session(SessionOptions(data_folder=folder, master="local[2]"))
     with connect(url) as client, opened_feed(folder, "f", "orders", "folder in") as feed:
-        stores = build_stores(client, url, settings_for(url))
+        stores = Stores(client, url, settings_for(url))
         limits = Limits(max_batch_events=300)
         intake = DyingIntake(Intake(stores.log, stores.registry, limits, SystemClock()), session, manner, int(calls))
         sink = FeedSink(intake, stores.feeds, feed, limits, threading.Event())

@@ -6,7 +6,7 @@ import sys
 import orjson
 import pytest
 
-from service import AlertSink, build_stores
+from service import AlertSink, Stores
 from service.cli import main
 from service.errors import BackupDamaged, BackupRefused, FileUnreadable
 from service.processes.cluster import job_options
@@ -38,7 +38,7 @@ def settings(server_url, tmp_path):
 
 @pytest.fixture
 def stores(client, server_url, settings):
-    return build_stores(client, server_url, settings)
+    return Stores(client, server_url, settings)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def other(other_url, tmp_path):
     settings = settings_for(other_url, data_dir=tmp_path / "other")
     with connect(other_url) as client:
         client.flushall()
-        yield settings, build_stores(client, other_url, settings)
+        yield settings, Stores(client, other_url, settings)
 
 
 def ignore(_share):
@@ -127,7 +127,7 @@ def test_every_type_of_key_comes_back_as_it_was(client, settings, stores, other,
 def test_what_is_restored_goes_on_and_tells_each_alert_once(server_url, client, other_url, tmp_path, place):
     named = {"snapshots": "redis"} if place == "redis" else {}
     settings = settings_for(server_url, data_dir=tmp_path / "data", **named)
-    stores = build_stores(client, server_url, settings)
+    stores = Stores(client, server_url, settings)
     begin(settings, stores)
     spilled = {"0/a.rows": b"rows of a join", "0/kept/1-1.list": b"a.rows"} if place == "folder" else {}
     for name, body in spilled.items():  # as states that are partly on disk have them
@@ -139,7 +139,7 @@ def test_what_is_restored_goes_on_and_tells_each_alert_once(server_url, client, 
     there = settings_for(other_url, data_dir=tmp_path / "other", **named)
     with connect(other_url) as other_client:
         other_client.flushall()
-        there_stores = build_stores(other_client, other_url, there)
+        there_stores = Stores(other_client, other_url, there)
         restore(there, there_stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
         folder = there.data_dir / "snapshots" / "spilled"
         assert {name: (folder / name).read_bytes() for name in spilled} == spilled

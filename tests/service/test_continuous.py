@@ -17,7 +17,7 @@ from pipeline.continuous.task import ShardTask, TaskOptions
 from pipeline.errors import QueryFailed
 from pipeline.sources.log_reader import log_ends
 from pipeline.sources.log_reading import POSITIONS_KEY, connect
-from service import AlertSink, Registration, build_stores
+from service import AlertSink, Registration, Stores
 from service.errors import StoreUnavailable
 from service.intake.posting import Intake
 from service.processes import timekeeper
@@ -88,7 +88,7 @@ def settings(server_url, tmp_path):
 @pytest.fixture
 def stores(client, server_url, settings, monkeypatch):
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
-    stores = build_stores(client, server_url, settings)
+    stores = Stores(client, server_url, settings)
     registration = Registration(stores, settings, HandClock())
     registration.declare_stream(ORDERS)
     for _, (stream, text) in REGISTERED:

@@ -9,7 +9,7 @@ import pytest
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reader import log_ends
 from pipeline.sources.log_reading import connect, read_entries
-from service import AlertSink, Registration, build_stores
+from service import AlertSink, Registration, Stores
 from service.delivery.decisions import PAUSE_US, Decisions
 from service.intake.posting import Intake
 from service.processes.cluster import job_options
@@ -48,7 +48,7 @@ def settings(server_url, tmp_path):
 
 @pytest.fixture
 def stores(client, server_url, settings):
-    return build_stores(client, server_url, settings)
+    return Stores(client, server_url, settings)
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ def test_changes_are_some_seconds_apart(decisions, orders, clock):
 
 
 def test_of_two_drivers_one_decides(decisions, orders, settings, clock, monkeypatch):
-    put, others = orders.deciders.put, [Decisions(build_stores(orders.client, orders.url, settings).deciders, clock)]
+    put, others = orders.deciders.put, [Decisions(Stores(orders.client, orders.url, settings).deciders, clock)]
 
     def second(*given):
         if others:

@@ -13,7 +13,7 @@ import pytest
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from service import WebhookDraft, WebhookLibrary, build_stores
+from service import Stores, WebhookDraft, WebhookLibrary
 from service.delivery.attempts import pause_asked_for
 from service.delivery.deliverer import Deliverer, pause_s
 from service.settings import WebhookSettings
@@ -287,7 +287,7 @@ def test_an_outage_of_redis_is_waited_out(settings, clock, monkeypatch):
     monkeypatch.setattr("service.delivery.deliverer._OUTAGE_PAUSE_S", 0)
     url = "redis://127.0.0.1:1/0"
     with connect(url, retries=0) as client:
-        assert asyncio.run(deliver_due(deliverer(build_stores(client, url, settings), clock))) == 0
+        assert asyncio.run(deliver_due(deliverer(Stores(client, url, settings), clock))) == 0
 
 
 def test_headers_and_template_of_a_webhook_are_sent_and_signed(stores, clock, register, receiver):

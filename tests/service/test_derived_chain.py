@@ -10,7 +10,7 @@ import pytest
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.sources.log_reader import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
-from service import AlertSink, Registration, build_stores
+from service import AlertSink, Registration, Stores
 from service.intake.posting import Intake
 from service.processes import timekeeper
 from service.processes.cluster import job_options
@@ -166,7 +166,7 @@ def test_a_chain_over_two_keys_gives_what_one_process_gives_whatever_is_killed(
 ):
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
     chance, batches = random.Random(seed), posted(seed)
-    stores = build_stores(client, server_url, settings)
+    stores = Stores(client, server_url, settings)
     registration = Registration(stores, settings, clock)
     registration.declare_stream(ORDERS)
     for _, (stream, text) in REGISTERED:
@@ -206,7 +206,7 @@ def test_a_chain_goes_on_in_a_log_that_is_divided(client, server_url, settings, 
     batches = [
         part for batch in posted(1) for part in (batch[start : start + 10] for start in range(0, len(batch), 10))
     ]
-    stores = build_stores(client, server_url, settings)
+    stores = Stores(client, server_url, settings)
     registration = Registration(stores, settings, clock)
     registration.declare_stream(ORDERS)
     for _, (stream, text) in REGISTERED:
@@ -264,12 +264,12 @@ def test_a_chain_that_is_removed_and_declared_again_finds_what_a_new_one_finds(
         made = [event for event in stores.results["derived"].page(10_000).items if event["version"] == version]
         return sorted(orjson.dumps([event[name] for name in ("into", "time", "key", "data")]) for event in made)
 
-    stores = build_stores(client, server_url, settings)
+    stores = Stores(client, server_url, settings)
     begun(stores)
     expected_events = found_of(stores, Job(settings, stores), 1)
     client.flushall()
 
-    stores = build_stores(client, server_url, settings)
+    stores = Stores(client, server_url, settings)
     begun(stores)
     job, intake = Job(settings, stores), Intake(stores.log, stores.registry, settings.limits, clock)
     for batch in later:
@@ -295,7 +295,7 @@ def logged(stores, shard):
 
 
 def test_bodies_of_derived_events_are_json_with_what_the_sink_reads(client, server_url, settings, clock):
-    stores = build_stores(client, server_url, settings)
+    stores = Stores(client, server_url, settings)
     registration = Registration(stores, settings, clock)
     registration.declare_stream(ORDERS)
     for _, (stream, text) in REGISTERED:

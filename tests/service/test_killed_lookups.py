@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from service import Registration, build_stores
+from service import Registration, Stores
 from service.processes import timekeeper
 from service.registering.tables import TableLibrary, TableUpload
 from streams import StreamDeclaration
@@ -52,7 +52,7 @@ def test_each_event_reads_the_rows_of_its_place_where_tasks_are_killed(
     client, server_url, settings, tmp_path, monkeypatch, seed
 ):
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
-    chance, stores = random.Random(seed), build_stores(client, server_url, settings)
+    chance, stores = random.Random(seed), Stores(client, server_url, settings)
     registration, limits = Registration(stores, settings, HandClock()), Limits(stores, settings, tmp_path)
     registration.declare_stream(StreamDeclaration(name="orders", key="data.order"))
     limits.change(chance)

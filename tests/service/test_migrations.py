@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from service import build_stores
+from service import Stores
 from service.doctor.examination import look_at_store
 from service.errors import BackupRefused, StoreNewer, StoreUnavailable
 from service.migrations import Migration, bring_up_to_date, pending
@@ -35,7 +35,7 @@ STEPS = (Migration(name="colours become paints", apply=move), Migration(name="pa
 @pytest.fixture
 def old_store(client, server_url):
     """As a release left it that knew of no formats."""
-    build_stores(client, server_url, settings_for(server_url)).log.layout.read()
+    Stores(client, server_url, settings_for(server_url)).log.layout.read()
     client.rpush(OLD, "red", "green", "blue")
     return client
 

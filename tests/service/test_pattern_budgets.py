@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from nfa import parse_pattern
-from service import AlertSink, DryRuns, Intake, Registration, WebhookDraft, WebhookLibrary, build_stores
+from service import AlertSink, DryRuns, Intake, Registration, Stores, WebhookDraft, WebhookLibrary
 from service.settings import Limits
 from shards import ShardState
 from shards.entries import StoredEntry
@@ -29,7 +29,7 @@ class Service:
     def __init__(self, client, server_url, clock, shards=1, **pattern_work):
         webhooks = {"allow_private_targets": True}
         settings = settings_for(server_url, shards=shards, webhooks=webhooks, pattern_work=pattern_work)
-        self.stores = build_stores(client, server_url, settings)
+        self.stores = Stores(client, server_url, settings)
         self.stores.registry.declare_stream(StreamDeclaration(name="orders", key="data.k"))
         self.registration = Registration(self.stores, settings, clock)
         self.intake = Intake(self.stores.log, self.stores.registry, Limits(), clock)

@@ -7,7 +7,7 @@ import pytest
 from pipeline import EventLogOptions, HeldOptions, LogDamaged, SourceOptionError
 from pipeline.held_shards import HeldShards
 from pipeline.sources.log_reader import EventLogReader, log_ends
-from service import AlertSink, LogResharding, build_stores
+from service import AlertSink, LogResharding, Stores
 from service.errors import ReshardRefused
 from service.intake.announcing import Announcing
 from service.processes import pipeline_process
@@ -70,7 +70,7 @@ def settings(server_url, tmp_path):
 
 @pytest.fixture
 def stores(client, server_url, settings):
-    return build_stores(client, server_url, settings)
+    return Stores(client, server_url, settings)
 
 
 def match_all(settings, stores, layout):
@@ -239,7 +239,7 @@ def test_a_process_that_remembers_the_former_layout_appends_to_the_right_shards(
     settings, stores, client, server_url, what
 ):
     begin(stores)
-    late = build_stores(client, server_url, settings)
+    late = Stores(client, server_url, settings)
     assert late.log.shards() == 3
     divide(settings, stores, 6)
     sizes = {shard: client.xlen(log_key(shard)) for shard in range(6)}
@@ -309,7 +309,7 @@ def test_whatever_step_fails_the_log_goes_on_and_the_command_can_be_run_again(
             patch.setattr("service.stores.LayoutStore.release", lambda *_: None)
         with pytest.raises(Broken):
             reshard(settings, stores, 6, say_nothing)
-    later = build_stores(client, server_url, settings)
+    later = Stores(client, server_url, settings)
     if is_killed and later.log.layout.read().shards == 3:
         with pytest.raises(LogResharding):
             post(later, parts[3])

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores
+from service import AlertSink, Stores, WebhookDraft, WebhookLibrary
 from service.errors import WebhookRefused
 from service.observing.metrics import render_metrics
 from service.settings import Limits
@@ -20,7 +20,7 @@ ON = OperatorOn(Definition(kind="tally", name="pairs", version=1, inputs=(Input(
 
 @pytest.fixture
 def stores(client, server_url, settings):
-    return build_stores(client, server_url, settings, result_table((*KINDS, TallyKind())))
+    return Stores(client, server_url, settings, result_table((*KINDS, TallyKind())))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from api import create_app
 from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
-from service import AlertSink, build_stores
+from service import AlertSink, Stores
 from tests.builders.api import serving
 from tests.builders.service import HandClock, empty_client, private_server, settings_for
 
@@ -19,7 +19,7 @@ def test_the_shards_say_which_orders_are_stuck(spark, tmp_path):
     clock = HandClock()
     with private_server(tmp_path / "redis") as url, empty_client(url) as client:
         settings = settings_for(url, limits={"question_wait_s": PATIENCE_S})
-        stores = build_stores(client, url, settings)
+        stores = Stores(client, url, settings)
         log = EventLogOptions(redis_url=url, shards=settings.shards, snapshots=str(tmp_path / "saved"), wait_ms=20)
         options = JobOptions(log=log, checkpoint=tmp_path / "checkpoint", handover=tmp_path / "handed")
         with (

@@ -11,7 +11,7 @@ from threading import Event as Pause
 
 import pytest
 
-from service import build_stores
+from service import Stores
 from service.processes.temporary import running
 from service.sending import send_events
 from service.settings import Settings
@@ -90,7 +90,7 @@ def test_a_service_that_was_stopped_goes_on_with_more_shards(tmp_path: Path, mon
         assert list(service.client.pages("/dead-letters")) == []
         url = service.supervisor.redis_url
         with connect(url) as client:
-            log = build_stores(client, url, Settings(redis_url=url)).log
+            log = Stores(client, url, Settings(redis_url=url)).log
             assert (log.shards(), log.layout.read().former) == (4, (2,))
             assert all(list(log.read_range(shard)) for shard in range(4))
     assert [path.name for path in folder.glob("checkpoint*")] == ["checkpoint-4"]

@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from constraints import to_document
 from house import ROOT
 from nfa import parse_pattern
-from service import build_stores
+from service import Stores
 from service.delivery.receiver import receiver
 from service.processes.temporary import require_ready
 from service.sending import send_events
@@ -211,7 +211,7 @@ def replayed(service, stream: str) -> list[str]:
     """Ids of the alerts and dead letters of a stream when the log is read once more."""
     settings = Settings(redis_url=service.supervisor.redis_url)
     with connect(service.supervisor.redis_url) as client:
-        log = build_stores(client, service.supervisor.redis_url, settings).log
+        log = Stores(client, service.supervisor.redis_url, settings).log
         rows = run_inline({shard: list(log.read_range(shard)) for shard in range(log.shards())})
     return sorted(row.id for row in rows if row.kind in ("alert", "dead-letter") and row.stream == stream)
 

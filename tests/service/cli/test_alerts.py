@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from api import create_app
-from service import AlertSink, build_stores
+from service import AlertSink, Stores
 from service.client import Client
 from tests.builders.api import serving
 from tests.builders.service import HandClock, empty_client, private_server, settings_for, sink_row
@@ -28,7 +28,7 @@ def server_url(tmp_path_factory):
 @pytest.fixture
 def write(server_url):
     with empty_client(server_url) as client:
-        stores = build_stores(client, server_url, settings_for(server_url))
+        stores = Stores(client, server_url, settings_for(server_url))
         yield lambda *rows: AlertSink(stores, HandClock())(rows, 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service import Intake, Registration, build_stores
+from service import Intake, Registration, Stores
 from service.projects import LocalProject, read_project
 from streams import Event, EventBatch, StreamDeclaration, parse_plain, place_for
 from streams.readers import ReaderOptions, iterate_events, key_in_files, read_events
@@ -46,7 +46,7 @@ def in_the_service(url: str, declaration: StreamDeclaration, objects: list[objec
     """Which objects are rejected, and the alerts of an inline run over the log."""
     with empty_client(url) as client:
         chosen = settings_for(url)
-        stores, clock = build_stores(client, url, chosen), HandClock()
+        stores, clock = Stores(client, url, chosen), HandClock()
         registration = Registration(stores, chosen, clock)
         registration.declare_stream(declaration)
         own, _, who = PATTERNS.partition(" PATTERN who")

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from pipeline.snapshots import RedisSnapshots, SnapshotIndex
-from service import build_stores
+from service import Stores
 from service.cli import main
 from service.cli.serve import tell_risks
 from service.doctor import examine
@@ -81,7 +81,7 @@ def test_a_spark_master_that_does_not_answer_is_a_problem(monkeypatch):
 def test_states_that_other_settings_keep_elsewhere_are_a_problem(client, server_url, monkeypatch, tmp_path):
     monkeypatch.setenv("FORESTALL_REDIS_URL", server_url)
     assert [finding.found for finding in found("states")] == ["there is no event log yet"]
-    shards = build_stores(client, server_url, settings_for(server_url)).log.shards()
+    shards = Stores(client, server_url, settings_for(server_url)).log.shards()
     (finding,) = found("states")
     assert (finding.verdict, f"of {shards} shards are in {tmp_path / 'data' / 'snapshots'}" in finding.found) == (
         "ok",
@@ -155,7 +155,7 @@ def test_serve_tells_what_may_be_lost(capsys, tmp_path):
 
 def test_the_pipeline_logs_what_may_be_lost(tmp_path):
     with private_server(tmp_path) as url, connect(url) as client:
-        stores = build_stores(client, url, settings_for(url))
+        stores = Stores(client, url, settings_for(url))
         client.config_set("appendfsync", "no")
         with capture_logs() as said:
             warn_of_risks(stores)

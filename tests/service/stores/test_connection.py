@@ -3,7 +3,7 @@ import socket
 import pytest
 from redis.exceptions import ResponseError
 
-from service import build_stores
+from service import Stores
 from service.errors import StoreFull, StoreUnavailable
 from service.stores import EventLog, connect, is_answering, server_folder
 
@@ -29,7 +29,7 @@ def test_an_outage_is_one_retryable_error(dead_url):
 
 def test_an_outage_in_a_script_is_the_same_error(dead_url, settings):
     with connect(dead_url, retries=0) as client, pytest.raises(StoreUnavailable):
-        build_stores(client, dead_url, settings).log.shards()
+        Stores(client, dead_url, settings).log.shards()
 
 
 def test_a_url_that_cannot_be_read_is_told():

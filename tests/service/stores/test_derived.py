@@ -5,7 +5,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from service import LogResharding, build_stores
+from service import LogResharding, Stores
 from service.stores import DerivedPart
 from service.stores.conditions import ANY
 from service.stores.log import derived
@@ -91,7 +91,7 @@ def test_events_go_to_the_shards_of_their_keys(stores):
 
 def test_a_full_log_takes_them(client, server_url, settings):
     limits = settings.limits.model_copy(update={"max_backlog_events": 1})
-    stores = build_stores(client, server_url, settings.model_copy(update={"limits": limits}))
+    stores = Stores(client, server_url, settings.model_copy(update={"limits": limits}))
     assert stores.derived.write({"late": [part(0, "5-0", 1, 2, 3)]}).events == 3
 
 
@@ -113,7 +113,7 @@ def test_time_follows_the_slowest_shard_once_all_have_promised(stores):
 
 
 def test_only_the_process_that_holds_the_log_appends_while_it_is_divided(stores, client, server_url, settings):
-    late = build_stores(client, server_url, settings)
+    late = Stores(client, server_url, settings)
     assert late.log.shards() == 3
     token = stores.log.layout.hold()
     with pytest.raises(LogResharding):
@@ -186,7 +186,7 @@ def following(number, *numbers):
 
 
 def test_a_mark_that_another_process_has_moved_is_read_again(stores, client, server_url, settings):
-    other = build_stores(client, server_url, settings)
+    other = Stores(client, server_url, settings)
     stores.derived.write({"late": [following(1, 1)]})
     assert other.derived.write({"late": [following(2, 2)]}).events == 1
     assert stores.derived.write({"late": [following(2, 2)]}).events == 0

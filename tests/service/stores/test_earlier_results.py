@@ -8,7 +8,7 @@ import pytest
 
 from service.errors import RecordFormatError, UnknownAlert
 from service.migrations import MIGRATIONS, bring_up_to_date
-from service.runtime import build_stores
+from service.runtime import Stores
 from service.stores import Acknowledgement, AlertFilter, KeyPart, Keyspace, Note, RegisteredWebhook, move_to_blocks
 from tests.builders.service import settings_for, sink_row
 
@@ -108,7 +108,7 @@ def earlier(client, server_url, golden):
     for key, kind, expires_ms, values in golden["store"]:
         texts = tuple(value.encode("latin-1") for value in values)
         Keyspace(client).write(KeyPart(key=key.encode(), kind=kind, expires_ms=expires_ms, values=texts))
-    return build_stores(client, server_url, settings(server_url))
+    return Stores(client, server_url, settings(server_url))
 
 
 def test_an_earlier_store_gives_the_same_answers(earlier, client, golden):
@@ -121,7 +121,7 @@ def test_an_earlier_store_gives_the_same_answers(earlier, client, golden):
 
 
 def test_a_store_of_today_gives_the_answers_of_the_earlier_one(client, server_url, golden):
-    stores = build_stores(client, server_url, settings(server_url))
+    stores = Stores(client, server_url, settings(server_url))
     fill(stores)
     found = orjson.loads(CREATED.sub(b"", orjson.dumps(answers(stores))))  # which the earlier one did not store
     assert without_cursors(found) == without_cursors(golden["answers"])

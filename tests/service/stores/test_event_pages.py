@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service import build_stores
+from service import Stores
 from service.errors import InvalidCursor
 from service.stores import EventFilter
 from service.stores.log import event_pages
@@ -160,7 +160,7 @@ def test_shards_that_come_later_are_read_from_their_beginning(pages, stores, cli
 
 def test_a_cursor_is_short_and_misses_nothing_whatever_comes_in_between(stores, client, server_url):
     client.flushall()
-    many = build_stores(client, server_url, settings_for(server_url, shards=1_024))
+    many = Stores(client, server_url, settings_for(server_url, shards=1_024))
     many.registry.declare_stream(StreamDeclaration(name="s"))
     found, cursor, number = [], many.event_pages(EventFilter(stream="s"), None, 1).after, 0
     for step in range(12):
