@@ -14,19 +14,16 @@ import math
 import re
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import TypeVar
 
 from service.errors import StoreUnavailable
+from service.latest_used import LatestUsed
 from service.settings import Settings, is_loopback
 from service.stores import ApiKey, KeyStore, Scope
 from streams import Clock, format_time
-
-T = TypeVar("T")
 
 ENVIRONMENT = "environment"
 
@@ -89,8 +86,8 @@ class KeyRing:
         self._clock = clock
         self._now = now
         self._lock = Lock()
-        self._remembered: OrderedDict[str, tuple[ApiKey | None, float]] = OrderedDict()
-        self._noted: OrderedDict[str, float] = OrderedDict()
+        self._remembered: LatestUsed[str, tuple[ApiKey | None, float]] = LatestUsed(_MOST_REMEMBERED)
+        self._noted: LatestUsed[str, float] = LatestUsed(_MOST_REMEMBERED)
         self._looked_at: float | None = None
         self._was_any_created = False
         secret = settings.api_key
@@ -146,7 +143,7 @@ class KeyRing:
             noted_at = self._noted.get(caller.id)
             if noted_at is not None and now < noted_at + _USE_NOTED_EVERY_S:
                 return
-            _put(self._noted, caller.id, now)
+            self._noted[caller.id] = now
         with suppress(StoreUnavailable):  # the request itself may need no store
             self._keys.note_use(caller.id, self._clock.now_us())
 
@@ -165,7 +162,7 @@ class KeyRing:
         asked_at = self._now()
         found = self._keys.find(key_id)
         with self._lock:
-            _put(self._remembered, key_id, (found, asked_at))
+            self._remembered[key_id] = found, asked_at
         return found
 
     def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
@@ -193,11 +190,3 @@ def token_of(key_id: str, secret: str) -> str:
 def digest_of(secret: str) -> str:
     """The stored form of a secret: its SHA-256, hexadecimal."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
-
-
-def _put(table: OrderedDict[str, T], name: str, kept: T) -> None:
-    """Store a value under a name; the least recently stored one is dropped beyond a limit."""
-    table[name] = kept
-    table.move_to_end(name)
-    if len(table) > _MOST_REMEMBERED:
-        table.popitem(last=False)

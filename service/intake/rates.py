@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
+
+from service.latest_used import LatestUsed
 
 _MOST_BUCKETS = 10_000
 
@@ -43,7 +44,7 @@ class TokenBuckets:
         self._burst = burst
         self._now = now
         self._lock = Lock()
-        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._levels: LatestUsed[str, tuple[float, float]] = LatestUsed(_MOST_BUCKETS)
 
     def take(self, name: str) -> Allowance:
         """Take a token, if one is available."""
@@ -54,9 +55,6 @@ class TokenBuckets:
             if is_granted:
                 level -= 1
             self._levels[name] = (level, now)
-            self._levels.move_to_end(name)
-            if len(self._levels) > _MOST_BUCKETS:
-                self._levels.popitem(last=False)
         return self._allowance(level, is_granted=is_granted)
 
     def look(self, name: str) -> Allowance:

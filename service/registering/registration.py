@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
@@ -46,6 +47,7 @@ class Registration:
         self._settings = settings
         self._clock = clock
         self._inspections: LatestUsed[tuple[str, ...], PatternInspection] = LatestUsed(_INSPECTIONS_KEPT)
+        self._lock = Lock()
         self._derivations = Derivations(stores.registry)
         self.constraint_sets = ConstraintSets(stores, settings, clock)
 
@@ -93,9 +95,12 @@ class Registration:
         """A registered pattern, and its analysis under the stream's constraints."""
         record = self._stores.registry.pattern(name)
         on_stream = self._on_stream(record)
-        found = self._inspections.get(
-            (record.text, str(record.is_guarded), tag_of(on_stream.rules)), lambda: _inspected(on_stream)
-        )
+        key = record.text, str(record.is_guarded), tag_of(on_stream.rules)
+        with self._lock:
+            found = self._inspections.get(key)
+        found = found or _inspected(on_stream)
+        with self._lock:
+            self._inspections[key] = found
         warnings = pattern_warnings(on_stream, found.check)
         return PatternReport(pattern=record, is_new=False, parsed=on_stream.pattern, warnings=warnings), found
 

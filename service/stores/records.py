@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import orjson
 
 from service.errors import RecordFormatError
 
 FORMAT_VERSION = 1
+
+_Record = TypeVar("_Record")
 
 
 def encode(**fields: Any) -> bytes:
@@ -29,3 +32,10 @@ def decode(body: bytes, what: str) -> dict[str, Any]:
         )
     assert isinstance(record, dict)
     return record
+
+
+def surplus(known: Sequence[_Record], kept: int, is_over: Callable[[_Record], bool]) -> list[_Record] | None:
+    """The oldest ended records (``is_over``) to remove before another is stored; None if there are too few."""
+    wanted = max(0, len(known) - kept + 1)
+    over = [record for record in known if is_over(record)][:wanted]
+    return over if len(over) == wanted else None

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.layout import LayoutStore
-from service.stores.log.lives import since_of
+from service.stores.log.stream_times import since_of
 from service.stores.records import decode, encode
 from streams import LAYOUT_KEY, ROUTES_KEY, STREAMS_KEY, ControlRecord, encode_control, log_key
 

@@ -19,7 +19,7 @@ import orjson
 from service.stores.connection import Client, register
 from service.stores.log.backlog import MATCHED_KEY
 from service.stores.log.layout import DERIVED_MARKS_KEY, LayoutStore
-from service.stores.log.lives import since_of
+from service.stores.log.stream_times import since_of
 from streams import (
     APPENDED_KEY,
     DERIVED_PROMISES_KEY,

@@ -1,4 +1,7 @@
-"""The progress of each stream's event time: its newest event, when it was appended, and the newest tick."""
+"""The progress of each stream's event time: its newest event, when it was appended, and the newest tick.
+
+Anything older than the declaration of a stream belongs to a former stream of the same name.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, cast
 
 from service.stores.connection import Client, register
 from service.stores.log.layout import LayoutStore
-from service.stores.log.lives import sinces
+from service.stores.records import decode
 from streams import LAYOUT_KEY, ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, Tick, encode_control, log_key
 
 ANY_LIFE = "*"
@@ -60,8 +63,9 @@ class StreamTimesStore:
         return StreamTimes(newest_us=newest_us, appended_us=appended_us, ticked_us=ticked_us)
 
     def sinces(self) -> dict[str, str]:
-        """The time of declaration of each stream; read it before the times of the streams."""
-        return sinces(self._client)
+        """The time of declaration of each stream (``since_of``); read it before the times of the streams."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(STREAMS_KEY))
+        return {stream.decode(): _since(body, stream.decode()) for stream, body in found.items()}
 
     def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, since: str = ANY_LIFE) -> bool:
         """Append a tick to every shard if it is newer than the last one; returns whether it was.
@@ -85,3 +89,13 @@ class StreamTimesStore:
             )
 
         return bool(layout.fitted(append))
+
+
+def since_of(client: Client, stream: str) -> str:
+    """The time of a stream's declaration, as the scripts' part ``living`` reads it; empty if it is not declared."""
+    body = cast("bytes | None", client.hget(STREAMS_KEY, stream))
+    return "" if body is None else _since(body, stream)
+
+
+def _since(body: bytes, stream: str) -> str:
+    return str(int(decode(body, f"the stream {stream!r}").get("since_ms", 0)))

@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias, cast
 
 from service.errors import RegistryContended, TooManyKeys, UnknownKey
 from service.stores.connection import PREFIX, Client, register
-from service.stores.records import decode, encode
-from service.stores.room import surplus
+from service.stores.records import decode, encode, surplus
 
 Scope: TypeAlias = Literal["admin", "patterns", "ingest", "read"]
 

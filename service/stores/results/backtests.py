@@ -15,8 +15,7 @@ import orjson
 from service.errors import RegistryContended, TooManyBacktests, UnknownBacktest
 from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import NUMBER, Page, require_cursor
-from service.stores.records import decode, encode
-from service.stores.room import surplus
+from service.stores.records import decode, encode, surplus
 
 BACKTESTS_KEY = PREFIX + "backtests"
 ORDER_KEY = PREFIX + "backtests:order"
