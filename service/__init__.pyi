@@ -69,13 +69,15 @@ from .observing.metrics import METRICS_FORM as METRICS_FORM, render_metrics as r
 from .observing.overview import (
     PatternCounts as PatternCounts,
     PipelineOverview as PipelineOverview,
+    SkippedBacklog as SkippedBacklog,
     StreamOverview as StreamOverview,
+    missing_parts as missing_parts,
     pattern_counts as pattern_counts,
     pipeline_overview as pipeline_overview,
+    skipped_by as skipped_by,
 )
 from .observing.plan import EngineCost as EngineCost, PipelinePlan as PipelinePlan, pipeline_plan as pipeline_plan
 from .observing.plots import plot_operator as plot_operator
-from .observing.readiness import missing_parts as missing_parts
 from .observing.stream_usage import StreamUsage as StreamUsage, stream_usage as stream_usage
 from .observing.tracing import open_spans as open_spans
 from .process import run_process as run_process
@@ -104,7 +106,6 @@ from .registering.joining import Derived as Derived
 from .registering.operators import OperatorLibrary as OperatorLibrary
 from .registering.registration import Registration as Registration
 from .registering.reports import ConstraintReport as ConstraintReport, PatternReport as PatternReport
-from .registering.skipping import SkippedBacklog as SkippedBacklog, skipped_by as skipped_by
 from .registering.strangers import strangers as strangers
 from .registering.stream_library import StreamLibrary as StreamLibrary
 from .registering.tables import TableLibrary as TableLibrary, TableReport as TableReport, TableUpload as TableUpload

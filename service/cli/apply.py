@@ -30,8 +30,8 @@ from service.projects import (
     plan_project,
     read_project,
 )
-from service.projects.errors import ProjectRefused
 from service.projects.operators import Operators
+from service.runs.errors import ProjectRefused
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import reading_of
 

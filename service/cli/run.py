@@ -28,8 +28,8 @@ from service.projects import (
     read_promises,
     words_of,
 )
-from service.projects.errors import ProjectRefused
 from service.runs import INCIDENTS, OLD_LISTS, InlineRun, MeasuredRun
+from service.runs.errors import ProjectRefused
 from shards import KINDS_BY_NAME, OperatorSuspended
 from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels

@@ -26,7 +26,7 @@ from service.projects import (
     run_case,
     with_expectation,
 )
-from service.projects.errors import ProjectRefused
+from service.runs.errors import ProjectRefused
 from streams import EventBatch
 from streams.compiling import compile_kernels
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 import structlog
 
 from service.delivery.alert_spans import AlertSpans
 from service.delivery.decisions import Decisions
-from service.delivery.derived_events import DerivedEventAppender
 from service.runtime import Stores
-from service.stores import RegisteredWebhook, Writing
+from service.stores import DerivedEventStore, DerivedPart, RegisteredWebhook, Writing
 from shards import ALERT, ANSWER, DEAD_LETTER, INCIDENT_CHANGES, REKEYED, STATS, OutputRow, ResultKind
-from streams import Clock
+from streams import Clock, EventBatch
 
 if TYPE_CHECKING:
     from service.observing.spans import Spans
@@ -36,7 +36,6 @@ class AlertSink:
         self._stores = stores
         self._clock = clock
         self._spans = None if spans is None else AlertSpans(spans, stores.request_contexts)
-        self._derived = DerivedEventAppender(stores.derived)
         self._decisions = Decisions(stores.deciders, clock)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
@@ -45,7 +44,7 @@ class AlertSink:
         If Redis does not answer, the same call may be made again. ``LogResharding`` while the log is being resharded.
         """
         reports = [row for row in rows if row.kind == STATS.name]
-        self._derived([row for row in rows if row.kind == REKEYED.name], reports)
+        append_derived(self._stores.derived, [row for row in rows if row.kind == REKEYED.name], reports)
         self.index(rows, epoch_id)
 
     def index(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
@@ -139,3 +138,47 @@ def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
                 dead_letter=row.id,
                 **{name: letter[name] for name in ("pattern", "version", "key", "event_id", "work")},
             )
+
+
+def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
+    """Append the derived events of a micro-batch with another key than their match, then the time of their streams.
+
+    The rows are of the kind ``rekeyed``, by shard and position; the reports, rows of the kind ``stats``, are those of
+    the shards. It may fail or be killed anywhere and be called again with the same rows: each event is in the log once.
+    Raises ``LogResharding`` also if the log was resharded since this process read its layout.
+    """
+    shards = {row.shard: orjson.loads(row.body) for row in reports}
+    ends = {row.shard: row.position for row in reports}
+    parts = {
+        stream: [_part(shard, shards[shard]["after"], ends[shard], found[shard]) for shard in sorted(found)]
+        for stream, found in _by_stream(rows).items()
+    }
+    promises = _promises(shards)
+    if parts or promises:
+        store.write(parts, promises, ends)
+
+
+def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]]]:
+    """The rows by derived stream and by the shard that found them."""
+    found: defaultdict[str, defaultdict[int, list[OutputRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        found[row.subject][row.shard].append(row)
+    return {stream: dict(found[stream]) for stream in sorted(found)}
+
+
+def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> DerivedPart:
+    """The events in the order of time and id, which does not depend on how the range was matched."""
+    batches = [EventBatch.from_bytes(row.body) for row in rows]
+    events = EventBatch.joined(batches)
+    order = events.order_by_time()
+    positions = np.repeat([row.position for row in rows], [len(batch) for batch in batches])[order]
+    return DerivedPart(shard=shard, after=after, until=until, events=events.take(order), positions=positions.tolist())
+
+
+def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
+    """The promises of shards, by derived stream and shard."""
+    found: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
+    for shard, report in shards.items():
+        for stream, time_us in report.get("promises", {}).items():
+            found[stream][shard] = time_us
+    return {stream: found[stream] for stream in sorted(found)}

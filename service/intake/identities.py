@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,26 +14,28 @@ from streams import EventBatch, StreamDeclaration
 def without_repetitions(
     batch: EventBatch,
     objects: Sequence[object],
+    rejected: Collection[int],
     declaration: StreamDeclaration,
     origins: Sequence[Mapping[str, Any]] | None,
 ) -> tuple[EventBatch, Sequence[bytes | None]]:
     """The events of a batch, each once, and the digests of their identities.
 
-    The identity of a CloudEvent is its source and id, that of a plain object its id. An event whose id a feed has made
-    from its place in a file (its origin) has none: the feed takes each place once. A digest is None where an event has
-    no identity; there are no digests where the stream keeps repeated events.
+    ``objects`` are those of the request, of which the rows ``rejected`` are not in the batch. The identity of a
+    CloudEvent is its source and id, that of a plain object its id. An event whose id a feed has made from its place in
+    a file (its origin) has none: the feed takes each place once. A digest is None where an event has no identity; there
+    are no digests where the stream keeps repeated events.
     """
     if declaration.duplicates == "keep":
         return batch, ()
+    gone = frozenset(rejected)
+    rows = [row for row in range(len(objects)) if row not in gone]
     ids = batch.columns.column("id").to_pylist()
     digests: list[bytes | None] = [
-        event_digest(_source(value), event_id) for value, event_id in zip(objects, ids, strict=True)
+        None
+        if origins is not None and _is_made_up(event_id, origins[row])
+        else event_digest(_source(objects[row]), event_id)
+        for row, event_id in zip(rows, ids, strict=True)
     ]
-    if origins is not None:
-        digests = [
-            None if _is_made_up(event_id, origin) else digest
-            for event_id, origin, digest in zip(ids, origins, digests, strict=True)
-        ]
     seen: set[bytes] = set()
     first: list[int] = []
     for row, digest in enumerate(digests):

@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from threading import Lock
 from typing import Any, Literal
 
 import orjson
 
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey, StreamDerived
-from service.intake.arrivals import Arrivals
 from service.intake.event_schemas import EventSchema, StepBudget
 from service.intake.identities import without_repetitions
 from service.settings import Limits
@@ -38,6 +38,7 @@ EventShape = Literal["cloudevents", "any"]
 _KEPT_CHARS = 32_000
 _LONGEST_KEY = 200
 _DEEPEST = 100
+_PER_US = 16  # numbers of arrival
 _MOST_WRITTEN_BITS = 10_000  # Python writes no integer of more than 4,300 digits in decimals
 
 
@@ -113,6 +114,22 @@ class _Rules:
     now_us: int
 
 
+class Arrivals:
+    """Numbers batches in the order in which a process takes them; the clock orders the batches of several processes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._next = 0
+
+    def number(self, batch: EventBatch) -> EventBatch:
+        """The batch with numbers above all earlier ones, even if the clock is set back."""
+        with self._lock:
+            first = max(self._next, self._clock.now_us() * _PER_US)
+            self._next = first + len(batch)
+        return batch.numbered(first)
+
+
 class Intake:
     """Takes events into the log; ``context`` gives the ``traceparent`` of the current request, if it is traced."""
 
@@ -152,7 +169,8 @@ class Intake:
         require_posted(declaration)
         rules = _Rules(shape, self._checks(stream, use), self._clock.now_us())
         found, rejected = _sorted_out(objects, declaration, rules)
-        batch, ids = _once_each(found, rejected, objects, declaration, part)
+        origins = None if part is None else part.origins
+        batch, ids = without_repetitions(found, objects, [one.index for one in rejected], declaration, origins)
         batch, repeated = self._arrivals.number(batch), len(found) - len(batch)
         what = _Letters(stream, uuid.uuid4().hex, shape)
         submission = Submission(
@@ -270,20 +288,6 @@ def _outcome(submission: Submission, receipt: Receipt, found: int, rejected: tup
     return IntakeReport(
         accepted=found - receipt.dropped, rejected=rejected, is_duplicate=False, duplicates=receipt.dropped
     )
-
-
-def _once_each(
-    batch: EventBatch,
-    rejected: Sequence[RejectedEvent],
-    objects: Sequence[object],
-    declaration: StreamDeclaration,
-    part: FeedPart | None,
-) -> tuple[EventBatch, Sequence[bytes | None]]:
-    """The events of a batch without repetitions within it, and the digests of their identities."""
-    gone = {one.index for one in rejected}
-    rows = [row for row in range(len(objects)) if row not in gone]
-    origins = None if part is None else [part.origins[row] for row in rows]
-    return without_repetitions(batch, [objects[row] for row in rows], declaration, origins)
 
 
 def _are_cloudevents(objects: Sequence[object]) -> bool:

@@ -1,4 +1,4 @@
-"""The state of the pipeline and the patterns: reports, counters, and the backlog."""
+"""The state of the pipeline and the patterns: reports, counters, the backlog, and what is missing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from service.backlog import Backlog, Volume
+from service.errors import StoreUnavailable
 from service.runtime import Stores
+from service.settings import Settings
 from service.stores import ExecutorReport, RegisteredPattern, ShardReport
+from service.stores.log.backlog import Backlog, Volume
 from shards import DOCUMENT_KINDS
 from streams import Clock
 
@@ -157,3 +159,34 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
         timeouts=stores.results["timeout"].counts(**chosen),
         endings=stores.results["ending"].counts(**chosen),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedBacklog:
+    """The events that waited when an operator was paused before them, and by shard the last matched position."""
+
+    events: int
+    after: Mapping[int, str]
+
+
+def skipped_by(stores: Stores) -> SkippedBacklog:
+    """The present backlog."""
+    after = {report.shard: report.position for report in stores.pipeline_status.shards()}
+    return SkippedBacklog(events=stores.backlog.read().waiting.events, after=after)
+
+
+def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]:
+    """The missing parts, in words; none if the service is ready."""
+    try:
+        last_us = stores.heartbeat.last_us()
+    except StoreUnavailable:
+        return ["Redis does not answer"]
+    if last_us is None:
+        failure = stores.heartbeat.failure()
+        doing = stores.heartbeat.is_doing() or "its process has not started yet"
+        return [f"waiting for the pipeline: {doing}{f'; it ended before: {failure}' if failure else ''}"]
+    silent_s = (clock.now_us() - last_us) / _SECOND_US
+    if silent_s > settings.heartbeat_stale_s:
+        busy = stores.heartbeat.is_doing()
+        return [f"the pipeline has not reported for {silent_s:.0f} s{f': {busy}' if busy else ''}"]
+    return []

@@ -15,6 +15,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -27,7 +28,6 @@ from service.embedded import EmbeddedServer
 from service.errors import DataFolderUnusable, EmbeddedServerFailed, NoServerBinary
 from service.processes.data_folder import take_folder
 from service.processes.forking import run_child
-from service.processes.log_files import rotate
 from service.settings import PREFIX, Settings
 
 CHILDREN: Mapping[str, str] = {
@@ -47,6 +47,7 @@ _STEADY_S = 30.0
 _SERVER_CHECK_S = 1.0
 _SERVER = "redis"
 _ROTATED_EVERY_S = 10.0
+_FORMER_LOGS = 2
 
 log = structlog.get_logger(__name__)
 
@@ -265,3 +266,23 @@ class Supervisor:
         child.process = process
         child.started_at = now
         child.starts += 1
+
+
+def rotate(log_file: Path, most_bytes: int) -> bool:
+    """Rotate a log file that is too large; the two before are kept beside it as ``NAME.log.1``, ``NAME.log.2``.
+
+    The process that writes the file keeps it open for appending, so it is copied and then cut; lines written in between
+    are lost. If the copy fails for lack of space, the file is cut all the same. Returns whether it was rotated.
+    """
+    with suppress(OSError):
+        if log_file.stat().st_size <= most_bytes:
+            return False
+        former = [log_file.with_name(f"{log_file.name}.{number}") for number in range(1, _FORMER_LOGS + 1)]
+        with suppress(OSError):
+            for older, newer in zip(reversed(former), reversed(former[:-1]), strict=False):
+                if newer.exists():
+                    newer.replace(older)
+            shutil.copyfile(log_file, former[0])
+        os.truncate(log_file, 0)
+        return True
+    return False

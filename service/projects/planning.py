@@ -13,7 +13,6 @@ import yaml
 from service.client import Client
 from service.projects.calendars import Calendars
 from service.projects.documents import Document
-from service.projects.errors import ProjectRefused
 from service.projects.operators import Operators
 from service.projects.ownership import Identity, Ownership, project_name, read_ownership
 from service.projects.resources import Form, Found, ResourceKind, Wanted
@@ -27,6 +26,7 @@ from service.projects.streams import (
 )
 from service.projects.tables import ReferenceTables
 from service.projects.webhooks import Sinks, Webhooks
+from service.runs.errors import ProjectRefused
 from shards import DOCUMENT_KINDS
 from streams import DeclarationError
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import orjson
 
 from nfa import CasePattern, CaseQuery, LaneOutput, MatcherStats, Overflow, Pattern
 from service.runs.errors import ProjectRefused
 from service.runs.plan import RunPlan
-from service.runs.quieting import quieted
 from service.runs.running import InlineRun
 from service.runs.stream_report import LISTS, StreamReport
 from shards import (
     DEAD_LETTER,
+    LastAlerts,
     Origin,
     Output,
     PatternHost,
@@ -24,6 +25,7 @@ from shards import (
     Result,
     RoutedPattern,
     Suppression,
+    match_ids,
     routed,
     suppressed_only,
 )
@@ -152,7 +154,7 @@ class StreamRun:
         every = [one for one, _ in self._plan.patterns[self._stream]]
         found = ((one.pattern.name, suppressed_only(one.suppression)) for one in every)
         quiet = {name: Suppression.from_json(one) for name, one in found if one is not None}
-        lanes, suppressed = quieted(self._lanes, quiet, self._stream) if quiet else (tuple(self._lanes), None)
+        lanes, suppressed = _quieted(self._lanes, quiet, self._stream) if quiet else (tuple(self._lanes), None)
         return StreamReport(
             lanes=lanes,
             suppressed=suppressed,
@@ -199,6 +201,33 @@ class StreamRun:
             known = self._overflows.get(place, place)
             dropped, runs = known.dropped + overflow.dropped, known.runs + overflow.runs
             self._overflows[place] = replace(place, dropped=dropped, runs=runs)
+
+
+def _quieted(
+    lanes: Sequence[LaneOutput], suppressions: Mapping[str, Suppression], stream: str
+) -> tuple[tuple[LaneOutput, ...], int]:
+    """The matches that are not suppressed, and the number of suppressed ones, as ADR 72 says.
+
+    ``suppressions`` has the suppression of each pattern by its name.
+    """
+    last = {name: LastAlerts(one.lasts_us) for name, one in suppressions.items()}
+    keeps = [np.ones(len(lane.matches), np.bool_) for lane in lanes]
+    found = [(number, lane.columns_of_matches()) for number, lane in enumerate(lanes) if len(lane.matches)]
+    places = []
+    for number, columns in found:
+        names = [columns.patterns[code].name for code in columns.pattern.tolist()]
+        values = list(lanes[number].values_of_returns()) or [{}] * len(names)
+        members = zip(columns.detected_us.tolist(), match_ids(columns, stream).to_pylist(), names, strict=True)
+        for row, ((time_us, identity, name), key, returns) in enumerate(
+            zip(members, columns.key.to_pylist(), values, strict=True)
+        ):
+            if (how := suppressions.get(name)) is not None:
+                group = how.group_of({"key": key, "returns": returns})
+                places.append((time_us, identity, name, group, number, row))
+    for time_us, identity, name, group, number, row in sorted(places):
+        keeps[number][row] = last[name].suppressor(group, time_us, identity) is None
+    kept = tuple(lane.chosen(keep) for lane, keep in zip(lanes, keeps, strict=True))
+    return kept, sum(int(np.count_nonzero(~keep)) for keep in keeps)
 
 
 def run_patterns(

@@ -51,7 +51,6 @@ from .log.pipeline_status import (
     StreamReport as StreamReport,
 )
 from .log.stream_times import StreamTimes as StreamTimes, StreamTimesStore as StreamTimesStore
-from .log.tail import LogTail as LogTail
 from .questions import QuestionStore as QuestionStore
 from .registry.drafts import OperatorDraft as OperatorDraft, pattern_draft as pattern_draft
 from .registry.event_types import EventType as EventType, SchemaUse as SchemaUse

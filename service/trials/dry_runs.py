@@ -17,7 +17,6 @@ from service.registering.tables import tables_for
 from service.runs.stream_report import StreamReport
 from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
-from service.stores import LogTail
 from shards import read_suppression, routed
 from streams import EventBatch, LogEntry, RecordKind, StreamDeclaration, format_time, position_order
 
@@ -32,7 +31,6 @@ class DryRuns:
     def __init__(self, stores: Stores, registration: Registration) -> None:
         self._stores = stores
         self._registration = registration
-        self._tail = LogTail(stores.client)
 
     def run(
         self,
@@ -87,7 +85,7 @@ class DryRuns:
         """The newest events of a stream over all shards, in the order of arrival."""
         shards = range(self._stores.log.layout.read().shards)
         since_ms = self._stores.registry.since_ms(declaration.name)
-        newest_first = heapq.merge(*(self._tail.newest_first(shard, since_ms) for shard in shards), key=_age)
+        newest_first = heapq.merge(*(self._stores.log.newest_first(shard, since_ms) for shard in shards), key=_age)
         found: list[EventBatch] = []
         held = 0
         for batch in _batches(newest_first, declaration, route):

@@ -14,7 +14,7 @@ from constraints import ConstraintSet, parse_constraints
 from service.errors import UnknownConstraints
 from service.runtime import Stores
 from service.settings import Limits
-from service.stores import DerivedEventPages, LogTail, RegisteredConstraints
+from service.stores import DerivedEventPages, RegisteredConstraints
 from streams import (
     ConstraintsOn,
     Event,
@@ -87,7 +87,6 @@ class TraceLog:
 
     def __init__(self, stores: Stores, limits: Limits) -> None:
         self._stores = stores
-        self._tail = LogTail(stores.client)
         self._derived = DerivedEventPages(stores.client)
         self._limits = limits
 
@@ -155,12 +154,12 @@ class TraceLog:
     def _entries(self, shard: int, stream: str, since_ms: int) -> tuple[list[LogEntry], bool]:
         """The entries of a stream in the order of the log, and whether none is missing."""
         found: list[LogEntry] = []
-        for read, entry in enumerate(self._tail.newest_first(shard, since_ms)):
+        for read, entry in enumerate(self._stores.log.newest_first(shard, since_ms)):
             if read == self._limits.trace_entries:
                 return found[::-1], False
             if entry.stream == stream:
                 found.append(entry)
-        return found[::-1], self._tail.is_whole(shard)
+        return found[::-1], self._stores.log.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
         """Types that ended a transaction before some entries, by the declaration and the constraints then in force."""

@@ -1,6 +1,6 @@
 import pytest
 
-from service.backlog import Backlog, DrainMark, Volume, drain_rate, retry_after_s
+from service.stores.log.backlog import Backlog, DrainMark, Volume, drain_rate, retry_after_s
 
 SECOND = 1_000_000
 

@@ -1,6 +1,6 @@
 import shutil
 
-from service.processes.log_files import rotate
+from service.processes.supervisor import rotate
 
 
 def test_a_log_that_is_too_large_begins_anew_and_two_are_kept(tmp_path):

@@ -11,7 +11,7 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.delivery.derived_events import DerivedEventAppender
+from service.delivery.sink import append_derived
 from service.stores import DerivedEventStore, DerivedPart
 from shards import DERIVED, REKEYED, FoundRows, OutputRow, RowBlock, ShardState
 from streams import Event, EventBatch, LogEntry, RecordKind, encode_control, format_time, parse_time
@@ -82,8 +82,8 @@ def test_the_sink_appends_the_events_that_their_json_would_give(
 ) -> None:
     found, events = made
     store = Recorder()
-    sink = DerivedEventAppender(cast("DerivedEventStore", store))
-    sink([row for block in found for row in block], [report(shard) for shard in range(3)])
+    rows = [row for block in found for row in block]
+    append_derived(cast("DerivedEventStore", store), rows, [report(shard) for shard in range(3)])
     reported = {
         place: [(*one, position) for one, position in zip(columns_of(part.events), part.positions, strict=True)]
         for place, part in store.parts.items()

@@ -1,12 +1,13 @@
-"""Appending to the event log. The form of the log is described in ``docs/log-format.md``."""
+"""The event log: entries are appended and read. ``docs/log-format.md`` describes its form."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from redis.exceptions import ResponseError
 
 from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended, UnknownStream
 from service.stores.connection import PREFIX, Client, register
@@ -34,6 +35,8 @@ from streams import (
 _PAGE_ENTRIES = 256
 _AUTO_KEY_MS = 60_000
 _ATTEMPTS = 10
+
+_Entries: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,11 +272,24 @@ class EventLog:
             yield from page
             after = page[-1].position
 
+    def newest_first(self, shard: int, since_ms: int = 0) -> Iterator[LogEntry]:
+        """The present entries of a shard, newest first; none that came before ``since_ms``, by the clock of Redis."""
+        until = "+"
+        while page := cast(_Entries, self._client.xrevrange(log_key(shard), until, str(since_ms), count=_PAGE_ENTRIES)):
+            for position, fields in page:
+                yield log_entry(position, fields)
+            until = "(" + page[-1][0].decode()
+
+    def is_whole(self, shard: int) -> bool:
+        """Whether nothing of a shard has been trimmed yet; also False if the server does not report it."""
+        try:
+            found = self._client.xinfo_stream(log_key(shard))
+        except ResponseError:  # the shard has no entries yet
+            return True
+        return bool(found.get("entries-added") == found["length"])
+
     def _read_page(self, shard: int, after: str, until: str) -> list[LogEntry]:
-        found = cast(
-            "list[tuple[bytes, dict[bytes, bytes]]]",
-            self._client.xrange(log_key(shard), min=f"({after}", max=until, count=_PAGE_ENTRIES),
-        )
+        found = cast(_Entries, self._client.xrange(log_key(shard), f"({after}", until, count=_PAGE_ENTRIES))
         return [log_entry(position, fields) for position, fields in found]
 
 

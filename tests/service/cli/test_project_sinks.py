@@ -4,7 +4,7 @@ import pytest
 
 from service.client import Client
 from service.projects import export_project
-from service.projects.errors import ProjectRefused
+from service.runs.errors import ProjectRefused
 from tests.builders.projects import applied, plan_of, written
 
 pytestmark = pytest.mark.redis

@@ -4,10 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from service.backlog import Volume
 from service.errors import LogFull
 from service.stores import EventLog, LogLimits, Submission, pattern_draft
-from service.stores.log.backlog import MARKS_KEY
+from service.stores.log.backlog import MARKS_KEY, Volume
 from streams import APPENDED_KEY, Event, EventBatch, StreamDeclaration, key_hash, log_key, shard_of
 from tests.builders.service import stats_row
 
