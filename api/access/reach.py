@@ -97,7 +97,8 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
             if request.method != "PUT" or _exists(services, place, value):
                 yield _own(services, caller, place, value)
         elif name == "name" and (kind := services.operators.kind_of(resource)) is not None:
-            if request.method != "PUT" or any(one.name == value for one in services.operators.all(kind)):
+            known = services.stores.registry.operators(kind).all()
+            if request.method != "PUT" or any(one.name == value for one in known):
                 yield _owned_operator(services, caller, kind, value)
         elif name not in _PARTS:
             yield None
@@ -184,7 +185,7 @@ def _own(services: Services, caller: Caller, place: tuple[str, str], value: str)
 
 def _owned_operator(services: Services, caller: Caller, kind: str, name: str) -> str:
     """The stream of an operator that the caller may touch; else ``UnknownOperator``."""
-    streams = [operator.stream for operator in services.operators.all(kind) if operator.name == name]
+    streams = [operator.stream for operator in services.stores.registry.operators(kind).all() if operator.name == name]
     if not streams or not caller.may_touch(streams[0]):
         raise UnknownOperator(f"there is no {kind} {name!r}", kind=kind, name=name)
     return streams[0]

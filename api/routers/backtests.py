@@ -39,7 +39,7 @@ def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response
 @router.get("", summary="List the backtests")
 def list_backtests(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> BacktestList:
     """The backtests that the caller may touch, newest first."""
-    found = shown(services.backtests.all(), caller, stream)
+    found = shown(services.stores.backtests.all(), caller, stream)
     return BacktestList(**part.of([BacktestModel.from_domain(backtest) for backtest in found], "id"))
 
 

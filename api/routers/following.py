@@ -42,4 +42,4 @@ def get_followed_workflow(stream: str, services: Served, response: Response) -> 
 @bounded
 def unfollow_workflow(stream: str, services: Served, preconditions: Preconditions) -> None:
     """Transactions that begin later are checked against hand-written constraints only."""
-    services.workflows.unfollow(stream, preconditions)
+    services.registration.constraint_sets.unfollow(stream, preconditions)

@@ -113,7 +113,7 @@ def _add_put(router: APIRouter, kind: DocumentKind) -> None:
         """Register an operator, or its next version, in the form of POST; members left out have their defaults."""
         if operator.name != name:
             raise WrongShape(f"path.name: the name in the body is {operator.name!r}; both have to be the same")
-        is_known = any(one.name == name for one in services.operators.all(kind.name))
+        is_known = any(one.name == name for one in services.stores.registry.operators(kind.name).all())
         answer, _ = _put(kind, operator, services, response, preconditions, creates=False)
         response.status_code = status.HTTP_200_OK if is_known else status.HTTP_201_CREATED
         return answer
@@ -145,7 +145,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
     )
     def list_all(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> OperatorList:
         """All operators of the kind that the caller may touch, by name, including drafts, paused and retired ones."""
-        operators = shown(services.operators.all(kind.name, stream), caller, stream)
+        operators = shown(services.stores.registry.operators(kind.name).all(stream), caller, stream)
         return OperatorList(**part.of([OperatorModel.from_domain(operator) for operator in operators], "name"))
 
     @router.get(
@@ -156,7 +156,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
     )
     def list_versions(name: str, services: Served, part: WantedPart) -> OperatorList:
         """Every version of the operator, the oldest first."""
-        versions = services.operators.versions(kind.name, name)
+        versions = services.stores.registry.operators(kind.name).versions(name)
         return OperatorList(**part.of([OperatorModel.from_domain(version) for version in versions], "version"))
 
     @router.get(
@@ -167,7 +167,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
     )
     def get_one(name: str, services: Served, response: Response) -> OperatorModel:
         """The current version of the operator, and its state."""
-        return _answer(services.operators.get(kind.name, name), services, response)
+        return _answer(services.stores.registry.operators(kind.name).get(name), services, response)
 
 
 def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
@@ -235,7 +235,7 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
     )
     def list_results(name: str, services: Served, wanted: WantedPage) -> OperatorResults:
         """Recent results of all versions of the operator, and counters."""
-        stream = services.operators.get(kind.name, name).stream
+        stream = services.stores.registry.operators(kind.name).get(name).stream
         store = services.stores.results[result.name]
         page = store.page(**{**wanted.options, "stream": stream, result.subject: name})
         counts = store.counts(stream=stream, **{result.subject: name})

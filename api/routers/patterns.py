@@ -122,7 +122,7 @@ def change_pattern(
     name: str, changes: PatternChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> PatternModel:
     """Change the severity of a pattern, for new alerts; its version stays the same."""
-    record = services.registration.grade_pattern(name, changes.severity, preconditions)
+    record = services.stores.registry.pattern_operators.grade(name, changes.severity, preconditions)
     give_tag(response, record)
     return PatternModel.from_domain(record)
 

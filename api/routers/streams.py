@@ -110,7 +110,7 @@ def delete_stream(
     declared again, with empty state.
     """
     if dry_run:
-        return StreamRemoval.of(stream, services.streams.uses(stream, preconditions), dry_run=True)
+        return StreamRemoval.of(stream, services.stores.registry.removal.uses(stream, preconditions), dry_run=True)
     if cascade:
         require_scope(caller, "admin")
     found = services.streams.remove(stream, preconditions, is_cascading=cascade)

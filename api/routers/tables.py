@@ -99,7 +99,7 @@ def get_table(name: str, services: Served, response: Response) -> TableDetail:
     """The columns of a table, its key, its versions, and the operators that look it up."""
     report = services.tables.table(name)
     response.headers["ETag"] = _etag(report.record)
-    return TableDetail.from_versions(report, services.tables.versions(name))
+    return TableDetail.from_versions(report, services.stores.tables.versions(name))
 
 
 @router.get(

@@ -134,7 +134,7 @@ def delete_workflow(name: str, services: Served, preconditions: Preconditions) -
 @router.get("/{name}/versions", summary="List the versions of a workflow")
 def list_workflow_versions(name: str, services: Served, part: WantedPart) -> WorkflowVersions:
     """All versions, the newest first."""
-    records = services.workflows.versions(name)
+    records = services.stores.workflows.versions(name)
     return WorkflowVersions(**part.of([WorkflowVersion.from_record(one) for one in reversed(records)], "version"))
 
 

@@ -11,7 +11,7 @@ from constraints import ConstraintSet, parse_constraints
 from nfa import Prune, lookups_in, parse_pattern, require_rows
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.sources import allowed_path
-from service.errors import BacktestRefused, PatternOnOtherStream, PatternTooLong, UnknownConstraints
+from service.errors import BacktestRefused, PatternOnOtherStream, PatternTooLong
 from service.registering.tables import past_tables, require_lookups
 from service.runtime import Stores
 from service.settings import Settings
@@ -101,10 +101,6 @@ class BacktestLibrary:
         self._stores.backtests.add(backtest)
         return backtest
 
-    def all(self) -> list[Backtest]:
-        """All stored backtests, newest first."""
-        return self._stores.backtests.all()
-
     def get(self, backtest_id: str) -> tuple[Backtest, dict[str, Any] | None]:
         """A backtest, and its summary once it is done."""
         found = self._stores.backtests.get(backtest_id)
@@ -122,15 +118,12 @@ class BacktestLibrary:
             self._stores.backtests.remove(backtest_id)
 
     def _constraints(self, draft: BacktestDraft, declaration: StreamDeclaration) -> ConstraintSet | None:
-        try:
-            record = self._stores.registry.constraints(draft.stream)
-        except UnknownConstraints:
-            if draft.pruning == "compare":
-                raise BacktestRefused(
-                    f"the stream {declaration.name!r} has no constraints, so there is no pruning to compare"
-                ) from None
-            return None
-        return parse_constraints(record.document).constraint_set
+        record = self._stores.registry.find_constraints(draft.stream)
+        if record is None and draft.pruning == "compare":
+            raise BacktestRefused(
+                f"the stream {declaration.name!r} has no constraints, so there is no pruning to compare"
+            )
+        return None if record is None else parse_constraints(record.document).constraint_set
 
     def _pattern(self, choice: PatternChoice, declaration: StreamDeclaration) -> TriedPattern:
         tried = self._registered(choice, declaration) if choice.text is None else self._written(choice.text)

@@ -17,7 +17,7 @@ import orjson
 from service.delivery.transports.transport import SINK_KINDS
 from service.errors import NotFound
 from service.runtime import Stores
-from service.stores import DIGEST, CollectedResult, RegisteredWebhook
+from service.stores import DIGEST, Delivery, RegisteredWebhook
 from streams import format_time
 
 DIGEST_MEMBERS = frozenset("type id webhook from until counts results more next".split())
@@ -61,7 +61,7 @@ def is_bulk_sink(webhook: RegisteredWebhook) -> bool:
     return webhook.sink is not None and SINK_KINDS[webhook.sink["kind"]].is_bulk
 
 
-def _body(webhook: RegisteredWebhook, identity: str, found: Sequence[CollectedResult], now_us: int) -> dict[str, Any]:
+def _body(webhook: RegisteredWebhook, identity: str, found: Sequence[Delivery], now_us: int) -> dict[str, Any]:
     return {
         "type": DIGEST,
         "id": identity,
@@ -80,20 +80,20 @@ def _next(webhook: RegisteredWebhook, after: int) -> str:
 
 
 def _listed(
-    stores: Stores, found: Sequence[CollectedResult], most: int, most_bytes: int
+    stores: Stores, found: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
     """The first results that are still kept, with their kinds; the cursor after their last alert; the end of them.
 
     They are bounded in number and size. Alerts are in the order of their numbers, so that all others are after the
     cursor.
     """
-    alerts = stores.alerts.numbered([one.item for one in found if one.body is None])
+    alerts = stores.alerts.numbered([one.alert for one in found if one.body is None])
     ordered = sorted(alerts.values(), key=lambda alert: alert.number)
     numbered = iter(ordered)
     listed: list[tuple[str, dict[str, Any]]] = []
     after, room = ordered[0].number - 1 if ordered else 0, most_bytes
     for end, one in enumerate(found):
-        if one.body is None and one.item not in alerts:  # it was trimmed meanwhile
+        if one.body is None and one.alert not in alerts:  # it was trimmed meanwhile
             continue
         alert = next(numbered) if one.body is None else None
         body = (one.body or "").encode() if alert is None else alert.body

@@ -62,5 +62,5 @@ class CalendarLibrary:
             name=name.removeprefix(PREFIX),
             table=table,
             document=document_of(self._tables.rows(name)),
-            versions=tuple(self._tables.versions(name)),
+            versions=tuple(self._tables.store.versions(name)),
         )

@@ -14,7 +14,7 @@ from constraints import (
     within_cap,
 )
 from nfa import Query, build_query, parse_pattern
-from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
+from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, WorkflowInDocument
 from service.registering.joining import Derived, effective_set, workflow_mismatches
 from service.registering.on_stream import StreamRules
 from service.registering.reports import ConstraintReport, constraint_warnings, mismatches
@@ -61,12 +61,8 @@ class ConstraintSets:
             )
         declaration = self._stores.registry.stream(_one_stream(stream, parsed.stream))
 
-        def parts(known: RegisteredConstraints | None) -> _Parts:
-            following = None if known is None else known.following
-            parts = _Parts(own=parsed.constraint_set, notices=parsed.notices, derived=None)
-            return parts if following is None else replace(parts, derived=self.derived(following), mode=following.mode)
-
-        return self._changed(declaration, parts, condition)
+        own = _Parts(own=parsed.constraint_set, notices=parsed.notices, derived=None)
+        return self._changed(declaration, lambda known: self._with_workflow(own, known), condition)
 
     def follow(
         self, stream: str, derived: Derived, mode: FollowMode | None = None, condition: Condition = ANY
@@ -82,7 +78,7 @@ class ConstraintSets:
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
         """Raise what ``follow`` would raise, and change nothing."""
         declaration = self._stores.registry.stream(stream)
-        self._draft(declaration, _following(self._known(stream), derived, mode))
+        self._draft(declaration, _following(self._stores.registry.find_constraints(stream), derived, mode))
 
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
         """Let a stream follow no workflow any more; its hand-written constraints stay."""
@@ -100,17 +96,13 @@ class ConstraintSets:
         def parts(known: RegisteredConstraints | None) -> _Parts:
             if known is None:
                 self._stores.registry.constraints(stream)
-            following = None if known is None else known.following
-            empty = _Parts(own=ConstraintSet(), notices=(), derived=None)
-            return empty if following is None else replace(empty, derived=self.derived(following), mode=following.mode)
+            return self._with_workflow(_Parts(own=ConstraintSet(), notices=(), derived=None), known)
 
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def redrafted(self, declaration: StreamDeclaration, known: RegisteredConstraints) -> ConstraintsDraft:
         """The constraint set of a stream under a changed declaration, checked as by ``follow``."""
-        following = known.following
-        derived = None if following is None else self.derived(following)
-        return self._draft(declaration, replace(_kept(known), derived=derived))
+        return self._draft(declaration, self._with_workflow(_kept(known), known))
 
     def current(self, stream: str) -> ConstraintReport:
         """The current constraint set of a stream."""
@@ -132,11 +124,11 @@ class ConstraintSets:
         ]
         return [build_query(pattern) for pattern in parsed if routed(pattern, declaration).has_whole_traces]
 
-    def _known(self, stream: str) -> RegisteredConstraints | None:
-        try:
-            return self._stores.registry.constraints(stream)
-        except UnknownConstraints:
-            return None
+    def _with_workflow(self, parts: _Parts, known: RegisteredConstraints | None) -> _Parts:
+        """The parts with the workflow that the stream follows, if any."""
+        if known is None or known.following is None:
+            return parts
+        return replace(parts, derived=self.derived(known.following), mode=known.following.mode)
 
     def _changed(
         self,

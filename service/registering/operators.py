@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from constraints import parse_constraints
-from service.errors import UnknownConstraints
 from service.registering.derivations import Derivations, remove_inner
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
@@ -50,10 +49,7 @@ class OperatorLibrary:
         self._can_spill = can_spill
         self._stores = stores
         self._registry = stores.registry
-        self._status = stores.pipeline_status
-        self._deciders = stores.deciders
         self._derivations = Derivations(stores.registry)
-        self._stores = stores
         self._clock = clock
         self._kinds = {kind.name: kind for kind in kinds}
         self._by_plural = {kind.plural: kind.name for kind in kinds}
@@ -110,18 +106,6 @@ class OperatorLibrary:
             raise _no_folder(wanted)
         return wanted
 
-    def get(self, kind: str, name: str) -> RegisteredOperator:
-        """An operator of a kind."""
-        return self._registry.operators(kind).get(name)
-
-    def all(self, kind: str, stream: str | None = None) -> list[RegisteredOperator]:
-        """All operators of a kind, in any state, by name."""
-        return self._registry.operators(kind).all(stream)
-
-    def versions(self, kind: str, name: str) -> list[RegisteredOperator]:
-        """Every version of an operator, the current one last."""
-        return self._registry.operators(kind).versions(name)
-
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> tuple[RegisteredOperator, bool]:
@@ -133,15 +117,17 @@ class OperatorLibrary:
 
     def explain(self, kind: str, name: str) -> OperatorExplanation:
         """Explain how an operator runs, with its counts so far."""
-        record, explaining = self.get(kind, name), self._kinds[kind]
-        reports = [one.streams[record.stream] for one in self._status.shards() if record.stream in one.streams]
+        record, explaining = self._registry.operators(kind).get(name), self._kinds[kind]
+        reports = [
+            one.streams[record.stream] for one in self._stores.pipeline_status.shards() if record.stream in one.streams
+        ]
         counts: Counter[str] = Counter()
         for report in reports:
             counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
         figures, shown = explaining.figures(record.definition, counts)
         sentences = [*explaining.explain(record.definition), _since(record), *figures]
         if explaining.decider is not None and record.state == "active":
-            known = self._deciders.get(record.stream, explaining.decider.name)
+            known = self._stores.deciders.get(record.stream, explaining.decider.name)
             decisions = [(one.at_us, one.record) for one in known.decisions]
             sentences += explaining.measured(record.definition, counts, known.state, decisions)
         return OperatorExplanation(
@@ -155,16 +141,14 @@ class OperatorLibrary:
         return self._kinds[record.kind].notices(record.definition, self._registry.stream, self._has_constraints)
 
     def _has_constraints(self, stream: str) -> bool:
-        try:
-            document = self._registry.constraints(stream).document
-        except UnknownConstraints:
-            return False
-        return bool(parse_constraints(document).constraint_set.parts)
+        record = self._registry.find_constraints(stream)
+        return record is not None and bool(parse_constraints(record.document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
         """Delete an operator, with the streams between its parts; its results are kept."""
-        between = {one.into for one in self.get(kind, name).parts}
-        self._registry.operators(kind).remove(name, condition)
+        operators = self._registry.operators(kind)
+        between = {one.into for one in operators.get(name).parts}
+        operators.remove(name, condition)
         remove_inner(self._stores, between)
 
     def _parts(self, kind: DocumentKind, wanted: Definition) -> tuple[OperatorPart, ...]:

@@ -28,7 +28,6 @@ from service.stores import (
     OperatorDraft,
     RegisteredConstraints,
     RegisteredPattern,
-    Severity,
     pattern_parts,
     tag_of,
 )
@@ -103,10 +102,6 @@ class Registration:
             self._inspections[key] = found
         warnings = pattern_warnings(on_stream, found.check)
         return PatternReport(pattern=record, is_new=False, parsed=on_stream.pattern, warnings=warnings), found
-
-    def grade_pattern(self, name: str, severity: Severity, condition: Condition = ANY) -> RegisteredPattern:
-        """Change the severity of a pattern, for new alerts."""
-        return self._stores.registry.pattern_operators.grade(name, severity, condition)
 
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
@@ -217,11 +212,8 @@ class Registration:
         return rules.on_stream(parse_pattern(record.text), is_guarded=record.is_guarded)
 
     def _rules(self, declaration: StreamDeclaration) -> StreamRules:
-        try:
-            document = self._stores.registry.constraints(declaration.name).document
-        except UnknownConstraints:
-            document = None
-        return StreamRules(declaration=declaration, document=document)
+        record = self._stores.registry.find_constraints(declaration.name)
+        return StreamRules(declaration=declaration, document=None if record is None else record.document)
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
         """The constraints that a pattern may rely on; none for traces of a further key, which do not end either."""

@@ -45,10 +45,6 @@ class StreamLibrary:
         now_us = self._clock.now_us()
         return self._stores.registry.change_stream(name, changed, now_us, condition, is_checked=is_checked)
 
-    def uses(self, name: str, condition: Condition = ANY) -> list[StreamUse]:
-        """The resources of a stream that would be removed with it."""
-        return self._stores.registry.removal.uses(name, condition)
-
     def remove(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
         """Remove a stream at this place of the log, and its counts by hour; results are kept. Returns what it used.
 

@@ -60,7 +60,7 @@ class TableLibrary:
     """The use cases of tables."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
-        self._store = stores.tables
+        self.store = stores.tables
         self._registry = stores.registry
         self._limits = settings.limits
         self._clock = clock
@@ -107,10 +107,8 @@ class TableLibrary:
                 raise TableInUse(
                     f"the {user.kind} {user.name!r} looks the table up, but {error.message}", table=version.name
                 ) from error
-        self._require_rows(users, Tables(self._store.files).with_version(version))
-        record, is_new = self._store.put(
-            version, self._store.files.path(version.digest), self._clock.now_us(), condition
-        )
+        self._require_rows(users, Tables(self.store.files).with_version(version))
+        record, is_new = self.store.put(version, self.store.files.path(version.digest), self._clock.now_us(), condition)
         return TableReport(record=record, users=_distinct(users), is_new=is_new)
 
     def change_row(
@@ -121,7 +119,7 @@ class TableLibrary:
         Raises:
             TableRefused: A value does not have the type of its column, or the key is not one of the table.
         """
-        record = self._store.get(name)
+        record = self.store.get(name)
         if name.startswith(PREFIX):
             raise TableRefused(f"the {title_of(name)} has no rows to change; declare it again", field="name")
         if record.changes >= _MOST_CHANGES:
@@ -129,29 +127,25 @@ class TableLibrary:
         own, values = read_row(record.table.form, key, row)
         users = self._users_of(name)
         self._require_rows(users, self._opened(record).with_row(name, own, values))
-        changed = self._store.change_row(name, own, values, condition)
+        changed = self.store.change_row(name, own, values, condition)
         return TableReport(record=changed, users=_distinct(users), is_new=True)
 
     def table(self, name: str) -> TableReport:
         """A table, and the operators that look it up."""
-        return TableReport(record=self._store.get(name), users=_distinct(self._users_of(name)))
+        return TableReport(record=self.store.get(name), users=_distinct(self._users_of(name)))
 
     def tables(self, *, of_calendars: bool = False) -> list[TableReport]:
         """All tables, or those of calendars, by name."""
-        names = [record.name for record in self._store.all()]
+        names = [record.name for record in self.store.all()]
         return [self.table(name) for name in names if name.startswith(PREFIX) == of_calendars]
-
-    def versions(self, name: str) -> list[RegisteredTable]:
-        """Every version of a table, the current one last."""
-        return self._store.versions(name)
 
     def rows(self, name: str) -> pa.RecordBatch:
         """The current rows of a table."""
-        return self._opened(self._store.get(name)).rows(name)
+        return self._opened(self.store.get(name)).rows(name)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
         """Delete a table that no operator looks up; raises ``TableInUse`` if one does."""
-        self._store.get(name)
+        self.store.get(name)
         if users := _distinct(self._users_of(name)):
             raise TableInUse(
                 f"the {title_of(name)} is looked up by {listed([f'the {one.kind} {one.name}' for one in users])}; "
@@ -159,7 +153,7 @@ class TableLibrary:
                 table=name,
                 users=[{"kind": one.kind, "name": one.name} for one in users],
             )
-        self._store.remove(name, condition)
+        self.store.remove(name, condition)
 
     def _require_rows(self, users: Iterable[tuple[RegisteredOperator, Lookup]], tables: Tables) -> None:
         """Check the number of rows of a table against operators that run for each row; raises ``TooManyRows``."""
@@ -168,7 +162,7 @@ class TableLibrary:
 
     def forms(self) -> dict[str, Any]:
         """The form of each table."""
-        return {record.name: record.table.form for record in self._store.all()}
+        return {record.name: record.table.form for record in self.store.all()}
 
     def _merged(self, record: RegisteredTable) -> TableVersion:
         """The current rows as a version without changes."""
@@ -176,7 +170,7 @@ class TableLibrary:
         return TableVersion.from_json({**made.to_json(), "name": record.name})
 
     def _opened(self, record: RegisteredTable) -> Tables:
-        return Tables(self._store.files).with_version(record.table, self._store.changes(record))
+        return Tables(self.store.files).with_version(record.table, self.store.changes(record))
 
     def _users_of(self, name: str) -> list[tuple[RegisteredOperator, Lookup]]:
         """The operators that look a table up, with their lookups; not those that are retired."""

@@ -12,7 +12,6 @@ from service.errors import (
     ModelTooLarge,
     NotFollowing,
     StreamMissing,
-    UnknownConstraints,
     UnknownTrace,
     WorkflowFollowed,
 )
@@ -155,10 +154,6 @@ class WorkflowLibrary:
             for record in self._stores.workflows.all()
         ]
 
-    def versions(self, name: str) -> list[RegisteredWorkflow]:
-        """Every version of a workflow, the current one last."""
-        return self._stores.workflows.versions(name)
-
     def source(self, name: str, version: int | None = None) -> tuple[RegisteredWorkflow, bytes]:
         """The model as uploaded."""
         record = self._stores.workflows.get(name, version)
@@ -218,17 +213,10 @@ class WorkflowLibrary:
             NotFollowing: The stream follows no workflow.
         """
         self._stores.registry.stream(stream)
-        try:
-            report = self._constraint_sets.current(stream)
-        except UnknownConstraints:
-            report = None
-        if report is None or report.record.following is None:
+        record = self._stores.registry.find_constraints(stream)
+        if record is None or record.following is None:
             raise NotFollowing(f"the stream {stream!r} follows no workflow", stream=stream)
-        return report
-
-    def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow no workflow any more; its hand-written constraints stay."""
-        return self._constraint_sets.unfollow(stream, condition)
+        return self._constraint_sets.current(stream)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow that no stream follows; raises ``WorkflowFollowed`` if one does."""

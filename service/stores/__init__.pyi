@@ -13,7 +13,6 @@ from .cursors import Order as Order, Page as Page
 from .deliveries.delivery import DIGEST as DIGEST, Delivery as Delivery, DeliveryOutcome as DeliveryOutcome
 from .deliveries.delivery_queue import (
     Circuit as Circuit,
-    CollectedResult as CollectedResult,
     DeliveryStore as DeliveryStore,
     QueueRules as QueueRules,
 )

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
-from service.errors import UnknownConstraints
 from service.runtime import Stores
 from service.settings import Limits
 from service.stores import DerivedEventPages, RegisteredConstraints
@@ -170,10 +169,9 @@ class TraceLog:
 
     def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
         """The constraint sets of a stream, the oldest first."""
-        try:
-            return self._stores.registry.constraint_versions(declaration.name)
-        except UnknownConstraints:
-            return []
+        registry = self._stores.registry
+        has_any = registry.find_constraints(declaration.name) is not None
+        return registry.constraint_versions(declaration.name) if has_any else []
 
 
 def _take(seen: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str) -> None:

@@ -261,7 +261,7 @@ def test_a_join_that_holds_more_than_it_may_is_suspended_with_the_figures(servic
     service.post(numbered("payments", 400, 1), "payments")
     for _ in range(4):
         service.match()
-    record = library.get("join", "paid")
+    record = orders.registry.operators("join").get("paid")
     assert record.state == "suspended"
     (told,) = orders.results["join-suspension"].page(10).items
     assert "events in a shard, and its memory is 50 rows; keys of o come up to " in told["reason"]

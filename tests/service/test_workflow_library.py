@@ -223,7 +223,7 @@ def test_what_is_written_by_hand_stays_beside_the_workflow(library, registration
     assert "exclusive(Note, Ship)" in map(str, after.constraint_set.constraints)
     assert "exclusive(Check, Note)" not in map(str, after.constraint_set.constraints)
     registration.constraint_sets.upload("orders", own)
-    assert library.unfollow("orders").record.following is None
+    assert registration.constraint_sets.unfollow("orders").record.following is None
     assert current(registration).record.document == own
 
 
@@ -236,14 +236,15 @@ def test_the_same_following_again_changes_nothing(library, stores):
 
 
 def test_a_stream_that_follows_nothing_says_so(library, registration):
-    for call in (library.unfollow, library.following):
+    unfollow = registration.constraint_sets.unfollow
+    for call in (unfollow, library.following):
         with pytest.raises(NotFollowing, match="'orders'"):
             call("orders")
         with pytest.raises(UnknownStream):
             call("nowhere")
     registration.constraint_sets.upload("orders", ["exclusive(A, B)"])
     with pytest.raises(NotFollowing):
-        library.unfollow("orders")
+        unfollow("orders")
 
 
 def test_a_hand_written_set_cannot_bring_a_workflow(library, registration, stores):
@@ -282,12 +283,12 @@ def test_types_of_the_workflow_are_known_where_others_deviate(library, registrat
     assert {"Check", "Ship", "Reject"} <= current(registration).constraint_set.settings.types
 
 
-def test_a_workflow_that_is_followed_stays(library):
+def test_a_workflow_that_is_followed_stays(library, registration):
     library.upload(upload_of(stream="orders"))
     with pytest.raises(WorkflowFollowed, match="orders") as refusal:
         library.delete("order")
     assert refusal.value.details["streams"] == ["orders"]
-    library.unfollow("orders")
+    registration.constraint_sets.unfollow("orders")
     library.delete("order")
     assert library.workflows() == []
 

@@ -75,21 +75,6 @@ class Circuit:
     until_us: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectedResult:
-    """A result that waits for a digest.
-
-    Attributes:
-        body: As in ``Delivery``.
-    """
-
-    id: str
-    item: str
-    kind: str
-    queued_us: int
-    body: str | None
-
-
 class DeliveryStore:
     """The queue; ``rules`` say how webhooks share the deliverer."""
 
@@ -139,7 +124,7 @@ class DeliveryStore:
             close(webhook.decode())
         return [read_delivery(id_.decode(), record, end_us) for id_, record in found]
 
-    def collected(self, webhook_id: str, limit: int) -> list[CollectedResult]:
+    def collected(self, webhook_id: str, limit: int) -> list[Delivery]:
         """The results that a webhook has collected, the oldest first."""
         ids = cast("list[bytes]", self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
         if not ids:
@@ -147,11 +132,7 @@ class DeliveryStore:
         records = cast("list[bytes | None]", self._client.hmget(RECORDS_KEY, cast("list[str]", ids)))
         if gone := [name for name, record in zip(ids, records, strict=True) if record is None]:  # sent by hand
             self._client.zrem(COLLECTED_KEY + webhook_id, *gone)
-        read = (read_delivery(name.decode(), record, 0) for name, record in zip(ids, records, strict=True) if record)
-        return [
-            CollectedResult(id=one.id, item=one.alert, kind=one.kind, queued_us=one.queued_us, body=one.body)
-            for one in read
-        ]
+        return [read_delivery(name.decode(), record, 0) for name, record in zip(ids, records, strict=True) if record]
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
         """Turn collected results into the delivery of a digest, or drop them (``body`` is None).

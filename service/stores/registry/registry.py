@@ -228,12 +228,16 @@ class Registry:
 
     def constraints(self, stream: str) -> RegisteredConstraints:
         """The current constraint set of a stream; raises ``UnknownConstraints`` if it has none."""
-        body = self._book.get(CONSTRAINTS_KEY, stream)
-        if body is None:
+        if (found := self.find_constraints(stream)) is None:
             raise UnknownConstraints(
                 f"the stream {stream!r} has no constraint set; upload one (POST /v1/constraints)", stream=stream
             )
-        return read_constraints(body, stream)
+        return found
+
+    def find_constraints(self, stream: str) -> RegisteredConstraints | None:
+        """The current constraint set of a stream; None if it has none."""
+        body = self._book.get(CONSTRAINTS_KEY, stream)
+        return None if body is None else read_constraints(body, stream)
 
     def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
         """Every constraint set that a stream has had, the current one last."""
