@@ -210,7 +210,7 @@ def _fault(results: int, most: int, alerts: int, cpu_s: Sequence[float]) -> str:
 def _run(folder: Path, events: Path) -> tuple[Results, int, list[float]]:
     """The results, the alerts of the other stream in their own micro-batches, and the CPU time of each micro-batch."""
     project = LocalProject.of(read_project(folder), folder)
-    plan, shards = project.plan(), InlineShards(1)
+    plan, shards = project.plan, InlineShards(1)
     for stream, record in plan.records():
         shards.say(stream, record)
     if refused := shards.settle():

@@ -172,9 +172,9 @@ def _run_project(options: Mapping[str, Any]) -> None:
     histories = {name: _file_of(path, project.stream(name).declaration, plan) for name, path in files.items()}
     result = _result(histories, plan, options["cores"], limit, options["output"])
     rows = ((kind, body) for kind, bodies in result.rows.items() if kind in RESULT_KINDS for body in bodies)
-    found = results_of(project.plan(), rows)
+    found = results_of(project.plan, rows)
     numbers = {**numbers_of(result.variants[TESTED].rows), "dead_letters": len(found["dead_letters"])}
-    stats = {"events": result.events, "rounds": result.rounds, **_measured(result, project.plan())}
+    stats = {"events": result.events, "rounds": result.rounds, **_measured(result, project.plan)}
     compared = {"comparisons": summary_document(result)["comparisons"], **_changes(result, limit)}
     more = compared if result.comparisons else {}
     print_results(found, project.derived(), numbers, stats, is_json=options["is_json"], more=more)
@@ -199,7 +199,7 @@ def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
 
 def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
     """The plan of a project, and of the second one for comparison."""
-    first, *others = (one.plan().variant(name) for name, one in zip((TESTED, AGAINST), projects, strict=False))
+    first, *others = (one.plan.variant(name) for name, one in zip((TESTED, AGAINST), projects, strict=False))
     return RoundPlan(variants=(first, *(replace(one, alike=likeness(first, one)) for one in others)))
 
 

@@ -88,7 +88,7 @@ def run(
 
 def _suspended(found: Sequence[Mapping[str, Any]], project: LocalProject) -> OperatorSuspended:
     """The error about suspended operators, as their kind names it."""
-    kinds = {one.name: KINDS_BY_NAME[one.kind] for _, one in project.plan().variant("").operators}
+    kinds = {one.name: KINDS_BY_NAME[one.kind] for _, one in project.plan.variant("").operators}
     return kinds[found[0]["pattern"]].suspended("\n".join(one["reason"] for one in found))
 
 

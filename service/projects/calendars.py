@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from service.client import Client, condition, part
 from service.projects.documents import Document
@@ -16,11 +16,10 @@ class Calendars(ResourceKind):
     """Calendars; the text of ``ical_file`` is the member ``ical``."""
 
     title = "calendar"
+    path = "/calendars"
 
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+    def read(self, document: Document, folder: Path) -> Wanted:
         """The calendar of a document; its hours are kept in the cache folder."""
-        if document.kind != self.title:
-            return
         form = dict(document.body)
         if "ical_file" in form:
             form["ical"] = document.beside("ical_file", folder).decode(errors="replace")
@@ -30,15 +29,11 @@ class Calendars(ResourceKind):
         except CalendarRefused as error:
             member = str(error.details.get("field"))
             raise document.refuse(error.message, member if member in document.body else "") from error
-        yield Wanted(kind=self, name=document.name, form=form, document=document, extra={"version": version})
+        return Wanted(kind=self, name=document.name, form=form, document=document, extra={"version": version})
 
-    def names(self, client: Client) -> list[str]:
-        return [item["name"] for item in client.calendars.list()]
-
-    def find(self, client: Client, name: str) -> Found | None:
-        at = f"/calendars/{part(name)}"
-        read = client.find(at)
-        return None if read is None else Found(form=read[0]["calendar"], tag=read[1], at=at, answer=read[0])
+    def form_of(self, client: Client, at: str, answer: Any) -> Form:
+        form: Form = answer["calendar"]
+        return form
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         client.request("PUT", f"/calendars/{part(wanted.name)}", body=wanted.form, headers=condition(tag_of(found)))

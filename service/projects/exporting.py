@@ -49,7 +49,7 @@ class _Writer:
         if kind.title == "stream":
             body = {**body, **self._followed(name)}
         own = name.partition("/")[2] if isinstance(kind, EventTypes) else name
-        head = {"kind": _DOCUMENT_KINDS.get(kind.title, kind.title), "name": own}
+        head = {"kind": kind.document_kind, "name": own}
         self._keep(place, f"{name}.yaml", as_yaml({**head, **body}).encode())
 
     def _followed(self, stream: str) -> Form:
@@ -71,6 +71,3 @@ class _Writer:
         path.write_bytes(content)
         self._files.append(path)
         return path.name
-
-
-_DOCUMENT_KINDS = {"event type": "event-type", "constraint set": "constraints"}

@@ -75,12 +75,9 @@ class LocalProject:
         """As ``of``, from the wanted resources."""
         return _Reading(wanted).project()
 
+    @cached_property
     def plan(self) -> RunPlan:
         """The rules of its runs."""
-        return self._plan
-
-    @cached_property
-    def _plan(self) -> RunPlan:
         return RunPlan(
             declarations={name: stream.declaration for name, stream in self.streams.items()},
             sets={name: stream.constraint_set for name, stream in self.streams.items()},
@@ -91,7 +88,7 @@ class LocalProject:
 
     def check(self) -> None:
         """Check the streams that patterns feed."""
-        InlineRun(self.plan())
+        InlineRun(self.plan)
 
     def derived(self) -> list[str]:
         """The names of the derived streams."""
@@ -100,7 +97,7 @@ class LocalProject:
     def feeds(self) -> dict[str, str]:
         """The active patterns and other operators by name, each with the derived stream that it feeds; empty: none."""
         fed: dict[str, str] = {}
-        for _, one in self.plan().variant("").operators:
+        for _, one in self.plan.variant("").operators:
             kind = KINDS_BY_NAME[one.kind]
             if isinstance(kind, DocumentKind):
                 feed = kind.feed(one)
@@ -120,7 +117,7 @@ class LocalProject:
 
     def exercises(self) -> list[str]:
         """The exercises that compile the kernels of a run (``streams.compiling``)."""
-        return run_exercises(RoundPlan(variants=(self.plan().variant(""),)))
+        return run_exercises(RoundPlan(variants=(self.plan.variant(""),)))
 
     def run(
         self,
@@ -140,7 +137,7 @@ class LocalProject:
 
     def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> InlineRun:
         """A run that has been fed events and promises."""
-        run = InlineRun(self.plan())
+        run = InlineRun(self.plan)
         for name, promise in promises:
             run.say(name, promise)
         for name, batch in events.items():

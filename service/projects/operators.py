@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,14 +24,12 @@ class Operators(ResourceKind):
     def __init__(self, kind: DocumentKind) -> None:
         self.kind = kind
         self.title = kind.name
-        self._place = f"/{kind.plural}"
+        self.path = f"/{kind.plural}"
         self._own = [name for name in kind.schema["properties"] if name not in kind.passing]
         self._usual = {**kind.usual, **_SHARED}
 
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+    def read(self, document: Document, folder: Path) -> Wanted:
         """The operator; its streams are checked where they are known."""
-        if document.kind != self.title:
-            return
         body = dict(self.kind.answered({**self._usual, **document.body}))
         if _TEXT in self._own:
             body[_TEXT] = self._text(document, folder)
@@ -42,7 +40,7 @@ class Operators(ResourceKind):
             raise document.refuse(error.message, _TEXT_FILE if _TEXT_FILE in document.body else _TEXT) from error
         extra = {name: body.pop(name) for name in self.kind.passing if name in body}
         feeds = self.fed(document.name, body)
-        yield Wanted(kind=self, name=document.name, form=body, document=document, extra=extra, feeds=feeds)
+        return Wanted(kind=self, name=document.name, form=body, document=document, extra=extra, feeds=feeds)
 
     def _text(self, document: Document, folder: Path) -> str:
         """The text of a document, or of the file that it names."""
@@ -61,31 +59,26 @@ class Operators(ResourceKind):
 
     def names(self, client: Client) -> list[str]:
         """The names of all operators that are not retired."""
-        return [item["name"] for item in client.get(self._place)["items"] if item["state"] != "retired"]
+        return [item["name"] for item in client.pages(self.path) if item["state"] != "retired"]
 
-    def find(self, client: Client, name: str) -> Found | None:
-        """An operator; a suspended one counts as active."""
-        at = f"{self._place}/{part(name)}"
-        read = client.find(at)
-        if read is None:
-            return None
-        answer, tag = read
+    def form_of(self, client: Client, at: str, answer: Any) -> Form:
+        """The form of an operator; a suspended one counts as active."""
         members = {"stream": answer["stream"], **answer.get("body", answer)}
         form = {name: value for name, value in members.items() if name in self._own}
         if _TEXT in form:
             form[_TEXT] = form[_TEXT].strip()
         state = "active" if answer["state"] == "suspended" else str(answer["state"])
-        return Found(form={**form, "severity": answer["severity"], "state": state}, tag=tag, at=at, answer=answer)
+        return {**form, "severity": answer["severity"], "state": state}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Register a different operator, then move it to its state."""
-        form, at = wanted.form, f"{self._place}/{part(wanted.name)}"
+        form, at = wanted.form, f"{self.path}/{part(wanted.name)}"
         aim, state = form["state"], None if found is None else found.form["state"]
         tag = tag_of(found)
         if found is None or {**form, "state": state} != found.form or state == "retired":
             begun = "draft" if aim == "draft" and state in (None, "draft") else "active"
             client.request(
-                "POST", self._place, body={**self._registration(wanted), "state": begun}, headers=condition(tag)
+                "POST", self.path, body={**self._registration(wanted), "state": begun}, headers=condition(tag)
             )
             read = client.find(at)
             tag, state = (read[1], read[0]["state"]) if read is not None else (None, begun)

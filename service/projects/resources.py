@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from service.client import Client, condition
+from service.client import Client, condition, part
 from service.projects.documents import Document
 
 Form: TypeAlias = dict[str, Any]
@@ -55,12 +55,25 @@ class ResourceKind(ABC):
     title: str
     """The kind's name for people, in the singular."""
 
+    path: str
+    """The path of its list in the API, below which each resource has its name."""
+
     cannot_go: ClassVar[str] = ""
     """Why an existing resource cannot be deleted, in words; empty: it can."""
 
-    @abstractmethod
+    @property
+    def document_kind(self) -> str:
+        """The kind of the documents that describe these resources."""
+        return self.title
+
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The resources of this kind that a document describes; raises if the document is not valid."""
+        if document.kind == self.document_kind:
+            yield self.read(document, folder)
+
+    @abstractmethod
+    def read(self, document: Document, folder: Path) -> Wanted:
+        """The resource that a document of this kind describes; raises if the document is not valid."""
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
         """The resources of this kind that other resources of a project need and no document describes."""
@@ -78,13 +91,26 @@ class ResourceKind(ABC):
         """The effect of a change on the state of an existing operator, in words; empty: none."""
         return ""
 
-    @abstractmethod
     def names(self, client: Client) -> list[str]:
         """The names of a service's resources of this kind, in the order of its lists."""
+        return [item["name"] for item in client.pages(self.path)]
 
-    @abstractmethod
+    def at(self, client: Client, name: str) -> str | None:
+        """The path of a resource in the API; None if it is known not to exist."""
+        return f"{self.path}/{part(name)}"
+
     def find(self, client: Client, name: str) -> Found | None:
         """A resource of a service by name; None if it does not exist."""
+        at = self.at(client, name)
+        read = None if at is None else client.find(at)
+        if at is None or read is None:
+            return None
+        form = self.form_of(client, at, read[0])
+        return None if form is None else Found(form=form, tag=read[1], at=at, answer=read[0])
+
+    @abstractmethod
+    def form_of(self, client: Client, at: str, answer: Any) -> Form | None:
+        """The form of a resource from the answer of the service; None if it counts as not existing."""
 
     @abstractmethod
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:

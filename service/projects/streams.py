@@ -25,13 +25,12 @@ class Streams(ResourceKind):
     """Declarations of streams."""
 
     title = "stream"
+    path = "/streams"
 
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        if document.kind != "stream":
-            return
+    def read(self, document: Document, folder: Path) -> Wanted:
         members = {name: value for name, value in document.body.items() if name != _WORKFLOW}
         form = _declared({"name": document.name, **members})
-        yield Wanted(kind=self, name=document.name, form=form, document=document)
+        return Wanted(kind=self, name=document.name, form=form, document=document)
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
         """The derived streams that operators feed and no document declares."""
@@ -52,12 +51,10 @@ class Streams(ResourceKind):
         for kind in DOCUMENT_KINDS:
             for item in client.get(f"/{kind.plural}")["items"]:
                 inner.update(kind.inner_streams(item["name"]))
-        return [item["name"] for item in client.streams.list() if item["name"] not in inner]
+        return [item["name"] for item in client.pages(self.path) if item["name"] not in inner]
 
-    def find(self, client: Client, name: str) -> Found | None:
-        at = f"/streams/{part(name)}"
-        read = client.find(at)
-        return None if read is None else Found(form=_declared(read[0]), tag=read[1], at=at)
+    def form_of(self, client: Client, at: str, answer: Any) -> Form:
+        return _declared(answer)
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Declare the stream, or change its changeable members."""
@@ -78,10 +75,9 @@ class EventTypes(ResourceKind):
     """Schemas of event types; the name is that of the stream, a slash, and the type."""
 
     title = "event type"
+    document_kind = "event-type"
 
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        if document.kind != "event-type":
-            return
+    def read(self, document: Document, folder: Path) -> Wanted:
         if ("schema" in document.body) == ("schema_file" in document.body):
             raise document.refuse("an event type has either schema or schema_file")
         schema = document.body.get("schema")
@@ -91,7 +87,7 @@ class EventTypes(ResourceKind):
             except orjson.JSONDecodeError as error:
                 raise document.refuse(f"{document.body['schema_file']} is not JSON: {error}", "schema_file") from None
         name = f"{document.body['stream']}/{document.name}"
-        yield Wanted(kind=self, name=name, form={"schema": schema}, document=document)
+        return Wanted(kind=self, name=name, form={"schema": schema}, document=document)
 
     def names(self, client: Client) -> list[str]:
         found: list[str] = []
@@ -100,10 +96,11 @@ class EventTypes(ResourceKind):
             found += [f"{stream['name']}/{item['type']}" for item in items]
         return found
 
-    def find(self, client: Client, name: str) -> Found | None:
-        at = _event_type_at(name)
-        read = client.find(at)
-        return None if read is None else Found(form={"schema": read[0]["json_schema"]}, tag=read[1], at=at)
+    def at(self, client: Client, name: str) -> str:
+        return _event_type_at(name)
+
+    def form_of(self, client: Client, at: str, answer: Any) -> Form:
+        return {"schema": answer["json_schema"]}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         client.request("PUT", _event_type_at(wanted.name), body=wanted.form["schema"], headers=condition(tag_of(found)))
@@ -116,10 +113,9 @@ class Workflows(ResourceKind):
     """Workflows."""
 
     title = "workflow"
+    path = "/workflows"
 
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        if document.kind != "workflow":
-            return
+    def read(self, document: Document, folder: Path) -> Wanted:
         if ("model" in document.body) == ("model_file" in document.body):
             raise document.refuse("a workflow has either model_file or model")
         if "model" in document.body:
@@ -131,20 +127,11 @@ class Workflows(ResourceKind):
         except UnicodeDecodeError:
             raise document.refuse(f"{document.body['model_file']} is not a text in UTF-8", "model_file") from None
         options = {"process": document.body.get("process"), "mapping": document.body.get("mapping", {})}
-        yield Wanted(kind=self, name=document.name, form={"model": model, **options}, document=document)
+        return Wanted(kind=self, name=document.name, form={"model": model, **options}, document=document)
 
-    def names(self, client: Client) -> list[str]:
-        return [item["name"] for item in client.workflows.list()]
-
-    def find(self, client: Client, name: str) -> Found | None:
-        at = f"/workflows/{part(name)}"
-        read = client.find(at)
-        if read is None:
-            return None
-        answer, tag = read
+    def form_of(self, client: Client, at: str, answer: Any) -> Form:
         model = client.content(f"{at}/versions/{answer['version']}/source").decode()
-        form = {"model": model, "process": answer["process"], "mapping": answer["mapping"]}
-        return Found(form=form, tag=tag, at=at, answer=answer)
+        return {"model": model, "process": answer["process"], "mapping": answer["mapping"]}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         options = {
@@ -165,26 +152,25 @@ class Following(ResourceKind):
     """The workflows that streams follow."""
 
     title = "workflow of the stream"
+    document_kind = "stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The workflow of a stream that names one."""
-        options = document.body.get("workflow") if document.kind == "stream" else None
-        if options is not None:
-            name, mode = (
-                (options, "auto") if isinstance(options, str) else (options["name"], options.get("mode", "auto"))
-            )
-            form = {"workflow": name, "mode": mode}
-            yield Wanted(kind=self, name=document.name, form=form, document=document)
+        return super().wanted(document, folder) if document.body.get(_WORKFLOW) is not None else iter(())
+
+    def read(self, document: Document, folder: Path) -> Wanted:
+        options = document.body[_WORKFLOW]
+        name, mode = (options, "auto") if isinstance(options, str) else (options["name"], options.get("mode", "auto"))
+        return Wanted(kind=self, name=document.name, form={"workflow": name, "mode": mode}, document=document)
 
     def names(self, client: Client) -> list[str]:
         return sorted(follower["stream"] for item in client.workflows.list() for follower in item["streams"])
 
-    def find(self, client: Client, name: str) -> Found | None:
-        at = f"/streams/{part(name)}/workflow"
-        read = client.find(at)
-        if read is None:
-            return None
-        return Found(form={"workflow": read[0]["workflow"], "mode": read[0]["mode"]}, tag=read[1], at=at)
+    def at(self, client: Client, name: str) -> str:
+        return f"/streams/{part(name)}/workflow"
+
+    def form_of(self, client: Client, at: str, answer: Any) -> Form:
+        return {"workflow": answer["workflow"], "mode": answer["mode"]}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Follow the workflow; the tag is that of the stream's constraint set."""
@@ -196,27 +182,24 @@ class ConstraintSets(ResourceKind):
     """Hand-written constraint sets."""
 
     title = "constraint set"
+    path = "/constraints"
+    document_kind = "constraints"
 
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        if document.kind != "constraints":
-            return
+    def read(self, document: Document, folder: Path) -> Wanted:
         try:
             form = to_document(parse_constraints({"constraints": [], **document.body}).constraint_set)
         except ForestallError as error:
             raise document.refuse(error.message) from error
-        yield Wanted(kind=self, name=document.name, form=form, document=document)
+        return Wanted(kind=self, name=document.name, form=form, document=document)
 
     def names(self, client: Client) -> list[str]:
-        streams = [item["stream"] for item in client.constraints.list()]
+        streams = [item["stream"] for item in client.pages(self.path)]
         return [stream for stream in streams if self.find(client, stream) is not None]
 
-    def find(self, client: Client, name: str) -> Found | None:
+    def form_of(self, client: Client, at: str, answer: Any) -> Form | None:
         """The set of a stream; None if it has no hand-written constraints."""
-        at = f"/constraints/{part(name)}"
-        read = client.find(at)
-        if read is None or not any(read[0]["source"].values()):
-            return None
-        return Found(form=read[0]["source"], tag=read[1], at=at)
+        form: Form = answer["source"]
+        return form if any(form.values()) else None
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         tag = "" if found is None else found.tag

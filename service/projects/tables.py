@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,10 @@ class ReferenceTables(ResourceKind):
     """Tables; the same rows are the same digest, however the file is written."""
 
     title = "table"
+    path = "/tables"
 
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+    def read(self, document: Document, folder: Path) -> Wanted:
         """The table of a document; its rows are read and kept in the cache folder."""
-        if document.kind != self.title:
-            return
         file, key = document.path("file", folder), document.body["key"]
         wish = TableWish(key=tuple([key] if isinstance(key, str) else key), types=document.body.get("columns", {}))
         try:
@@ -30,18 +28,10 @@ class ReferenceTables(ResourceKind):
             raise document.refuse(f"{document.body['file']}: {error.message}", member) from error
         form = {**version.form.to_json(), "digest": version.digest}
         extra = {"file": file, "version": version}
-        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
+        return Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
-    def names(self, client: Client) -> list[str]:
-        return [item["name"] for item in client.tables.list()]
-
-    def find(self, client: Client, name: str) -> Found | None:
-        at = f"/tables/{part(name)}"
-        read = client.find(at)
-        if read is None:
-            return None
-        form = {member: read[0][member] for member in ("key", "columns", "digest")}
-        return Found(form=form, tag=read[1], at=at, answer=read[0])
+    def form_of(self, client: Client, at: str, answer: Any) -> Form:
+        return {member: answer[member] for member in ("key", "columns", "digest")}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         file: Path = wanted.extra["file"]

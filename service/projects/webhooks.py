@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,38 +40,27 @@ class Webhooks(ResourceKind):
     title = "webhook"
     path = "/webhooks"
 
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+    def read(self, document: Document, folder: Path) -> Wanted:
         """The webhook; its secrets are read from the environment when it is written."""
-        if document.kind != "webhook":
-            return
         given = {name: document.body.get(name, usual) for name, usual in _WEBHOOK.items()}
         if given["digest"] is not None:
             given["digest"] = {"at_once": None, **given["digest"]}
         headers = document.body.get("headers", {})
         form = {"url": document.body["url"], **given, "headers": sorted(headers)}
         extra = {"headers": headers, "secret": document.body.get("secret")}
-        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
+        return Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
     def names(self, client: Client) -> list[str]:
-        return [item["name"] or item["id"] for item in client.get(self.path)["items"]]
+        return [item["name"] or item["id"] for item in client.pages(self.path)]
 
-    def find(self, client: Client, name: str) -> Found | None:
-        found = self._found(client, name)
-        if found is None:
-            return None
-        at, answer, tag = found
+    def at(self, client: Client, name: str) -> str | None:
+        """The path of a receiver with a name or id."""
+        ids = (item["id"] for item in client.pages(self.path) if name in (item["name"], item["id"]))
+        return next((f"{self.path}/{part(one)}" for one in ids), None)
+
+    def form_of(self, client: Client, at: str, answer: Any) -> Form:
         form = {member: answer[member] for member in ("url", *_WEBHOOK)}
-        return Found(form={**form, "headers": answer["header_names"]}, tag=tag, at=at, answer=answer)
-
-    def _found(self, client: Client, name: str) -> tuple[str, Any, str] | None:
-        """Path, answer and tag of a receiver with a name or id."""
-        for item in client.get(self.path)["items"]:
-            if name in (item["name"], item["id"]):
-                at = f"{self.path}/{part(item['id'])}"
-                read = client.find(at)
-                if read is not None:
-                    return at, *read
-        return None
+        return {**form, "headers": answer["header_names"]}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Register a webhook, or change the members that differ."""
@@ -104,10 +93,8 @@ class Sinks(Webhooks):
     title = "sink"
     path = "/sinks"
 
-    def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
+    def read(self, document: Document, folder: Path) -> Wanted:
         """The sink; its password is read from the environment when it is written."""
-        if document.kind != self.title:
-            return
         kinds = [kind for kind in _OWN if kind in document.body]
         if len(kinds) != 1:
             raise document.refuse(f"a sink has one of {', '.join(_OWN)}")
@@ -116,16 +103,11 @@ class Sinks(Webhooks):
             form["digest"] = {"every": "1 min", "at_once": None, **(form["digest"] or {})}
         form[kinds[0]] = {**_OWN[kinds[0]], **document.body[kinds[0]]}
         extra = {"secret": document.body.get("secret")}
-        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
+        return Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
-    def find(self, client: Client, name: str) -> Found | None:
-        found = self._found(client, name)
-        if found is None:
-            return None
-        at, answer, tag = found
+    def form_of(self, client: Client, at: str, answer: Any) -> Form:
         own = {member: answer[member] for member in _MEMBERS[answer["kind"]]}
-        form = {member: answer[member] for member in _WEBHOOK}
-        return Found(form={**form, answer["kind"]: own}, tag=tag, at=at, answer=answer)
+        return {**{member: answer[member] for member in _WEBHOOK}, answer["kind"]: own}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Register a sink, or change the members that differ."""

@@ -291,7 +291,7 @@ def said(rows: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
 def inline(
     project: LocalProject, events: Mapping[str, EventBatch], shards: int, *, is_open: bool = False
 ) -> list[tuple[str, bytes]]:
-    run, rows, plan = InlineShards(shards), list[RowBlock](), project.plan()
+    run, rows, plan = InlineShards(shards), list[RowBlock](), project.plan
     for stream, record in plan.records():
         run.say(stream, record)
     for stream, batch in events.items():
@@ -308,7 +308,7 @@ def rows_of_one_shard(name: str) -> list[tuple[str, bytes]]:
 
 
 def plan_of(project: LocalProject) -> RoundPlan:
-    return RoundPlan(variants=(project.plan().variant("project"),))
+    return RoundPlan(variants=(project.plan.variant("project"),))
 
 
 def register(folder, registration: Registration, operators: OperatorLibrary, tables: TableLibrary) -> None:

@@ -95,7 +95,7 @@ class Service:
     times: dict[str, StreamTimes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        plan = self.project.plan()
+        plan = self.project.plan
         for stream, record in plan.records():
             self.shards.say(stream, record)
         self._streams = list(plan.declarations.values())
@@ -117,7 +117,7 @@ class Service:
         return None
 
     def routed(self) -> frozenset[str]:
-        return frozenset(one.name for one in self._streams if not one.derived and self.project.plan().routes(one.name))
+        return frozenset(one.name for one in self._streams if not one.derived and self.project.plan.routes(one.name))
 
     def sinces(self) -> dict[str, str]:
         return {}
@@ -150,7 +150,7 @@ class Service:
         newest_us = newest_us if seen.newest_us is None else max(newest_us, seen.newest_us)
         self.times[stream] = replace(seen, newest_us=newest_us, appended_us=self.now_us)
         self.shards.feed(stream, batch)
-        for route, path in self.project.plan().routes(stream).items():
+        for route, path in self.project.plan.routes(stream).items():
             self.shards.feed(stream, batch.keyed_by(path), route)
         self.rows += self.shards.settle()
 
@@ -172,7 +172,7 @@ class Service:
 
     def found(self) -> Results:
         rows = ((row.kind, orjson.loads(row.body)) for block in self.rows for row in block)
-        return results_of(self.project.plan(), rows)
+        return results_of(self.project.plan, rows)
 
 
 def declared(lateness: float | None = None, quiet_after: float | None = None) -> str:

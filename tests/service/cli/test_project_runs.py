@@ -384,7 +384,7 @@ def test_a_measured_lateness_is_the_same_however_the_events_are_cut(tmp_path, ca
     expected = whole.results(is_open=False)
     (measured,) = whole.measured.values()
     assert (measured.changes > 0, measured.seconds > 50, 0 < measured.late < 300) == (True, True, True)
-    cut, first = InlineRun(project.plan()), 0
+    cut, first = InlineRun(project.plan), 0
     while first < len(events):
         size = min(rng.choice([1, 7, 300, 1_000]), len(events) - first)
         cut.feed("s", events.slice(first, size))
