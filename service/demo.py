@@ -52,15 +52,10 @@ AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """The result of the demo.
+    """The result of the demo: counts of the service, and of runs in this process with and without early termination.
 
-    Attributes:
-        expected: Matches of the run without early termination.
-        endings: (trace, pattern) pairs that were terminated early, by the constraints that imply it.
-        examples: A few early terminations in words, for different reasons.
-        peak_held: Largest number of bound events with early termination, measured in this process.
-        peak_held_unpruned: The same without early termination.
-        is_equal: Whether alerts, webhooks and expected matches agree.
+    ``endings``: (trace, pattern) pairs that were terminated early, by the constraints that imply it. ``peak_held``: the
+    largest number of bound events. ``is_equal``: alerts, webhooks and expected matches agree.
     """
 
     events: int

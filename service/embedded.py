@@ -84,8 +84,7 @@ class EmbeddedServer:
     def start(self) -> str:
         """Make sure that the server runs and has loaded its data; returns its URL.
 
-        Raises:
-            EmbeddedServerFailed: The server does not start; the message names its log.
+        ``EmbeddedServerFailed`` names the log of a server that does not start.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

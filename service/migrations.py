@@ -56,11 +56,10 @@ def bring_up_to_date(
     now: Callable[[], float] = time.monotonic,
     patience_s: float = _PATIENCE_S,
 ) -> None:
-    """Make the steps that the store still needs, or wait until another process has made them.
+    """Make the steps that the store still needs, or wait up to ``patience_s`` until another process has made them.
 
-    ``migrations`` are all steps from the first format on; ``now`` gives seconds on a monotonic clock. Nothing is
-    changed in a store that a newer release has written (``StoreNewer``). ``StoreUnavailable`` also if another process
-    takes longer than ``patience_s``.
+    ``migrations`` are all steps from the first format on. Nothing is changed in a store of a newer release
+    (``StoreNewer``). ``StoreUnavailable`` also if the other process takes longer.
     """
     deadline = now() + patience_s
     while pending(client, migrations) or StoreFormat(client).read() is None:

@@ -473,11 +473,7 @@ class Settings(BaseSettings):
 
 
 def load_settings() -> Settings:
-    """Settings from the environment.
-
-    Raises:
-        SettingsInvalid: Some are not valid; the message lists every one by its variable.
-    """
+    """Settings from the environment; ``SettingsInvalid`` lists every one that is not valid by its variable."""
     try:
         return Settings()
     except ValidationError as error:

@@ -27,11 +27,7 @@ def use_config(path: Path) -> None:
 
 
 def file_values(settings: type[BaseModel]) -> dict[str, Any]:
-    """The values in files; variables of the environment take precedence.
-
-    Raises:
-        SettingsInvalid: A file cannot be read, or has a name that is not a setting.
-    """
+    """The values in files; variables of the environment take precedence. Raises ``SettingsInvalid``."""
     found: dict[str, Any] = {}
     if path := _named(CONFIG):
         found = _document(path)

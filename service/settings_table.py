@@ -59,12 +59,9 @@ secrets of containers.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
-    """A setting of the service.
+    """A setting of the service, ``group`` being the attribute of ``Settings`` that it is a part of, or empty.
 
-    Attributes:
-        group: The attribute of ``Settings`` that it is a part of; empty for none.
-        kind: What may be written, in words.
-        value: The value in force, without secrets; None if no settings were given.
+    ``value``: the value in force, without secrets; None if no settings were given.
     """
 
     variable: str

@@ -35,11 +35,9 @@ _USE_NOTED_EVERY_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """An authenticated caller and its rights.
+    """An authenticated caller: the ``id`` of its key (``environment``; None: no key is required), and its rights.
 
-    Attributes:
-        id: Id of the key; ``environment`` for the key of the environment, None where no key is required.
-        streams: The only streams that it may touch; None means all.
+    ``streams``: the only streams that it may touch; None means all.
     """
 
     id: str | None
@@ -62,10 +60,7 @@ _OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of checking a token; ``caller`` is None if it is refused.
-
-    The reason of a refusal is detailed only for callers that have the secret.
-    """
+    """The caller of a token, None if refused; the ``reason`` is detailed only for callers that have the secret."""
 
     caller: Caller | None
     reason: str = ""
@@ -74,8 +69,7 @@ class Verdict:
 class KeyRing:
     """Checks tokens. Records of keys are remembered for a second, so that not every request reads Redis.
 
-    So a key that another process revokes is accepted for up to a second more; changes by this process apply at once.
-    ``now`` gives seconds on a monotonic clock.
+    A key that another process revokes is accepted for up to a second more. ``now`` gives seconds on a monotonic clock.
     """
 
     def __init__(

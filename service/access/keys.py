@@ -22,11 +22,7 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDraft:
-    """A key to be created.
-
-    Attributes:
-        streams: The only streams that it may touch; None means all.
-    """
+    """A key to be created; ``streams``: the only streams that it may touch, None means all."""
 
     name: str
     scopes: Sequence[Scope]
@@ -79,10 +75,9 @@ class KeyLibrary:
         return KeyReport(key=self._keys.get(key_id), last_used_us=self._keys.last_used_us().get(key_id))
 
     def rotate(self, key_id: str, grace_s: int = 0, condition: Condition = ANY) -> tuple[ApiKey, str]:
-        """Replace the secret of a key; returns the key and its new token. Its rights are unchanged.
+        """Replace the secret of a key, which keeps its rights; returns the key and its new token.
 
-        For ``grace_s`` seconds, at most ``MOST_GRACE_S``, the former secret is accepted as well. A key that is revoked
-        or has expired raises ``KeyUnusable``.
+        The former secret is accepted for ``grace_s`` seconds more. An unusable key raises ``KeyUnusable``.
         """
         assert 0 <= grace_s <= MOST_GRACE_S
         now_us = self._clock.now_us()

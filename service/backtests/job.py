@@ -24,11 +24,9 @@ _LOCAL = re.compile(r"local\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkUse:
-    """Options of Spark for a backtest.
+    """Options of Spark for a backtest; without a ``data_folder`` scratch files are in a temporary one.
 
-    Attributes:
-        data_folder: The folder for scratch files; None: a folder that is removed afterwards.
-        is_last: Whether this process ends afterwards, which saves a second.
+    ``is_last``: this process ends afterwards, which saves a second.
     """
 
     master: str = "local[*]"
@@ -45,11 +43,9 @@ class SparkUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """Callbacks of a running backtest.
+    """Callbacks of a running backtest: for the share that is done, and for the compilation of missing kernels.
 
-    Attributes:
-        progress: Called with the share of the history that is done; an exception from it ends the backtest.
-        compiling: Called with the progress of compiling kernels, if some are missing.
+    An exception from ``progress`` ends the backtest.
     """
 
     progress: Callable[[float], None] = lambda _: None

@@ -15,12 +15,7 @@ from streams import USUAL_BUDGET, PatternOn, StreamDeclaration, WorkBudget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedPattern:
-    """A pattern of a backtest.
-
-    Attributes:
-        is_guarded: Whether constraints terminate its partial matches early.
-        budget: How much work it may cost.
-    """
+    """A pattern of a backtest; ``is_guarded``: constraints terminate its partial matches early."""
 
     name: str
     text: str

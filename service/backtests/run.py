@@ -29,11 +29,7 @@ _TOLD_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestRun:
-    """Runs a backtest that the worker has begun.
-
-    Attributes:
-        settings: Spark's master, the readable files, and how many alerts are kept.
-    """
+    """Runs a backtest that the worker has begun."""
 
     stores: Stores
     settings: Settings

@@ -20,11 +20,7 @@ _OF_TABLES = frozenset((TableOn.KIND, TableOff.KIND, TableRow.KIND))
 
 
 def allowed_path(folder: Path | None, path: str) -> Path:
-    """The file or folder that a backtest names, if it may be read.
-
-    Raises:
-        BacktestRefused: It lies elsewhere, also by links, or does not exist.
-    """
+    """The file or folder that a backtest names; ``BacktestRefused`` if it is elsewhere, also by links, or missing."""
     if folder is None:
         raise BacktestRefused(
             f'files cannot be read, as {PREFIX}BACKTEST_DIR is not set; use the log: {{"log": true}}', path=path
@@ -67,11 +63,7 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedLog:
-    """The exported part of the log.
-
-    Attributes:
-        places: For each file the number of its events before each change.
-    """
+    """The exported part of the log; ``places``: for each file the number of its events before each change."""
 
     files: tuple[Path, ...]
     places: tuple[tuple[int, ...], ...]

@@ -36,11 +36,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Worker:
-    """Starts the process of the oldest waiting backtest, and watches it.
-
-    Attributes:
-        command: The command to start; the id of the backtest is appended.
-    """
+    """Starts the process of the oldest waiting backtest (``command``, and the backtest's id), and watches it."""
 
     stores: Stores
     clock: Clock

@@ -35,11 +35,9 @@ _MOST_DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """The message of one attempt.
+    """The message of one attempt, signed with each of the ``secrets``.
 
-    Attributes:
-        secrets: Secrets that sign the message: the current one, and those that are being replaced.
-        traceparent: Context of the attempt's span, if the attempt is traced; replaces a header of the webhook.
+    ``traceparent``: context of the attempt's span, if the attempt is traced; replaces a header of the webhook.
     """
 
     id: str
@@ -104,8 +102,7 @@ def signed_headers(message: Message) -> dict[str, str]:
 def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, now_us: int) -> Message:
     """The message with an item of a kind to a webhook at the present time, in microseconds UTC.
 
-    The body of the result is put into the webhook's template, if it has one; raises ``BodyTooLong`` if that is too
-    long.
+    Raises ``BodyTooLong`` if the webhook has a template that makes too long a body of it.
     """
     return Message(
         id=item,

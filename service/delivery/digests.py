@@ -84,8 +84,7 @@ def _listed(
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
     """The first results that are still kept, with their kinds; the cursor after their last alert; the end of them.
 
-    They are bounded in number and size. Alerts are in the order of their numbers, so that all others are after the
-    cursor.
+    Alerts are in the order of their numbers, so that all others are after the cursor.
     """
     alerts = stores.alerts.numbered([one.alert for one in found if one.body is None])
     ordered = sorted(alerts.values(), key=lambda alert: alert.number)

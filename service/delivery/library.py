@@ -104,9 +104,7 @@ class WebhookLibrary:
     def register(self, draft: WebhookDraft) -> RegisteredWebhook:
         """Register a webhook: results are sent to its address from now on.
 
-        Raises:
-            WebhookNameTaken: Another webhook has the name.
-            WebhookRefused: The address, the secret, the headers or the template cannot be used.
+        Raises ``WebhookNameTaken``, or ``WebhookRefused`` if the address, secret, headers or template cannot be used.
         """
         if draft.secret is not None and draft.sink is None:
             check_secret(draft.secret)
@@ -134,8 +132,7 @@ class WebhookLibrary:
     def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
         """Change a webhook; if it is enabled again, its waiting deliveries continue and its failures are reset.
 
-        The changes are values by attribute of ``RegisteredWebhook``. Raises ``WebhookRefused`` if the address, the
-        headers, the template or the digest cannot be used.
+        ``changes``: values by attribute of ``RegisteredWebhook``; ``WebhookRefused`` if one of them cannot be used.
         """
         if "digest" in changes:
             sink = self._stores.webhooks.get(webhook_id).sink
@@ -246,11 +243,7 @@ class WebhookLibrary:
 
 
 def read_digest(value: Mapping[str, Any] | None) -> DigestRules | None:
-    """The rules by which results are collected.
-
-    Raises:
-        WebhookRefused: ``every`` is no duration, or too short or long.
-    """
+    """The rules by which results are collected; ``WebhookRefused`` if ``every`` is no duration of 1 s to 7 d."""
     if value is None:
         return None
     every_us = duration_of(value["every"])

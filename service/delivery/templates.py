@@ -28,11 +28,7 @@ class BodyTooLong(ValueError):
 
 
 def check_template(template: Mapping[str, Any], members: Collection[str]) -> None:
-    """Check that a template can be filled from bodies with some members at their top.
-
-    Refused is a template that is too large or too deep, and a place that is malformed or names a member that no body
-    has.
-    """
+    """Check that a template, of bounded size and depth, can be filled from bodies with some members at their top."""
     if not _depth_is_bounded(template, _MOST_DEPTH):
         raise _refused(f"the template is more than {_MOST_DEPTH} levels deep")
     try:

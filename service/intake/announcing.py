@@ -51,10 +51,9 @@ class Announcing:
         )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:
-        """End the trace of a key at this position of the log; nothing happens if none is open.
+        """End the trace of a key at this position of the log, in its shard; nothing happens if none is open.
 
-        The record is appended to the shard of the key only, as no other shard has its trace. An end further ahead of
-        the clock than an event may be is refused.
+        An end further ahead of the clock than an event may be is refused.
         """
         self._require_near(self._stores.registry.stream(stream), "end of the trace", end.time_us)
         self._stores.announcements.append(stream, end, end.key)

@@ -123,10 +123,7 @@ def _refuse_retrieval(uri: str) -> NoReturn:
 
 
 def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
-    """Check a schema and plan its cost.
-
-    A schema that is too large, refers to other places, or multiplies when its references are followed is refused.
-    """
+    """Check the size and the references of a schema, and plan its cost."""
     if not isinstance(schema, dict):
         raise SchemaRefused("a schema must be a JSON object")
     try:

@@ -46,11 +46,7 @@ class Feed:
 
 @dataclass(slots=True)
 class FeedProgress:
-    """The progress of a feed since its process began; read by the reporting thread.
-
-    Attributes:
-        repeated: Rows of a repeated micro-batch that had been taken before.
-    """
+    """The progress of a feed since its process began; ``repeated`` rows had been taken before."""
 
     accepted: int = 0
     rejected: int = 0
@@ -60,10 +56,9 @@ class FeedProgress:
 
 @contextmanager
 def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Iterator[Feed]:
-    """Open a feed for this process alone, as long as the block runs.
+    """Open a feed for this process alone, as long as the block runs; ``source`` is its input, in words.
 
-    ``source`` is the input, in words: a name is for one source and one stream. Raises ``FeedInUse`` if another process
-    runs the feed, or its name belongs to another source or stream.
+    Raises ``FeedInUse`` if another process runs the feed, or its name belongs to another source or stream.
     """
     folder = (data_folder / "feeds" / name).resolve()
     try:
@@ -106,10 +101,9 @@ class Taker(Protocol):
 
 
 class FeedSink:
-    """Takes the rows of micro-batches; rows that the service refuses for the time being are sent again until taken.
+    """Takes the rows of micro-batches in portions of at most a request; rows that are refused for now are sent again.
 
-    Rows are appended in portions of at most a request's events and bytes. ``stop`` is set when the process is to end,
-    and ends waiting.
+    ``stop`` is set when the process is to end, and ends waiting.
     """
 
     def __init__(self, intake: Taker, marks: FeedStore, feed: Feed, limits: Limits, stop: Signal) -> None:

@@ -69,11 +69,9 @@ class FeedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeReport:
-    """The result of a request.
+    """The result of a request; of a batch that had been taken before (``is_duplicate``), that of the first time.
 
-    Attributes:
-        is_duplicate: Whether the batch had been taken before; the other fields are then those of the first time.
-        duplicates: The number of events dropped because the stream had taken them before.
+    ``duplicates``: the number of events dropped because the stream had taken them before.
     """
 
     accepted: int
@@ -93,11 +91,9 @@ class _Letters:
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """The schemas of a stream, each with its version.
+    """The schemas of a stream, each with its version; single ones may be newer than the ``version`` of all together.
 
-    Attributes:
-        version: Version of all schemas together; single schemas may be newer, as they are read later.
-        most_steps: The steps that the checks of a request may take.
+    ``most_steps``: the steps that the checks of a request may take.
     """
 
     version: int

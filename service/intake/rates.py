@@ -19,11 +19,7 @@ _MOST_BUCKETS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """The answer of a bucket.
-
-    Attributes:
-        retry_after_s: Seconds until a token is available; 0 if one is.
-    """
+    """The answer of a bucket; ``retry_after_s``: seconds until a token is available, 0 if one is."""
 
     is_granted: bool
     limit: int

@@ -43,12 +43,9 @@ _STATES_OF_A_CLASS = 8
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """The cost of a part of a schema.
+    """The cost of a part of a schema: the number of its ``parts``, with the targets of references, and steps.
 
-    Attributes:
-        parts: The number of its parts, with the targets of references.
-        per_value: Steps for each value that it is applied to.
-        per_character: Steps for each character of their texts and names.
+    Steps are for each value that it is applied to, and for each character of their texts and names.
     """
 
     parts: int = 1
@@ -80,12 +77,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The size of a value.
+    """The number of values in a value, with itself and their names, and of their characters.
 
-    Attributes:
-        values: The number of the value itself, the values in it, and their names.
-        characters: The number of characters of texts and names.
-        steps: The most steps that its check takes.
+    ``steps``: the most steps that its check takes.
     """
 
     values: int

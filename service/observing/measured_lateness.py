@@ -27,11 +27,9 @@ class LatenessDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLateness:
-    """The bound of out-of-orderness of a stream with ``lateness: auto``.
+    """The bound of out-of-orderness of a stream with ``lateness: auto``; the smallest one while shards differ.
 
-    Attributes:
-        bound_us: The current bound; the smallest one while shards differ for a moment.
-        seen: The observations since, as in ``LatenessDecision``; None before the first events.
+    ``seen``: the observations since the last decision; None before the first events.
     """
 
     bound_us: int

@@ -22,12 +22,8 @@ _WITHOUT_KEY = tuple(f"{kind.name}_without_key" for kind in DOCUMENT_KINDS)  # a
 class StreamOverview:
     """The state of a stream over all shards that reported it; values that no shard reported are None.
 
-    Attributes:
-        watermark_us: How far event time has come in the slowest shard.
-        lag_s: How far this is behind the wall clock.
-        held: Bound events retained in partial matches.
-        lateness_us: The bound of out-of-orderness, where it is measured; the smallest of all shards.
-        without_key: The number of events without a key that their operator can use; None if none counts them.
+    ``watermark_us`` is that of the slowest shard, ``lag_s`` how far it is behind the wall clock, ``held`` the number of
+    bound events in partial matches. ``without_key``: events without a key that their operator can use.
     """
 
     name: str
@@ -44,15 +40,10 @@ class StreamOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOverview:
-    """The state of the pipeline.
+    """The state of the pipeline; values that are unknown, or that nothing has reported yet, are None.
 
-    Attributes:
-        running_since_us: When the pipeline's process was last started; None if it never was.
-        alive_us: Time of the last heartbeat; None before the first heartbeat since the start.
-        rate: The volume matched per second recently; None if unknown.
-        last_batch: The latest micro-batch, in the JSON form of ``pipeline.BatchProgress``; None before the first.
-        seconds: The time that all micro-batches took, by part.
-        executors: The executors of a cluster; None where Spark is local, or the pipeline does not run.
+    ``alive_us`` is the last heartbeat since the start, ``rate`` the volume matched per second, ``last_batch`` the
+    form of ``pipeline.BatchProgress``; ``seconds`` has the time of all micro-batches by part.
     """
 
     running_since_us: int | None
@@ -124,10 +115,7 @@ def _total(values: Sequence[int | None]) -> int | None:
 class PatternCounts:
     """The results of all versions of a pattern, including those that are no longer kept.
 
-    Attributes:
-        would_be_lost: The number of alerts that pruning would have lost, in the mode ``shadow``.
-        timeouts: Counters as plain JSON, by missing steps.
-        endings: Counters as plain JSON, by reason.
+    ``would_be_lost`` counts alerts that pruning would have lost, in the mode ``shadow``.
     """
 
     pattern: RegisteredPattern

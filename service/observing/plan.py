@@ -41,11 +41,8 @@ class OperatorCost:
 class EngineCost:
     """The operators of one kind at one key of a stream, which share an engine, over all shards.
 
-    Attributes:
-        stream: Name of the stream; of a further key ``<stream>@<key>``.
-        cost_us: Processor time per event, results included, in microseconds; None: no events yet.
-        priority: What an event less costs: ``(1 - selectivity) / cost_us``; None: unknown.
-        cores: Processor time per second.
+    The stream of a further key is ``<stream>@<key>``. ``cost_us`` is processor time per event, results included,
+    ``priority`` what an event less costs: ``(1 - selectivity) / cost_us``, and ``cores`` processor time per second.
     """
 
     stream: str

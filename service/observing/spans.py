@@ -83,10 +83,9 @@ class Spans:
         start_us: int | None = None,
         links: Sequence[str] = (),
     ) -> OpenSpan:
-        """Begin a span under a parent's ``traceparent``, linked with the spans in ``links``.
+        """Begin a span under a parent's ``traceparent``, linked with the spans in ``links``; its name is one of a few.
 
-        The name is one of a few short names. The kind is ``client`` for calls to another service. The span begins now,
-        or at ``start_us`` (microseconds UTC).
+        The kind is ``client`` for calls to another service. ``start_us`` is in microseconds UTC; None: now.
         """
         start_ns = None if start_us is None else min(start_us * 1_000, time.time_ns())  # clocks may differ
         span = self._tracer.start_span(

@@ -78,11 +78,7 @@ def forget_former(settings: Settings, layout: Layout, url: str) -> None:
 
 
 def snapshot_bytes(settings: Settings) -> int:
-    """The bytes of entries after which a shard is saved.
-
-    On a cluster a shard moves to another machine in nearly every micro-batch, which has to continue from a snapshot: so
-    snapshots are written more often.
-    """
+    """The bytes of entries after which a shard is saved; fewer on a cluster, where shards move between machines."""
     return _LOCAL_SNAPSHOT_BYTES if is_local(settings.spark_master) else _CLUSTER_SNAPSHOT_BYTES
 
 

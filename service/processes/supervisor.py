@@ -160,10 +160,7 @@ class Supervisor:
         return self._running[name].starts
 
     def start(self) -> None:
-        """Start everything; returns before the processes are ready.
-
-        ``DataFolderUnusable`` if another supervisor uses the folder.
-        """
+        """Start everything; returns before the processes are ready. ``DataFolderUnusable`` if the folder is in use."""
         self._lock = take_folder(self.settings.data_dir)
         try:
             self.log_folder.mkdir(exist_ok=True)
@@ -226,11 +223,7 @@ class Supervisor:
             self.stop()
 
     def stop(self) -> None:
-        """Ask every process to end, wait, and kill those that do not; Redis last.
-
-        All are asked at once and each finishes what it has begun: the API the requests in progress, the
-        pipeline its micro-batch, the deliverer its attempts. Together they have ``stop_timeout_s`` for it.
-        """
+        """Ask every process to end what it has begun, and kill those that run after ``stop_timeout_s``; Redis last."""
         processes = {name: child.process for name, child in self._running.items() if child.process is not None}
         for process in processes.values():
             if process.exitcode is None:

@@ -46,10 +46,9 @@ def running(
 ) -> Iterator[TemporaryService]:
     """Run the whole service in ``folder`` on a free port; ready when the block begins, stopped at its end.
 
-    Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` is called with each message about the
-    start, ``wait`` a few times a second with what is missing. ``more`` has further settings, as environment variables
-    without their prefix. ``has_console``: the web console runs as well. ``ServiceNotReady`` shows the last lines of
-    the logs.
+    Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` is called with messages, ``wait``
+    with what is missing. ``more``: further settings, as variables without their prefix. ``ServiceNotReady`` shows
+    the last lines of the logs.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {

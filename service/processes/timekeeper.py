@@ -101,11 +101,7 @@ class Timekeeper:
 
 
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
-    """Whether all shards need the time of a stream.
-
-    ``is_shared``: the stream's events become derived events, or operators read them by a further key, where events
-    without this key are not seen.
-    """
+    """Whether all shards need the time of a stream; ``is_shared``: it is derived from, or read by a further key."""
     if stream.derived:
         return False
     return is_shared or any(value is not None for value in (stream.lateness, stream.idle_timeout, stream.quiet_after))

@@ -18,9 +18,8 @@ class ApplyStopped(ServiceError, code="apply-stopped", fault="caller"):
 def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> None:
     """Make the changes of a plan, one after the other; ``tell`` is called with each.
 
-    A change is made only if the resource is still as the plan found it: a concurrent change by another client is not
-    overwritten. If that happens, or the service refuses a change, ``ApplyStopped`` names the changes that are not made;
-    the changes before it are made.
+    If a resource is no longer as the plan found it, or the service refuses a change, ``ApplyStopped`` names the changes
+    that are not made; those before are made.
     """
     work, owner = plan.work, plan.ownership
     left = {change.identity for change in plan.changes if change.wanted is None} & owner.own

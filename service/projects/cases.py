@@ -41,12 +41,10 @@ _LATEST_S = 253_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test of a project: events, and the expected results.
+    """A test of a project: events, and the expected results of the operators ``patterns`` (empty: all).
 
-    Attributes:
-        promises: Ranges of keys that are finished, each with its stream.
-        patterns: Operators whose results are compared; empty: all.
-        is_open: Whether transactions continue after the last event; otherwise they all end there.
+    ``promises`` are ranges of keys that are finished, each with its stream. ``is_open``: transactions continue after
+    the last event; otherwise they all end there.
     """
 
     name: str

@@ -22,11 +22,7 @@ _Result: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The difference in the results of an operator, or in the events of a derived stream.
-
-    Attributes:
-        same: Number of results that both find.
-    """
+    """The difference in the results of an operator or in the events of a derived stream, and how many are the same."""
 
     title: str
     list_name: str
@@ -36,12 +32,9 @@ class Difference:
 
 
 class Comparison:
-    """The project with its own operators, and with the service's in their place.
+    """The project with its own operators, and with the service's in their place; everything else is the project's.
 
-    Everything else (streams, constraints, workflows, operators that do not change) is the project's.
-
-    Raises:
-        ProjectRefused: The project cannot run without a service.
+    Raises ``ProjectRefused`` if the project cannot run without a service.
     """
 
     def __init__(self, plan: Plan, documents: Sequence[Document], folder: Path) -> None:

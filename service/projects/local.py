@@ -39,11 +39,9 @@ from workflows import ReadOptions, compile_workflow, read_model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalStream:
-    """A stream of a project.
+    """A stream of a project, with all constraints that its transactions keep.
 
-    Attributes:
-        constraint_set: The constraints that its transactions keep: the hand-written set, and those of its workflow.
-        patterns: The active patterns, each with whether the set terminates its partial matches.
+    ``patterns``: the active ones, each with whether the constraints terminate its partial matches.
     """
 
     declaration: StreamDeclaration
@@ -53,11 +51,9 @@ class LocalStream:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalProject:
-    """A project that runs in this process.
+    """A project that runs in this process; ``operators`` are the active ones of other kinds than patterns, with parts.
 
-    Attributes:
-        operators: Active operators of other kinds than patterns, and their parts.
-        notices: By operator the members of its document without effect, in words.
+    ``notices``: by operator the members of its document without effect, in words.
     """
 
     streams: Mapping[str, LocalStream]
@@ -126,12 +122,10 @@ class LocalProject:
         promises: Sequence[tuple[str, Punctuation]] = (),
         is_open: bool = False,
     ) -> Results:
-        """Run the patterns over events; returns their results, and the deviations.
+        """Run the patterns over events of each stream, in the order of arrival; returns results and deviations.
 
-        Args:
-            events: The events of each stream, in the order of arrival.
-            promises: Ranges of keys that are finished, each with its stream and a time.
-            is_open: Whether the transactions continue after the events; otherwise all end with them.
+        ``promises`` are ranges of keys that are finished, each with its stream. ``is_open``: transactions continue
+        after the events; otherwise all end with them.
         """
         return self.fed(events, promises=promises).results(is_open=is_open)
 

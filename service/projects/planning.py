@@ -51,10 +51,7 @@ KINDS: tuple[ResourceKind, ...] = (
 class Change:
     """A difference between service and project.
 
-    Attributes:
-        action: ``new``: the service has none; ``changed``: it has another; ``gone``: the project has none, and it is
-            deleted; ``kept``: the project has none, and it stays.
-        why: The reason why a resource stays, in words.
+    The project has no resource that is ``gone``, and deleted, or ``kept``; ``why`` it stays, in words.
     """
 
     action: Action
@@ -111,8 +108,8 @@ class Plan:
 def plan_project(client: Client, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
     """Compare a project with a service; changes nothing.
 
-    ``is_pruned``: resources of the project that its documents no longer name are deleted. ``ProjectRefused`` if a
-    document is not valid, or requires a change that is not possible.
+    ``ProjectRefused`` if a document is not valid or not possible. ``is_pruned``: resources of the project that its
+    documents no longer name are deleted.
     """
     wanted = wanted_of(documents, folder)
     changes: list[Change] = []

@@ -20,11 +20,7 @@ Form: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A resource as a project wants it.
-
-    Attributes:
-        is_implied: Whether the resource has no document, but another resource needs it.
-    """
+    """A resource as a project wants it; ``is_implied``: it has no document, but another resource needs it."""
 
     kind: ResourceKind
     name: str

@@ -33,10 +33,7 @@ class CalendarLibrary:
     def put(self, name: str, document: Mapping[str, Any], condition: Condition = ANY) -> CalendarReport:
         """Register a declaration; other hours under the same name are the calendar's next version.
 
-        Raises:
-            InvalidTableName: The name is not valid.
-            CalendarRefused: The declaration is refused; the message names the member.
-            TooManyTables: The service has the greatest number of tables and calendars.
+        Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused`` with the member that is wrong.
         """
         if fault := name_fault("calendar", name):
             raise InvalidTableName(fault)

@@ -46,12 +46,9 @@ class ConstraintSets:
     def upload(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
         """Set the hand-written constraints of a stream; it continues to follow its workflow, if any.
 
-        The end events of the stream are added to those of the document, and its event types if unknown types deviate
-        under the document. Without a stream, the document names it. The document is JSON or YAML text, or the value
-        that such a text decodes to.
-
-        Raises:
-            WorkflowInDocument: The document contains a workflow.
+        The end events of the stream are added to those of the document, and its event types if unknown types
+        deviate under the document, which is JSON or YAML text, or the decoded value. Without a stream, the
+        document names it. ``WorkflowInDocument``: it contains a workflow.
         """
         parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
         if parsed.constraint_set.process is not None:

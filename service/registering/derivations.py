@@ -43,10 +43,8 @@ class Derivations:
     def check(self, pattern: Pattern, stream: str) -> None:
         """Check that a pattern on a stream may feed the stream in its INTO clause; changes nothing.
 
-        Raises:
-            StreamNotDerived: That stream takes posted events.
-            DerivationRefused: The pattern's stream is derived from that stream, or over too many others; or that stream
-                declares its event types, and the pattern makes events of another type.
+        ``StreamNotDerived``: that stream takes posted events. ``DerivationRefused``: the pattern's stream is
+        derived from it, or over too many others, or it declares event types, and the pattern makes another one.
         """
         if pattern.into is None:
             return
@@ -68,12 +66,7 @@ class Derivations:
             raise DerivationRefused(f"INTO {pattern.into.stream}: {error.message}") from error
 
     def check_operator(self, kind: str, name: str, feeders: Sequence[Feeder]) -> None:
-        """Check that an operator and its parts may feed their derived streams; changes nothing.
-
-        Raises:
-            StreamNotDerived: A stream takes posted events.
-            DerivationRefused: A stream is derived from a stream that it feeds, or over too many others.
-        """
+        """Check that an operator and its parts may feed their derived streams, as ``check`` does; changes nothing."""
         feeds = self._feeds((kind, name))
         for one in feeders:
             target = self._declaration(one.into)

@@ -25,12 +25,9 @@ class IncidentLibrary:
         self._clock = clock
 
     def act(self, incident_id: str, action: Action, by: str | None) -> dict[str, Any]:
-        """Request that an incident is acknowledged or closed; returns it as it is now.
+        """Request that an incident is acknowledged or closed; returns it as it is now, or raises ``IncidentClosed``.
 
         Without effect if it is acknowledged already. An incident without a pattern, which was deleted, is closed here.
-
-        Raises:
-            IncidentClosed: It is closed.
         """
         incident = self._stores.incidents.get(incident_id)
         if incident["state"] == "closed":

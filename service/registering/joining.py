@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """The results of compiling a version of a workflow, however they were obtained.
-
-    Attributes:
-        cover: A smallest subset from which the other constraints follow.
-    """
+    """The results of compiling a version of a workflow; all constraints follow from those of the ``cover``."""
 
     workflow: str
     version: int

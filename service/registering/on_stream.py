@@ -83,8 +83,7 @@ class OnStream:
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
     """The ends of traces for a pattern; traces of a further key do not end.
 
-    The end events of a constraint set count only if its settings end traces. ``is_guarded``: the constraints may decide
-    about the pattern.
+    The end events of a constraint set count only if its settings end traces. ``is_guarded``: constraints may decide.
     """
     if on_stream.route:
         return TraceEnds(has_trace_end=False)

@@ -15,11 +15,7 @@ _CODE = re.compile(r"[A-Z0-9]{2,5}")  # of a country or a market
 
 
 def public_holidays(wanted: Mapping[str, Any], first: int, last: int) -> list[date]:
-    """The public holidays of a country, perhaps of one of its parts, or the closing days of a stock market.
-
-    Raises:
-        CalendarRefused: The country, part or market is unknown.
-    """
+    """The public holidays of a country or a part, or closing days of a stock market; raises ``CalendarRefused``."""
     import holidays  # noqa: PLC0415 - few commands and requests need it
 
     if set(wanted) not in ({"country"}, {"country", "subdivision"}, {"market"}):

@@ -55,11 +55,7 @@ def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) ->
 
 
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """A notice about end events that the stream does not declare, if there are any.
-
-    ``source`` names the source of the end events, in words. The settings of the constraint set decide whether its end
-    events end traces.
-    """
+    """A notice about end events of a ``source`` that end no traces, and that the stream does not declare, if any."""
     strangers = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
     if not strangers:
         return []

@@ -68,11 +68,8 @@ class TableLibrary:
     def put(self, upload: TableUpload) -> TableReport:
         """Register the rows of a file; other rows under the same name are the table's next version.
 
-        Raises:
-            InvalidTableName: The name is not valid.
-            TableRefused: The rows cannot be read; the message names line and column.
-            TableInUse: An operator reads a column that the rows do not have.
-            TooManyTables: The service has the greatest number of tables.
+        ``TableRefused`` names line and column of rows that cannot be read. ``TableInUse``: an operator reads a
+        column that they do not have. Also raises ``InvalidTableName`` and ``TooManyTables``.
         """
         if fault := name_fault("table", upload.name):
             raise InvalidTableName(fault)
@@ -93,8 +90,7 @@ class TableLibrary:
     def register(self, version: TableVersion, condition: Condition) -> TableReport:
         """Register a version whose content is in the cache folder; the same content changes nothing.
 
-        Raises:
-            TableInUse: An operator reads a column that the version does not have.
+        Raises ``TableInUse`` if an operator reads a column that the version does not have.
         """
         users = self._users_of(version.name)
         before = self.forms().get(version.name)
@@ -116,8 +112,7 @@ class TableLibrary:
     ) -> TableReport:
         """Change the row of a key, given by its parts in the order of its columns, or remove it (None).
 
-        Raises:
-            TableRefused: A value does not have the type of its column, or the key is not one of the table.
+        Raises ``TableRefused`` for a key that is not one of the table, or a value of another type than its column.
         """
         record = self.store.get(name)
         if name.startswith(PREFIX):

@@ -52,12 +52,9 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUpload:
-    """An uploaded model.
+    """An uploaded model, whose ``format`` is detected if None.
 
-    Attributes:
-        media_type: Of these bytes, for returning them.
-        format: None: detected.
-        mapping: From tasks, by name or id, to event types; None makes a task silent.
+    ``mapping`` leads from tasks, by name or id, to event types; None makes a task silent.
     """
 
     name: str
@@ -73,11 +70,7 @@ class ModelUpload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follower:
-    """A stream that follows a workflow.
-
-    Attributes:
-        is_exact: Whether it follows the automaton, and not only the constraints.
-    """
+    """A stream that follows a workflow; ``is_exact``: by the automaton, and not only by the constraints."""
 
     stream: str
     version: int
@@ -207,11 +200,7 @@ class WorkflowLibrary:
         return self._constraint_sets.follow(stream, self.derived(name), mode, condition)
 
     def following(self, stream: str) -> ConstraintReport:
-        """The constraint set of a stream that follows a workflow.
-
-        Raises:
-            NotFollowing: The stream follows no workflow.
-        """
+        """The constraint set of a stream that follows a workflow; raises ``NotFollowing`` if it follows none."""
         self._stores.registry.stream(stream)
         record = self._stores.registry.find_constraints(stream)
         if record is None or record.following is None:

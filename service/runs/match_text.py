@@ -36,9 +36,7 @@ _EVENTS_AT_ONCE = 32_768  # bound by matches; what is made of them stays in the 
 def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = frozenset()) -> list[bytes]:
     """The matches as JSON objects, between commas, in parts that follow one another.
 
-    Args:
-        lanes: The results that contain the matches, in the order of the log.
-        with_returns: Names of the patterns whose matches show the values of RETURN.
+    ``with_returns``: names of the patterns whose matches show the values of RETURN.
     """
     filled = [lane for lane in lanes if len(lane.matches)]
     if not filled:
@@ -66,10 +64,7 @@ def _text(matches: MatchColumns, returns: Texts) -> memoryview:
 
 
 def joined_matches(found: Sequence[MatchColumns]) -> MatchColumns:
-    """The matches of some batches and lanes, with the patterns that have matches.
-
-    Keys are a dictionary.
-    """
+    """The matches of some batches and lanes, with the patterns that have matches; keys are a dictionary."""
     known: dict[RunningPattern, int] = {}
     return MatchColumns(
         pattern=np.concatenate([_pattern_places(columns, known) for columns in found]),

@@ -18,12 +18,9 @@ class PastLog:
 
     @classmethod
     def of(cls, name: str, events: Iterable[tuple[str, str, int | None]], end_events: Collection[str] = ()) -> PastLog:
-        """The traces of some events, each taken to be finished.
+        """The traces of some events (key, type and time, or None, in order), each taken to be finished.
 
-        Args:
-            name: Name of the log.
-            events: Key, type and time of each event in order; None: times are not known.
-            end_events: Types after which a later event of the key begins another trace.
+        After a type of ``end_events``, a later event of the key begins another trace.
         """
         traces: list[list[str]] = []
         keys: list[str] = []

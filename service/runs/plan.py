@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
-    Attributes:
-        patterns: The patterns of each stream, each with whether the set terminates its partial matches.
-        operators: Operators of other kinds; undeclared streams between them are derived.
-        tables: The reference tables; their content is in the cache folder.
+    Undeclared streams between operators are derived. Each pattern comes with whether the set terminates its partial
+    matches. The content of tables is in the cache folder.
     """
 
     declarations: Mapping[str, StreamDeclaration]

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 class RunRules:
     """Patterns of one stream, and the constraints that its transactions keep.
 
-    Attributes:
-        own: The constraints, without the end events of the declaration; None: there are none.
-        prune: How partial matches are pruned; None: as the constraints say.
-        suppress: The suppression of every pattern, as plain JSON; None: all matches are emitted.
+    ``own`` are the constraints without the end events of the declaration, ``prune`` replaces their pruning,
+    ``suppress`` is the suppression of every pattern, as plain JSON; each may be None.
     """
 
     patterns: Sequence[Pattern]

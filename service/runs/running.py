@@ -40,12 +40,9 @@ class MeasuredRun:
 
 
 class InlineRun:
-    """A run in this process.
+    """A run in this process; patterns of ``later`` do not run before ``start``.
 
-    ``later``: the patterns that do not run before ``start``.
-
-    Raises:
-        ProjectRefused: Patterns feed each other in a circle, or an ordinary stream.
+    Raises ``ProjectRefused`` if patterns feed each other in a circle, or an ordinary stream.
     """
 
     def __init__(
@@ -153,11 +150,7 @@ class InlineRun:
         return rows_of(self._rows)
 
     def results(self, *, is_open: bool) -> Results:
-        """The results of the run.
-
-        Args:
-            is_open: Whether the transactions continue after the events; otherwise all end with them.
-        """
+        """The results; ``is_open``: transactions continue after the events, otherwise all end with them."""
         rows = self.rows(is_open=is_open)
         letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
         self._letters = Counter((one["stream"], one["code"]) for one in letters)
@@ -185,10 +178,7 @@ def waiting_of(
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
     """Measurements of the inputs of each operator that finishes keys itself (``wait: auto``).
 
-    Args:
-        plan: The rules.
-        counts: The counters of each stream, of all shards.
-        states: The states of the deciders, by stream and name.
+    ``counts`` has the counters of each stream, of all shards, ``states`` those of the deciders, by stream and name.
     """
     found = {}
     for kind, one, own in _documents(plan, counts):

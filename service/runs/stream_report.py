@@ -25,12 +25,7 @@ LISTS = ("matches", *_KINDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowUse:
-    """How a workflow is used while events are matched.
-
-    Attributes:
-        mode: ``exact`` by its automaton, ``tables`` by its constraints.
-        states: States of the automaton; None where there is none.
-    """
+    """How a workflow is used while events are matched: by its automaton (``exact``) or its constraints (``tables``)."""
 
     mode: Literal["exact", "tables"]
     method: str
@@ -43,13 +38,10 @@ class WorkflowUse:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamReport:
-    """The results of a run of one stream.
+    """The results of a run of one stream: matches by lanes, and kind and body of each other result, in order.
 
-    Attributes:
-        rows: Kind and body of each other result, in the order of the events.
-        overflow: The results beyond a limit, which are not listed, in the order of the events.
-        duplicates: Number of events that were dropped, as their ids came before in the file.
-        suppressed: Number of suppressed matches, which are not listed; None: no pattern suppresses matches.
+    Of what is not listed: ``overflow`` has the results beyond a limit, ``duplicates`` counts events whose ids came
+    before, ``suppressed`` counts matches; None: no pattern suppresses matches.
     """
 
     lanes: tuple[LaneOutput, ...] = field(repr=False)

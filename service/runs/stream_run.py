@@ -49,12 +49,7 @@ def stream_plan(
 ) -> RunPlan:
     """The plan of one stream, whose late events are matched or dropped.
 
-    Args:
-        declaration: The stream.
-        constraint_set: The constraints that its transactions keep; None: there are none.
-        patterns: Each with whether the constraints terminate its partial matches.
-        budget: The work that each pattern may cost.
-        tables: The reference tables that patterns look up; None: there are none.
+    Each pattern comes with whether the constraints terminate its partial matches, and may cost the work of ``budget``.
     """
     name = declaration.name
     late: Late = declaration.late if declaration.lateness is None or declaration.late == "process" else "drop"
@@ -68,16 +63,11 @@ def stream_plan(
 
 
 class StreamRun:
-    """A run of the patterns of one stream; INTO has no effect.
+    """A run of the patterns of one stream; INTO has no effect. Raises ``ProjectRefused`` if a pattern is refused.
 
-    Args:
-        lists: The lists of results that the report has; everything is counted.
-        follows_all: Whether transactions without constraints and bound events are counted as open, those of further
-            keys, too.
-        later: The patterns that do not run before ``start``.
-
-    Raises:
-        ProjectRefused: A pattern is refused.
+    The report has the results of ``lists``; everything is counted. ``follows_all``: transactions without
+    constraints and bound events count as open, those of further keys, too. Patterns of ``later`` do not run before
+    ``start``.
     """
 
     def __init__(
@@ -104,13 +94,10 @@ class StreamRun:
         self._waiting.remove(pattern)
 
     def feed(self, events: EventBatch, progress: Callable[[int], None] | None = None, *, route: str = "") -> None:
-        """Match events.
+        """Match events in the order of arrival; ``progress`` gets the number of events done after each batch.
 
-        Args:
-            events: The events, in the order of arrival.
-            progress: Gets the number of events done after each batch.
-            route: The further key by which they are keyed; empty: they have their own keys, and patterns of further
-                keys see them, too.
+        ``route`` is the further key by which they are keyed; with their own keys (empty), patterns of further
+        keys see them, too.
         """
         for first in range(0, len(events), BATCH_ROWS):
             batch = events.slice(first, BATCH_ROWS)
@@ -138,13 +125,9 @@ class StreamRun:
         return frozenset(match.pattern for lane in lanes for match in lane.values_of_matches())
 
     def report(self, *, is_open: bool) -> StreamReport:
-        """The report; nothing may be fed afterwards.
+        """The report; nothing may be fed afterwards. ``ProjectRefused`` if events could not be matched.
 
-        Args:
-            is_open: Whether the transactions continue after the events; otherwise all end with them.
-
-        Raises:
-            ProjectRefused: Events could not be matched.
+        ``is_open``: transactions continue after the events; otherwise all end with them.
         """
         rows = self._run.rows(is_open=is_open)
         if refused := [orjson.loads(row.body)["reason"] for row in rows if row.kind == DEAD_LETTER.name]:
@@ -206,10 +189,7 @@ class StreamRun:
 def _quieted(
     lanes: Sequence[LaneOutput], suppressions: Mapping[str, Suppression], stream: str
 ) -> tuple[tuple[LaneOutput, ...], int]:
-    """The matches that are not suppressed, and the number of suppressed ones, as ADR 72 says.
-
-    ``suppressions`` has the suppression of each pattern by its name.
-    """
+    """The matches that are not suppressed, and the number of others (ADR 72); ``suppressions`` are by pattern."""
     last = {name: LastAlerts(one.lasts_us) for name, one in suppressions.items()}
     keeps = [np.ones(len(lane.matches), np.bool_) for lane in lanes]
     found = [(number, lane.columns_of_matches()) for number, lane in enumerate(lanes) if len(lane.matches)]

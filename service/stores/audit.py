@@ -11,12 +11,10 @@ from service.stores.results.recent import RecentList
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """A change requested over the API; contains no secret and nothing of the body.
+    """A change requested over the API and answered at ``at_us``; contains no secret and nothing of the body.
 
-    Attributes:
-        at_us: When the request was answered, microseconds UTC.
-        key: Id of the API key; ``environment`` for the key of the environment, None where no key is required.
-        client: Address of the caller; empty where it is unknown.
+    ``key`` is the id of the API key, ``environment`` for that of the environment, None where no key is required.
+    ``client``: address of the caller; empty where it is unknown.
     """
 
     at_us: int

@@ -36,11 +36,9 @@ Record: TypeAlias = "DataclassInstance | Tagged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The condition of a change.
+    """The condition of a change: the record has one of the tags ``matches``, and none of ``none_matches``.
 
-    Attributes:
-        matches: The record has one of these tags; ``*``: it exists. None: no such condition.
-        none_matches: The record has none of these tags; ``*``: it does not exist. None: no such condition.
+    ``*`` is the tag of any record; None: no such condition.
     """
 
     matches: tuple[str, ...] | None = None

@@ -22,11 +22,9 @@ _ASKED_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextLimits:
-    """How long the requests that brought events are remembered.
+    """How long the requests that brought events are remembered: for ``life_s`` at least, and at most twice as long.
 
-    Attributes:
-        life_s: A request is remembered at least this long, and at most twice as long.
-        most: Largest number of a stream's events in this time.
+    ``most``: largest number of a stream's events in this time.
     """
 
     life_s: int = 3600

@@ -18,13 +18,7 @@ _MICROS = 1_000_000
 class ServerFacts:
     """A server's description of itself; None where it does not report a value.
 
-    Attributes:
-        product: ``Redis`` or ``Valkey``.
-        is_replica: Whether the server copies another server and takes no writes.
-        fsync: When the append-only file is synced: ``always``, ``everysec`` or ``no``.
-        save: When snapshots are saved; empty for never.
-        failures: The server's last failures to write, in words.
-        eviction: What happens when memory is used up; ``noeviction``: writes are refused.
+    ``failures`` are its last failures to write, in words; ``eviction`` is what happens when memory is used up.
     """
 
     product: str

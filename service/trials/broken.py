@@ -23,13 +23,9 @@ _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
     """By pattern, how its last partial match ended, if it ended without a match and no other has begun since.
 
-    Transactions of more than 300 events are not examined.
-
-    Args:
-        plan: The stream, its patterns of one key, and the constraints of the transaction.
-        events: The events of one transaction, in the order of the log.
-        first: The number of events before the patterns.
-        now_us: How far event time has come, if further than the events.
+    The plan has one stream and its patterns of one key; they see the events of one transaction, in the order of the
+    log, from ``first`` on. ``now_us``: how far event time has come. Transactions of more than 300 events are not
+    examined.
     """
     if len(events) - first > _MOST_EVENTS:
         return {}

@@ -43,10 +43,8 @@ class DryRuns:
     ) -> dict[str, Any]:
         """The answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
 
-        The pattern is matched over the newest events of a stream, of which open transactions stay open.
-
-        ``is_guarded``: whether the stream's current constraints terminate its partial matches early. ``suppress``: the
-        member of a pattern's document; None: no match is suppressed.
+        The pattern is matched over the newest events of a stream, of which open transactions stay open; ``suppress`` is
+        the member of a pattern's document.
         """
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))

@@ -90,13 +90,7 @@ class TraceLog:
         self._limits = limits
 
     def read(self, declaration: StreamDeclaration, key: str, route: str = "") -> SeenKey:
-        """The last transaction of a key.
-
-        Args:
-            declaration: The stream.
-            key: Correlation key, or value of the further key.
-            route: Name of the further key; empty for the correlation key.
-        """
+        """The last transaction of a correlation key, or of a value of the further key ``route``."""
         if declaration.derived:
             return self._read_derived(declaration, key)
         since_ms = self._stores.registry.since_ms(declaration.name)

@@ -57,18 +57,10 @@ class Traces:
         self._log = TraceLog(stores, limits)
 
     def look(self, stream: str, key: str, by: str = "") -> Document:
-        """Show the last transaction of a key.
+        """Show the last transaction of a correlation key, or of a value of the further key ``by``.
 
-        Args:
-            stream: Its name.
-            key: Correlation key, or value of the further key.
-            by: Name of the further key; empty for the correlation key.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            DeclarationError: It has no such further key.
-            UnknownTrace: The log holds no event of that key.
-            TraceTooLong: The transaction has more events than are matched again.
+        Raises ``UnknownTrace`` if the log holds no event of the key, ``TraceTooLong``, ``UnknownStream``, or
+        ``DeclarationError`` if the stream has no such further key.
         """
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
         if by:

@@ -20,11 +20,9 @@ _OPTIONS = {"security.protocol", "sasl.mechanism", "sasl.username", "compression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSink:
-    """A topic.
+    """A topic; ``servers`` are the first brokers, as ``host:port``, separated by commas.
 
-    Attributes:
-        servers: The first brokers, as ``host:port``, separated by commas.
-        options: Settings of librdkafka; the password of SASL is the secret of the sink.
+    ``options`` are settings of librdkafka; the password of SASL is the secret of the sink.
     """
 
     servers: str

@@ -33,11 +33,7 @@ tls_context: Callable[[], ssl.SSLContext] = ssl.create_default_context
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailSink:
-    """A mail server and the recipients.
-
-    Attributes:
-        security: ``tls`` from the first byte on, or ``starttls``.
-    """
+    """A mail server and the recipients; ``security``: ``tls`` from the first byte on, or ``starttls``."""
 
     host: str
     recipients: Sequence[str]

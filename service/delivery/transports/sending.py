@@ -20,11 +20,7 @@ class SendFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A delivery to a sink.
-
-    Attributes:
-        id: Id of the result or the digest: the same over all attempts.
-    """
+    """A delivery to a sink; ``id`` is that of the result or the digest, the same over all attempts."""
 
     id: str
     sink: str

@@ -67,11 +67,7 @@ SINK_KINDS: Mapping[str, SinkKind] = {
 
 
 def read_sink(members: Mapping[str, Any]) -> Sink:
-    """The sink of stored members.
-
-    Raises:
-        WebhookRefused: A member is unknown, or missing.
-    """
+    """The sink of stored members; ``WebhookRefused`` if a member is unknown, or missing."""
     own = {name: value for name, value in members.items() if name != "kind"}
     try:
         sink: Sink = SINK_KINDS[members["kind"]].form(**own)

@@ -30,11 +30,9 @@ Verdict = Literal["delivered", "retry", "dead", "dropped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One alert, correction or deviation on its way to one webhook.
+    """One alert, correction or deviation on its way to one webhook, under the lease of a worker until ``lease_us``.
 
-    Attributes:
-        lease_us: End of the lease of the worker that claimed the delivery.
-        body: The result as JSON; None for an alert, which the alert log holds.
+    ``body``: the result as JSON; None for an alert, which the alert log holds.
     """
 
     id: str
@@ -61,11 +59,9 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOutcome:
-    """The outcome of an attempt.
+    """The outcome of an attempt; ``dead``: the delivery is abandoned, ``dropped``: it is no longer wanted.
 
-    Attributes:
-        verdict: ``delivered``; ``retry`` at ``next_us``; ``dead``: abandoned; ``dropped``: no longer wanted.
-        rest_us: The receiver asked for no further attempt before this time.
+    ``rest_us``: the receiver asked for no further attempt before this time.
     """
 
     verdict: Verdict
@@ -79,11 +75,7 @@ class DeliveryOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverable:
-    """A result that webhooks may receive.
-
-    Attributes:
-        body: The result as JSON; see ``Delivery.body``.
-    """
+    """A result that webhooks may receive; ``body`` as in ``Delivery``."""
 
     kind: str
     id: str

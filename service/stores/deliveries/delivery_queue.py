@@ -46,11 +46,8 @@ _MOST_LOGGED = 250_000  # characters; a longer body is kept only while its deliv
 class QueueRules:
     """Rules by which webhooks share the deliverer.
 
-    Attributes:
-        circuit_pause_us: An open circuit lets one attempt through per this number of microseconds.
-        given_up_kept: Abandoned deliveries of a webhook that are kept, so that they can be sent again.
-        log_kept: About how many attempts of a webhook are listed.
-        most_waiting: Deliveries that may wait for a webhook; further ones are abandoned at once.
+    An open circuit lets one attempt through per ``circuit_pause_us``. Of each webhook, ``given_up_kept`` abandoned
+    deliveries and about ``log_kept`` attempts are kept; deliveries beyond ``most_waiting`` are abandoned at once.
     """
 
     per_target: int = 8
@@ -135,10 +132,7 @@ class DeliveryStore:
         return [read_delivery(name.decode(), record, 0) for name, record in zip(ids, records, strict=True) if record]
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
-        """Turn collected results into the delivery of a digest, or drop them (``body`` is None).
-
-        False if another process has taken some of them.
-        """
+        """Turn collected results into a digest, or drop them (no ``body``); False if another process has taken some."""
         delivery = Delivery(
             id=f"{webhook_id}:{digest}",
             webhook=webhook_id,

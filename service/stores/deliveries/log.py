@@ -16,11 +16,7 @@ _PAGE_ROWS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A delivery attempt.
-
-    Attributes:
-        verdict: The outcome; ``dead``: it was the last attempt.
-    """
+    """A delivery attempt; with the verdict ``dead`` it was the last one."""
 
     delivery: str
     kind: str

@@ -49,14 +49,9 @@ class DigestRules:
 class RegisteredWebhook:
     """A receiver of alerts and other results. Members with a default are missing in older records.
 
-    Attributes:
-        secret: ``whsec_`` and the base64 of the signing key.
-        is_enabled: Whether anything is sent; queued deliveries wait until it is enabled.
-        min_severity: Only results of patterns of at least this severity; None means any, deviations included.
-        retiring: Earlier secrets, the latest first.
-        disabled_because: The reason why the webhook is disabled, in words.
-        sink: The ``kind`` and the members of a sink that is not a webhook; None: it is a webhook. The secret of such a
-            sink is its password, and its address is for people.
+    ``secret`` is ``whsec_`` and the base64 of the signing key; ``retiring`` are earlier ones, the latest first. Without
+    ``min_severity`` it gets results of any, and deviations. ``sink``: the ``kind`` and the members of a sink that is
+    not a webhook, whose secret is its password, and whose address is for people.
     """
 
     id: str
@@ -96,12 +91,7 @@ class RegisteredWebhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryStats:
-    """Totals of the deliveries to a webhook.
-
-    Attributes:
-        last_status: HTTP status of the last attempt, if there was an answer.
-        last_error: Why the last attempt failed; None if it succeeded.
-    """
+    """Totals of the deliveries to a webhook; the last HTTP status is None if there was no answer."""
 
     delivered: int = 0
     failed_attempts: int = 0

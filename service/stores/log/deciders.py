@@ -27,12 +27,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeciderRecord:
-    """The stored record of a decider.
+    """The record of a decider: its state, the position up to which it has observed each shard, and its decisions.
 
-    Attributes:
-        state: The decider's own state, as plain JSON; None for a new decider.
-        positions: The position up to which it has observed each shard, by the number of the shard.
-        stored: The record as bytes; empty for a new decider.
+    ``stored``: the record as bytes; empty for a new decider, which has no state either.
     """
 
     state: Mapping[str, Any] | None = None

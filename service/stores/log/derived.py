@@ -45,12 +45,10 @@ _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DerivedPart:
-    """The events of a derived stream that a shard found in a micro-batch.
+    """The events of a derived stream that a shard found in its range of a micro-batch, which begins after ``after``.
 
-    Attributes:
-        after: Position after which the shard's range in the micro-batch begins.
-        positions: For each event, the position in the shard's log of the entry that brought it; empty: all events
-            belong to the present declaration of the stream.
+    ``positions``: for each event that of its entry in the shard's log; empty: all belong to the present declaration of
+    the stream.
     """
 
     shard: int

@@ -23,12 +23,7 @@ DIGEST_BYTES: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdLimits:
-    """How long event ids are remembered.
-
-    Attributes:
-        kept: At least this number of a stream's ids is remembered, unless they are older than ``life_s``.
-        life_s: An id is remembered at least this long, unless more than ``kept`` ids came since.
-    """
+    """How long event ids are remembered: at least for ``life_s``, or until ``kept`` ids of the stream came since."""
 
     kept: int = 1_000_000
     life_s: int = 86_400

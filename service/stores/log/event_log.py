@@ -96,13 +96,10 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The result of a submission.
+    """The result of a submission: by shard the position of its last part, or the ``earlier`` answer to the same batch.
 
-    Attributes:
-        positions: Shard to position of its last part, for the parts that were appended now.
-        earlier: The stored answer if the batch had been taken before, else None.
-        fingerprint: Fingerprint of the batch that was taken under the key.
-        dropped: Events left out of those that were appended now.
+    ``fingerprint`` is that of the batch that was taken under the key; ``dropped`` counts events left out of those that
+    were appended now.
     """
 
     positions: Mapping[int, str]
@@ -134,10 +131,7 @@ class EventLog:
         self._routes: dict[str, tuple[str, ...]] = {}  # as last known here; the script decides
 
     def shards(self) -> int:
-        """The number of shards of the log as last known by this process; ``layout`` has the present one.
-
-        ``RecordFormatError`` for a log in a format that this release does not know.
-        """
+        """The number of shards of the log as last known by this process; ``layout`` has the present one."""
         return self.layout.known().shards
 
     def keys(self) -> list[str]:
@@ -153,18 +147,12 @@ class EventLog:
         """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
 
         Events go to the shard of their correlation key, and once more for each route in use to the shard of the route's
-        key.
+        key. Events whose ids the stream has taken are left out. This is decided in the step that appends the others, so
+        of two requests with the same event only one appends it.
 
-        Events whose ids the stream has taken are left out. This is decided in the step that appends the others, so of
-        two requests with the same event only one appends it.
-
-        Raises:
-            FeedMisplaced: The feed is not where the step begins.
-            LogFull: The backlog would exceed a limit. Nothing was taken; a batch that had been taken before is never
-                refused.
-            LogResharding: The log is being resharded. Nothing was taken.
-            RegistryContended: The routes in use keep changing.
-            UnknownStream: The stream was removed.
+        Raises ``FeedMisplaced`` if the feed is not where the step begins, ``LogFull`` if the backlog would exceed a
+        limit (never for a batch that had been taken before), ``LogResharding``, ``UnknownStream``, or
+        ``RegistryContended`` if the routes in use keep changing. Nothing was taken then.
         """
         for _ in range(_ATTEMPTS):
             parts, reply = self._sent(submission)

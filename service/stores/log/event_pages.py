@@ -54,9 +54,8 @@ _Read: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 class EventFilter:
     """Selects events by stream, transaction and type; None: any.
 
-    Attributes:
-        since_ms: Appended to the log at this time or later, by the clock of Redis; older events belong to a former
-            stream of the same name.
+    ``since_ms``: appended to the log at this time of Redis or later; older ones are of a former stream of the same
+    name.
     """
 
     stream: str

@@ -29,12 +29,10 @@ _MOVED, _RESHARDING = b"moved", b"resharding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The layout of the log.
+    """The layout of the log, whose ``identity`` distinguishes it from all others.
 
-    Attributes:
-        identity: Distinguishes this log from all others; chosen when the log was first opened.
-        generation: 0 for the shards that the log was opened with; otherwise the number of shards after the last
-            resharding.
+    ``generation`` is 0 for the shards that it was opened with, otherwise the number of shards after the last
+    resharding.
     """
 
     shards: int
@@ -65,10 +63,7 @@ class LayoutStore:
         self._known: Layout | None = None
 
     def known(self) -> Layout:
-        """The layout as last known by this process; a log that does not exist yet is created.
-
-        ``RecordFormatError`` for a log in a format that this release does not know.
-        """
+        """The layout as last known by this process; a log that does not exist yet is created. Raises as ``read``."""
         if self._known is None:
             self._known = self.read()
         return self._known
@@ -93,10 +88,9 @@ class LayoutStore:
         return self._known
 
     def fitted(self, append: Callable[[int], Any]) -> Any:
-        """The reply of a script that appends, called with the present number of shards.
+        """The reply of a script that appends, which ``append`` calls with the present number of shards.
 
-        ``append`` calls the script for a number of shards; its reply may be that of the part ``misfit``. Raises
-        ``LogResharding`` while the log is being resharded; nothing was appended.
+        Raises ``LogResharding`` while the log is being resharded; nothing was appended.
         """
         for _ in range(_ATTEMPTS):
             reply = append(self.known().shards)

@@ -36,12 +36,8 @@ _LATE = "late_"
 class StreamReport:
     """The state of one stream in one shard; values that the shard does not report are None.
 
-    Attributes:
-        watermark_us: How far event time has come; None before the first event.
-        held: Bound events retained in partial matches.
-        late: Late events since the state began, by what was done with them.
-        lateness_us: The bound of out-of-orderness, where it is measured.
-        operators: Counts of operators of other kinds than patterns: the name of the kind, ``_`` and what is counted.
+    ``watermark_us`` is how far event time has come, ``held`` the number of bound events in partial matches; ``late``
+    events are by what was done with them, counts of ``operators`` by the name of their kind, ``_`` and what is counted.
     """
 
     watermark_us: int | None
@@ -71,8 +67,7 @@ class ShardReport:
 class HostCost:
     """The measured cost of the operators of a kind at one key of a stream, in a shard.
 
-    Attributes:
-        seconds: The time in which it arose; older steps count less.
+    It arose in ``seconds``; older steps count less.
     """
 
     shard: int
@@ -103,10 +98,9 @@ class PipelineStatus:
         self._keep = register(client, "log/keep_progress")
 
     def note(self, rows: Sequence[OutputRow]) -> list[bool]:
-        """Count what a micro-batch has matched, and store the reports of its shards.
+        """Count what a micro-batch has matched, and store the reports of its shards, rows of the kind ``stats``.
 
-        Takes rows of the kind ``stats``, at most one per shard. Returns for each row whether it was counted: not if its
-        position in the shard had been reached before.
+        Returns for each row whether it was counted: not if its position in the shard had been reached before.
         """
         if not rows:
             return []

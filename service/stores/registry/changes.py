@@ -27,12 +27,9 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartChange:
-    """The change of a part of an operator.
+    """The change of a part of an operator; its route is kept under ``user``, empty for the correlation key.
 
-    Attributes:
-        user: Field under which its route is kept.
-        control: The control record for the log; None: the log need not know.
-        route: The route of its later events; empty: the correlation key.
+    ``control``: the control record for the log; None: the log need not know.
     """
 
     user: str

@@ -32,11 +32,7 @@ def versions_key(stream: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventType:
-    """The schema of an event type.
-
-    Attributes:
-        version: Number that counts the changes of the stream's schemas.
-    """
+    """The schema of an event type; ``version`` counts the changes of the stream's schemas."""
 
     name: str
     schema: Mapping[str, Any]
@@ -96,11 +92,7 @@ class EventTypeStore:
         self._apply(stream, written)
 
     def get(self, stream: str, name: str) -> EventType:
-        """The schema of an event type.
-
-        Raises:
-            UnknownEventType: The type has no schema.
-        """
+        """The schema of an event type; raises ``UnknownEventType`` if there is none."""
         found = self.all(stream)
         if name not in found:
             raise UnknownEventType(f"the type {name[:200]!r} of {stream!r} has no schema", stream=stream)

@@ -21,12 +21,9 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """The stored record of an API key; its secret is not stored.
+    """The stored record of an API key, without its secret; the ``id`` is a part of the token.
 
-    Attributes:
-        id: Unique; also a part of the token.
-        streams: The only streams that it may touch; None means all.
-        expires_us: When the key expires: it is refused from then on; None means never.
+    ``streams``: the only streams that it may touch. It is refused from ``expires_us`` on. None: all streams, never.
     """
 
     id: str

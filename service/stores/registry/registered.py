@@ -40,12 +40,7 @@ class OperatorPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feeder:
-    """An operator that produces events of a derived stream.
-
-    Attributes:
-        route: Name of the further key by which it listens; empty for the correlation key.
-        kind: ``pattern``, or the kind of another operator.
-    """
+    """An operator that produces events of a derived stream; ``route`` is the further key by which it listens."""
 
     stream: str
     route: str

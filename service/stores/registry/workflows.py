@@ -24,12 +24,9 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSummary:
-    """The summary of a model.
+    """The summary of a model: event types, those that nothing follows (``end``), numbers of constraints by kind.
 
-    Attributes:
-        end: Event types that nothing follows, sorted.
-        counts: Number of all constraints that hold, by kind.
-        notices: (element id or '', message) about elements that were left out.
+    ``notices`` are (element id or '', message) about elements that were left out.
     """
 
     title: str
@@ -62,11 +59,7 @@ class WorkflowDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredWorkflow:
-    """A version of a workflow.
-
-    Attributes:
-        version: Counts from 1 for each name and never repeats.
-    """
+    """A version of a workflow; versions count from 1 for each name and never repeat."""
 
     name: str
     version: int

@@ -104,11 +104,10 @@ class AlertStore:
         traceparents: Mapping[str, str] = MappingProxyType({}),
         severities: Mapping[str, str] | None = None,
     ) -> int:
-        """Write new alerts in the given order, each with a delivery for each webhook that wants it; returns their
-        number.
+        """Write new alerts in the given order, with a delivery for each webhook that wants one; returns their number.
 
-        ``epoch`` is the number of the micro-batch. The first attempts of the deliveries are due at ``now_us``.
-        ``traceparents`` has the spans of alerts by id; the deliveries carry them. ``severities``: as in ``Writing``.
+        ``epoch`` is the number of the micro-batch; deliveries are due at ``now_us``. ``traceparents`` has the spans of
+        alerts by id; the deliveries carry them. ``severities``: as in ``Writing``.
         """
         writing = Writing(
             epoch=epoch,

@@ -32,11 +32,9 @@ _CHUNK_ALERTS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backtest:
-    """A backtest.
+    """A backtest; its ``question`` has the form of ``service.backtests.questions``.
 
-    Attributes:
-        question: The question of the backtest, in the form of ``service.backtests.questions``.
-        path: The file or folder that it reads, below the configured one; None: the log.
+    ``path``: the file or folder that it reads, below the configured one; None: the log.
     """
 
     id: str

@@ -16,10 +16,8 @@ from streams import format_time
 class Writing:
     """How rows of a micro-batch are stored and delivered.
 
-    Attributes:
-        severities: The severities of operators by name, which bodies get as their last member; None: results of the
-            kind have none.
-        created_us: When the results are found, which bodies get as a member; None: results of the kind have none.
+    Bodies get the severity of their operator and ``created_us``, when they are found, as last members; None: not those
+    of this kind.
     """
 
     epoch: int
