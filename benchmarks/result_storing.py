@@ -108,7 +108,7 @@ def _round(file: Path, place: Path, kept: int) -> Round:
 def _alerts(stores: Any) -> list[str]:
     """The ids of the newest alerts that any store keeps, sorted: the order within a batch is not compared."""
     found, after = [], "0"
-    while page := (read := stores.alerts.page(after=after, limit=1_000)).alerts:
+    while page := (read := stores.alerts.page(after=after, limit=1_000)).items:
         found += [alert["id"] for alert in page]
         after = read.after
     return sorted(found) if len(found) > 2 * _KEPT else []

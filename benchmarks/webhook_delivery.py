@@ -273,7 +273,7 @@ def _being_sent(stores: Stores, webhook: str) -> set[str]:
 
 def _late(stores: Stores, webhook: str, silences: Counter[str]) -> set[str]:
     """Ids for which the deliverer had more time-outs than the receiver had withheld answers."""
-    attempts = stores.attempts(webhook).page(1_000_000).records
+    attempts = stores.attempts(webhook).page(1_000_000).items
     missed = Counter(one["item"] for one in attempts if (one.get("error") or "").startswith("no answer"))
     return {name for name, count in missed.items() if count > silences[name]}
 

@@ -64,7 +64,7 @@ from .intake.resending import DeadLetters as DeadLetters, Replayed as Replayed
 from .intake.schema_words import unknown_words as unknown_words
 from .observing.http_times import HttpTimes as HttpTimes
 from .observing.logs import configure_logs as configure_logs
-from .observing.measured_lateness import LatenessDecision as LatenessDecision, MeasuredLateness as MeasuredLateness
+from .observing.measured_lateness import MeasuredLateness as MeasuredLateness
 from .observing.metrics import METRICS_FORM as METRICS_FORM, render_metrics as render_metrics
 from .observing.overview import (
     PatternCounts as PatternCounts,
@@ -145,6 +145,7 @@ from .stores import (
     BacktestStatus as BacktestStatus,
     Condition as Condition,
     DIGEST as DIGEST,
+    Decision as Decision,
     EventFilter as EventFilter,
     EventType as EventType,
     HourCount as HourCount,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from api.wire import ChangesModel, PartModel, Time, WireModel, moment
-from service import LatenessDecision, MeasuredLateness, Page, SchemaUse, StreamUsage, StreamUse
+from service import Decision, MeasuredLateness, Page, SchemaUse, StreamUsage, StreamUse
 from streams import (
     ColumnType,
     Duplicates,
@@ -258,12 +258,12 @@ class LatenessChangeModel(WireModel):
     seen: LatenessSeen = Field(description="The measurement that led to it.")
 
     @classmethod
-    def from_domain(cls, decision: LatenessDecision) -> Self:
+    def from_domain(cls, decision: Decision) -> Self:
         """The wire form."""
         return cls(
             at=format_time(decision.at_us),
-            bound_s=decision.bound_us / _SECOND_US,
-            seen=LatenessSeen.from_domain(decision.seen),
+            bound_s=decision.record["bound"] / _SECOND_US,
+            seen=LatenessSeen.from_domain(decision.record["seen"]),
         )
 
 
@@ -282,7 +282,7 @@ class MeasuredLatenessModel(WireModel):
     def from_domain(cls, measured: MeasuredLateness) -> Self:
         """The wire form."""
         changes = [LatenessChangeModel.from_domain(one) for one in measured.decisions]
-        found = [one.at_us for one in measured.decisions if one.bound_us == measured.bound_us]
+        found = [one.at_us for one in measured.decisions if one.record["bound"] == measured.bound_us]
         return cls(
             bound_s=measured.bound_us / _SECOND_US,
             since=format_time(found[-1]) if found else None,

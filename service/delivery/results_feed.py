@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from service.errors import InvalidCursor
 from service.stores import AlertFilter, AlertStore, RecentStore
 from service.stores.cursors import OLDEST, Page, require_cursor
 from shards import ALERT
 
 _OLDEST_FIRST = "a"  # the mark of the cursors of lists that are read with the oldest first
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # cursors are short with more digits
 _PART = "[0-9a-z]{1,14}(?:-[0-9a-z]{1,14}(?:[.][0-9a-z]{1,7})?)?"
 _CURSOR = re.compile(f"{_PART}(?:_{_PART}){{0,31}}")
 
@@ -79,13 +80,5 @@ class ResultsFeed:
 
 
 def _cursor(places: Sequence[str]) -> str:
-    """The cursor of some places; its numbers are to the base of 36."""
-    return "_".join(re.sub("[0-9]+", lambda number: _based(int(number[0])), place) for place in places)
-
-
-def _based(number: int) -> str:
-    digits = ""
-    while number:
-        number, digit = divmod(number, len(_DIGITS))
-        digits = _DIGITS[digit] + digits
-    return digits or "0"
+    """The cursor of some places; its numbers are to the base of 36, so it is short."""
+    return re.sub("[0-9]+", lambda number: np.base_repr(int(number[0]), 36).lower(), "_".join(places))

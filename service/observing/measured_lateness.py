@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from service.runtime import Stores
+from service.stores import Decision
 from shards import LATENESS
 from streams import AutoLateness, LatenessDecider, StreamDeclaration
 
@@ -13,28 +14,17 @@ _SECOND_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatenessDecision:
-    """A decision on a bound, at a time in microseconds UTC.
-
-    ``seen`` are the observations that led to it: the number of ``events``, the ``largest_us`` of their lags, and the
-    number of those ``beyond`` the largest bound.
-    """
-
-    at_us: int
-    bound_us: int
-    seen: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLateness:
     """The bound of out-of-orderness of a stream with ``lateness: auto``; the smallest one while shards differ.
 
-    ``seen``: the observations since the last decision; None before the first events.
+    ``seen`` are the observations since the last decision, None before the first events: the number of ``events``, the
+    ``largest_us`` of their lags, and the number of those ``beyond`` the largest bound. The record of a decision has
+    them, too, and the ``bound`` in microseconds.
     """
 
     bound_us: int
     seen: Mapping[str, int] | None
-    decisions: Sequence[LatenessDecision]
+    decisions: Sequence[Decision]
     total: int
 
 
@@ -48,10 +38,7 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
     return MeasuredLateness(
         bound_us=min(bounds, default=declaration.lateness.start_us),
         seen=None if known.state is None else LatenessDecider.from_json(known.state).seen(),
-        decisions=[
-            LatenessDecision(at_us=one.at_us, bound_us=one.record["bound"], seen=one.record["seen"])
-            for one in known.decisions
-        ],
+        decisions=known.decisions,
         total=known.total,
     )
 

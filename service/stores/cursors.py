@@ -7,6 +7,7 @@ order that the list has had in the first release; a letter in front marks the ot
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias
 
@@ -77,6 +78,35 @@ class Page:
     def has_more(self) -> bool:
         """Whether more may follow at present."""
         return self.next is not None
+
+
+def page_of(listed: Iterable[tuple[str, dict[str, Any]]], wanted: Mapping[str, Any], limit: int, begin: Cursor) -> Page:
+    """The records with the wanted values among those listed with their places from a cursor on, in its order.
+
+    Cursors without a mark have the order ``desc``. The cursor for newer records is after the newest that was examined;
+    newest first from a place on, after the newest of the page.
+    """
+    is_upward = begin.order == "asc"
+    found: list[tuple[str, dict[str, Any]]] = []
+    newest, has_more = begin.place, False
+    for place, record in listed:
+        is_wanted = wanted.items() <= record.items()
+        has_more = is_wanted and len(found) == limit
+        if has_more:
+            break
+        newest = place if is_upward else newest or place
+        if is_wanted:
+            found.append((place, record))
+    if not is_upward and begin.place is not None and found:
+        newest = found[0][0]
+    after = Cursor("asc", newest).text("desc")
+    last = newest if is_upward else found[-1][0] if found else None
+    return Page(
+        items=[record for _, record in found],
+        after=after,
+        next=Cursor(begin.order, last).text("desc") if has_more else None,
+        cursors=[Cursor("asc", place).text("desc") for place, _ in found] if is_upward else [],
+    )
 
 
 def require_cursor(after: str, form: re.Pattern[str]) -> None:

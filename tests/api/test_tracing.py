@@ -127,7 +127,7 @@ def test_one_trace_from_the_request_over_the_alert_to_the_webhook(running, colle
         service.match()
         assert service.deliver() == 1
         ((headers, _),) = service.hook.received
-        (alert,) = service.stores.alerts.page().alerts
+        (alert,) = service.stores.alerts.page().items
         (webhook,) = service.stores.webhooks.all()
     assert set(collector.paths) == {"/v1/traces"}
     told = {(process, span.name): span for process, span in spans_of(collector) if span.trace_id.hex() == TRACE}
@@ -221,7 +221,7 @@ def test_a_micro_batch_that_is_written_again_doubles_spans_and_nothing_else(runn
         service.send([event(1, "A", 1), event(2, "B", 2)], f"00-{TRACE}-{SPAN}-01")
         service.match(times=2)
         assert service.deliver() == 1
-        assert len(service.stores.alerts.page().alerts) == 1
+        assert len(service.stores.alerts.page().items) == 1
     spans = [span for _, span in spans_of(collector)]
     first, again = (span for span in spans if span.name == "alert seq")
     (sent,) = (span for span in spans if span.name.startswith("webhook"))
@@ -253,7 +253,7 @@ def test_a_collector_that_is_not_there_hinders_nothing(running, monkeypatch):
         for number in range(20):
             service.send([event(2 * number, "A", 1, f"k{number}"), event(2 * number + 1, "B", 2, f"k{number}")])
         service.match()
-        assert len(service.stores.alerts.page().alerts) == 20
+        assert len(service.stores.alerts.page().items) == 20
         assert service.deliver() == service.settings.webhooks.target_concurrency
 
 

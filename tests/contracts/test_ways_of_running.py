@@ -386,8 +386,8 @@ def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatc
         settled(job, stores, chance)
     if isinstance(job, Continuous):
         job.end()
-    found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
-    found += [one["id"] for kind in _LISTS for one in stores.results[kind].page(10_000).records]
+    found = [alert["id"] for alert in stores.alerts.page(limit=10_000).items]
+    found += [one["id"] for kind in _LISTS for one in stores.results[kind].page(10_000).items]
     expected = [one for one in inline(project, events, 1, is_open=True) if one[0] in _STORED]
     assert sorted(found) == sorted(orjson.loads(body)["id"] for _, body in expected)
     assert found

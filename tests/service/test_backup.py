@@ -72,7 +72,7 @@ def match_all(settings, stores):
 
 
 def alerts(stores):
-    return sorted(alert["id"] for alert in stores.alerts.page(limit=10_000).alerts)
+    return sorted(alert["id"] for alert in stores.alerts.page(limit=10_000).items)
 
 
 def begin(settings, stores):

@@ -97,7 +97,7 @@ def stores(client, server_url, settings, monkeypatch):
 
 
 def found(stores):
-    alerts = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
+    alerts = [alert["id"] for alert in stores.alerts.page(limit=10_000).items]
     return sorted(alerts + [event["id"] for event in stores.results["derived"].page(10_000).items])
 
 
@@ -127,7 +127,7 @@ def test_any_schedule_gives_the_rows_of_one_process(stores, settings, seed):
         job.end()
     assert found(stores) == expected(batches)
     counted = sum(one["count"] for one in stores.results["derived"].counts())
-    assert counted == len(found(stores)) - len(stores.alerts.page(limit=10_000).alerts)
+    assert counted == len(found(stores)) - len(stores.alerts.page(limit=10_000).items)
 
 
 def test_steps_with_many_results_have_fewer_entries(stores, settings, monkeypatch):

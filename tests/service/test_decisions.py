@@ -146,7 +146,7 @@ def test_what_is_measured_changes_the_bound_at_one_place_of_the_log_and_a_replay
     states, found = replayed(settings, orders)
     assert bounds(states) == {changes[0][-1].bound_us}
     assert 30 * SECOND < changes[0][-1].bound_us <= 50 * SECOND
-    alerts = [alert["id"] for alert in orders.alerts.page(limit=10_000).alerts]
+    alerts = [alert["id"] for alert in orders.alerts.page(limit=10_000).items]
     letters = [letter["id"] for letter in orders.dead_letters.page(10_000).items]
     assert sorted([*alerts, *letters]) == found
     assert alerts

@@ -187,7 +187,7 @@ def test_a_chain_over_two_keys_gives_what_one_process_gives_whatever_is_killed(
     for _ in range(8):
         Timekeeper(stores).look()
         settled(job, stores, chance)
-    found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
+    found = [alert["id"] for alert in stores.alerts.page(limit=10_000).items]
     events = [event["id"] for event in stores.results["derived"].page(10_000).items]
     assert sorted([*found, *events]) == expected(batches)
     assert found
@@ -229,7 +229,7 @@ def test_a_chain_goes_on_in_a_log_that_is_divided(client, server_url, settings, 
     for _ in range(8):
         Timekeeper(stores).look()
         matched()
-    found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
+    found = [alert["id"] for alert in stores.alerts.page(limit=10_000).items]
     assert sorted([*found, *(event["id"] for event in stores.results["derived"].page(10_000).items)]) == expected(
         batches
     )

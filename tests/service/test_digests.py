@@ -102,7 +102,7 @@ def test_a_long_digest_counts_the_rest_and_leads_to_it(stores, clock, library, r
     assert digest["counts"] == {"alert": MOST_LISTED + 7}
     assert (len(digest["results"]), digest["more"]) == (MOST_LISTED, 7)
     after = digest["next"].removeprefix("/v1/alerts?after=")
-    assert [one["id"] for one in stores.alerts.page(after=after).alerts] == names[MOST_LISTED:]
+    assert [one["id"] for one in stores.alerts.page(after=after).items] == names[MOST_LISTED:]
 
 
 def test_next_leads_to_every_alert_that_is_not_listed_whatever_their_ids(stores, clock, library, receiver):
@@ -118,7 +118,7 @@ def test_next_leads_to_every_alert_that_is_not_listed_whatever_their_ids(stores,
     listed = [one["id"] for one in digest["results"]]
     assert listed == names[:MOST_LISTED]
     after = digest["next"].removeprefix("/v1/alerts?after=")
-    assert [one["id"] for one in stores.alerts.page(after=after).alerts] == names[MOST_LISTED:]
+    assert [one["id"] for one in stores.alerts.page(after=after).items] == names[MOST_LISTED:]
 
 
 def test_a_digest_with_a_damaged_alert_delays_no_other_delivery(stores, clock, library, receiver, client):

@@ -85,7 +85,7 @@ def test_each_event_reads_the_rows_of_its_place_where_tasks_are_killed(
         job.end()
     assert over
     assert pairs
-    alerts = stores.alerts.page(limit=10_000).alerts
+    alerts = stores.alerts.page(limit=10_000).items
     bound = {name: [one["bindings"] for one in alerts if one["pattern"] == name] for name in PATTERNS}
     rows = [one["row"]["customer"] for one in alerts if one["pattern"] == "row"]
     assert sorted(one["o"][0] for one in bound["over"]) == sorted(over)

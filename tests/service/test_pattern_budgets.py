@@ -72,7 +72,7 @@ class Service:
         ]
 
     def alerts(self):
-        return Counter(alert["pattern"] for alert in self.stores.alerts.page(limit=1_000).alerts)
+        return Counter(alert["pattern"] for alert in self.stores.alerts.page(limit=1_000).items)
 
     def letters(self, code):
         return [letter for letter in self.stores.dead_letters.all() if letter["code"] == code]

@@ -111,7 +111,7 @@ def run(settings, stores):
 
 
 def alerts(stores):
-    return sorted(alert["id"] for alert in stores.alerts.page(limit=10_000).alerts)
+    return sorted(alert["id"] for alert in stores.alerts.page(limit=10_000).items)
 
 
 def say_nothing(_text):

@@ -34,7 +34,7 @@ def test_every_row_lands_in_its_store_and_a_replay_changes_nothing(stores, setti
     sink(ROWS[:3], 5)
     for _ in range(2):
         sink(ROWS, 5)
-    assert [alert["id"] for alert in stores.alerts.page().alerts] == ["a1", "a2"]
+    assert [alert["id"] for alert in stores.alerts.page().items] == ["a1", "a2"]
     assert [ending["id"] for ending in stores.results["ending"].page(9).items] == ["e2", "e1"]
     assert [counter["count"] for counter in stores.results["ending"].counts()] == [2]
     assert stores.results["timeout"].counts() == [{"stream": "s", "pattern": "p", "missing": "b, c", "count": 1}]
@@ -161,7 +161,7 @@ def test_a_webhook_gets_what_it_asks_for(stores, clock, wanted, delivered):
 def test_nothing_needs_no_redis(stores, clock, client):
     client.close()
     AlertSink(stores, clock)([], 1)
-    assert stores.alerts.page().alerts == []
+    assert stores.alerts.page().items == []
 
 
 def test_what_shards_tell_of_themselves_is_kept_apart(stores, clock, client):
@@ -170,7 +170,7 @@ def test_what_shards_tell_of_themselves_is_kept_apart(stores, clock, client):
         AlertSink(stores, clock)([told, ROWS[0]], 5)
     (report,) = stores.pipeline_status.shards()
     assert (report.shard, report.position, report.state_bytes) == (1, "4-0", 3)
-    assert [alert["id"] for alert in stores.alerts.page().alerts] == ["a1"]
+    assert [alert["id"] for alert in stores.alerts.page().items] == ["a1"]
     assert stores.alerts.counts() == {("s", "p"): 1}
 
 

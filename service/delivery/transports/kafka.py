@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from service.delivery.transports.sending import Item, SendFailed, Sending
 from service.errors import WebhookRefused
@@ -24,6 +24,8 @@ class KafkaSink:
 
     ``options`` are settings of librdkafka; the password of SASL is the secret of the sink.
     """
+
+    is_bulk: ClassVar[bool] = False
 
     servers: str
     topic: str

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import orjson
 import structlog
@@ -34,6 +34,8 @@ tls_context: Callable[[], ssl.SSLContext] = ssl.create_default_context
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailSink:
     """A mail server and the recipients; ``security``: ``tls`` from the first byte on, or ``starttls``."""
+
+    is_bulk: ClassVar[bool] = False
 
     host: str
     recipients: Sequence[str]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import orjson
@@ -42,6 +42,8 @@ _TIMES = ("detected_at", "updated_at", "time")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetSink:
     """A folder below the one that the settings name; ``path`` is relative to it."""
+
+    is_bulk: ClassVar[bool] = True
 
     path: str
 

@@ -10,8 +10,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import orjson
 import structlog
@@ -33,47 +32,24 @@ SERVER_MEMBERS = frozenset(["host", "port", "security", "servers", "options"])
 _LONGEST_ERROR = 300
 
 
-class Sink(Protocol):
-    """What a sink of one kind does; its members are fields."""
+Sink: TypeAlias = ParquetSink | MailSink | KafkaSink
+"""A sink, whose members are fields.
 
-    @property
-    def address(self) -> str:
-        """Where it sends, for people."""
-        ...
+Its ``address`` is for people. ``check`` refuses members that cannot be used (``WebhookRefused``); ``send`` raises
+``SendFailed``, and its repetition has the same effect where the receiver allows it. A sink that ``is_bulk`` always
+collects results, and gets all of them in one delivery.
+"""
 
-    def check(self, sending: Sending) -> None:
-        """Refuse members that cannot be used; raises ``WebhookRefused``."""
-        ...
-
-    def send(self, item: Item, sending: Sending) -> None:
-        """Send a delivery, or raise ``SendFailed``; a repetition has the same effect where the receiver allows it."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkKind:
-    """A kind of sink; ``is_bulk``: it always collects results, and gets all of them in one delivery."""
-
-    form: type[Any]
-    has_template: bool = True
-    is_bulk: bool = False
-
-
-SINK_KINDS: Mapping[str, SinkKind] = {
-    "parquet": SinkKind(form=ParquetSink, has_template=False, is_bulk=True),
-    "email": SinkKind(form=MailSink),
-    "kafka": SinkKind(form=KafkaSink),
-}
+SINK_KINDS: Mapping[str, type[Sink]] = {"parquet": ParquetSink, "email": MailSink, "kafka": KafkaSink}
 
 
 def read_sink(members: Mapping[str, Any]) -> Sink:
     """The sink of stored members; ``WebhookRefused`` if a member is unknown, or missing."""
     own = {name: value for name, value in members.items() if name != "kind"}
     try:
-        sink: Sink = SINK_KINDS[members["kind"]].form(**own)
+        return SINK_KINDS[members["kind"]](**own)
     except TypeError as error:
         raise WebhookRefused(f"the members of a sink of the kind {members['kind']!r} differ: {error}") from error
-    return sink
 
 
 def check_sink(members: Mapping[str, Any], settings: WebhookSettings, resolver: Resolver = resolve) -> None:
@@ -84,9 +60,9 @@ def check_sink(members: Mapping[str, Any], settings: WebhookSettings, resolver: 
 def check_form(members: Mapping[str, Any], template: Mapping[str, Any] | None, digest: DigestRules | None) -> None:
     """Check that a kind of sink can have a template, and these rules of digests; raises ``WebhookRefused``."""
     kind = SINK_KINDS[members["kind"]]
-    if template is not None and not kind.has_template:
+    if template is not None and kind is ParquetSink:
         raise WebhookRefused(f"a sink of the kind {members['kind']!r} has no template", field="template")
-    if template is not None and kind.form is MailSink:
+    if template is not None and kind is MailSink:
         check_mail_template(template)
     if kind.is_bulk and digest is not None and digest.at_once is not None:
         raise WebhookRefused(f"a sink of the kind {members['kind']!r} collects all results", field="digest")

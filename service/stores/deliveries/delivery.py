@@ -6,16 +6,13 @@ The script that writes a result also appends its deliveries to one list. From th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
 
 from service.stores.connection import PREFIX
-from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import decode, encode
-from service.stores.severities import USUAL_SEVERITY
 
 DUE_KEY = PREFIX + "deliveries:due"  # new deliveries; those of earlier releases wait here too
 RECORDS_KEY = PREFIX + "deliveries:records"
@@ -47,13 +44,14 @@ class Delivery:
 
     def record(self, attempts: int) -> bytes:
         """The stored form after a number of failed attempts."""
+        carried = {"body": self.body, "traceparent": self.traceparent}
         return encode(
             webhook=self.webhook,
             alert=self.alert,
             kind=self.kind,
             attempts=attempts,
             queued_us=self.queued_us,
-            **_carried(body=self.body, traceparent=self.traceparent),
+            **{name: value for name, value in carried.items() if value is not None},
         )
 
 
@@ -73,38 +71,6 @@ class DeliveryOutcome:
     rest_us: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deliverable:
-    """A result that webhooks may receive; ``body`` as in ``Delivery``."""
-
-    kind: str
-    id: str
-    stream: str
-    pattern: str | None
-    severity: str = USUAL_SEVERITY
-    body: str | None = None
-    traceparent: str | None = None
-
-
-def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_us: int) -> list[dict[str, str]]:
-    """Id and record of a new delivery for each webhook that wants the result; a script of another store writes them."""
-    return [
-        {
-            "id": f"{webhook.id}:{COLLECTED if webhook.collects(item.pattern, item.severity) else ''}{item.id}",
-            "record": encode(
-                webhook=webhook.id,
-                alert=item.id,
-                kind=item.kind,
-                attempts=0,
-                queued_us=now_us,
-                **_carried(body=item.body, traceparent=item.traceparent),
-            ).decode(),
-        }
-        for webhook in webhooks
-        if webhook.wants(item.kind, item.stream, item.pattern, item.severity)
-    ]
-
-
 def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
     """Read a stored delivery."""
     fields = decode(record, f"the delivery {delivery_id}")
@@ -117,7 +83,3 @@ def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
 def _kind_of(body: str | None) -> Any:
     """The kind of the result that a record of an earlier release delivers."""
     return "alert" if body is None else orjson.loads(body).get("type", "correction")
-
-
-def _carried(**members: str | None) -> Mapping[str, str]:
-    return {name: value for name, value in members.items() if value is not None}

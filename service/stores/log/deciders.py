@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.log.layout import LayoutStore
+from service.stores.log.layout import LayoutStore, arguments_of
 from service.stores.log.stream_times import since_of
 from service.stores.records import decode, encode
-from streams import LAYOUT_KEY, ROUTES_KEY, STREAMS_KEY, ControlRecord, encode_control, log_key
+from streams import ROUTES_KEY, STREAMS_KEY, ControlRecord
 
 DECIDERS_KEY = PREFIX + "deciders"
 
@@ -92,24 +92,19 @@ class DeciderStore:
             decisions=[asdict(one) for one in after.decisions],
         )
 
-        def decide(shards: int) -> Any:
-            return self._decide(
-                deciders=DECIDERS_KEY,
-                layout=LAYOUT_KEY,
-                routes=ROUTES_KEY,
-                streams=STREAMS_KEY,
-                shards=[log_key(shard) for shard in range(shards)],
-                field=_field(stream, name),
-                before=before.stored,
-                after=body,
-                stream=stream,
-                since=before.since,
-                kind="" if record is None else record.KIND.value,
-                body=b"" if record is None else encode_control(record),
-                shard_count=shards,
-            )
-
-        return bool(self._layout.fitted(decide) == 1)
+        reply = self._layout.append(
+            self._decide,
+            deciders=DECIDERS_KEY,
+            routes=ROUTES_KEY,
+            streams=STREAMS_KEY,
+            field=_field(stream, name),
+            before=before.stored,
+            after=body,
+            stream=stream,
+            since=before.since,
+            **arguments_of(record),
+        )
+        return bool(reply == 1)
 
 
 def _field(stream: str, name: str) -> str:

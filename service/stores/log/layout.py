@@ -17,7 +17,7 @@ from service.stores.connection import PREFIX, Client, register
 from service.stores.log.pipeline_status import SHARDS_KEY, report_of
 from service.stores.records import FORMAT_VERSION
 from shards import OutputRow
-from streams import DERIVED_PROMISES_KEY, LAYOUT_KEY
+from streams import DERIVED_PROMISES_KEY, LAYOUT_KEY, ControlRecord, encode_control, log_key
 
 DERIVED_MARKS_KEY = PREFIX + "derived:marks"
 
@@ -101,6 +101,15 @@ class LayoutStore:
             self.read()
         raise RegistryContended("the number of shards is being changed; try again")
 
+    def append(self, script: Callable[..., Any], **given: Any) -> Any:
+        """The reply of a script that appends to every shard, given its other keys and arguments; as ``fitted``."""
+
+        def append(shards: int) -> Any:
+            places = [log_key(shard) for shard in range(shards)]
+            return script(layout=LAYOUT_KEY, shards=places, shard_count=shards, **given)
+
+        return self.fitted(append)
+
     def require(self, reply: object) -> None:
         """Check a script's reply; ``LogResharding`` if the log is being resharded, or was since its layout was read."""
         if reply in (_RESHARDING, _MOVED):
@@ -145,6 +154,13 @@ class LayoutStore:
         if not is_switched and self.read().generation != shards:
             raise _resharding()  # a lost reply is no failure: the layout shows the switch
         return self.read()
+
+
+def arguments_of(control: ControlRecord | None) -> dict[str, str | bytes]:
+    """The arguments ``kind`` and ``body`` of a script that appends a control record, if any."""
+    if control is None:
+        return {"kind": "", "body": ""}
+    return {"kind": control.KIND.value, "body": encode_control(control)}
 
 
 def _resharding() -> LogResharding:

@@ -6,12 +6,12 @@ Anything older than the declaration of a stream belongs to a former stream of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from service.stores.connection import Client, register
-from service.stores.log.layout import LayoutStore
+from service.stores.log.layout import LayoutStore, arguments_of
 from service.stores.records import decode
-from streams import LAYOUT_KEY, ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, Tick, encode_control, log_key
+from streams import ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, Tick
 
 ANY_LIFE = "*"
 
@@ -72,23 +72,17 @@ class StreamTimesStore:
 
         ``since`` is when the stream of the tick was declared: a later stream of the same name is not ticked.
         """
-
-        def append(shards: int) -> Any:
-            return self._tick(
-                times=STREAM_TIMES_KEY,
-                layout=LAYOUT_KEY,
-                routes=ROUTES_KEY,
-                streams=STREAMS_KEY,
-                shards=[log_key(shard) for shard in range(shards)],
-                stream=stream,
-                time_us=tick.time_us,
-                since=since,
-                kind=Tick.KIND.value,
-                body=encode_control(tick),
-                shard_count=shards,
-            )
-
-        return bool(layout.fitted(append))
+        reply = layout.append(
+            self._tick,
+            times=STREAM_TIMES_KEY,
+            routes=ROUTES_KEY,
+            streams=STREAMS_KEY,
+            stream=stream,
+            time_us=tick.time_us,
+            since=since,
+            **arguments_of(tick),
+        )
+        return bool(reply)
 
 
 def since_of(client: Client, stream: str) -> str:

@@ -16,8 +16,9 @@ import orjson
 from service.errors import RegistryContended, UnknownStream
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
+from service.stores.log.layout import arguments_of
 from service.stores.log.routes import require_there, users_key
-from streams import LAYOUT_KEY, ROUTES_KEY, STREAMS_KEY, ControlRecord, encode_control, log_key, stops_key
+from streams import ROUTES_KEY, STREAMS_KEY, ControlRecord, encode_control, stops_key
 
 CONSTRAINTS_KEY = PREFIX + "constraints"
 CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"
@@ -95,7 +96,6 @@ class RecordBook:
                 versions=versions_key,
                 routes=ROUTES_KEY,
                 users=users_key(wanted.stream),
-                layout=LAYOUT_KEY,
                 field=field,
                 before=current or b"",
                 after=wanted.record,
@@ -105,9 +105,9 @@ class RecordBook:
                 route=wanted.route or "",
                 stop=_stop_of(wanted),
                 spared="" if wanted.spared is None else str(wanted.spared),
-                **_control_of(wanted),
+                **arguments_of(wanted.control),
             )
-            reply = self._log.layout.fitted(partial(_append, commit))
+            reply = self._log.layout.append(commit)
             require_there(wanted.stream, reply)
             if reply:
                 return wanted.record, True
@@ -162,16 +162,15 @@ class StreamBook:
                 streams=STREAMS_KEY,
                 constraints=CONSTRAINTS_KEY,
                 constraint_versions=CONSTRAINT_VERSIONS_KEY,
-                layout=LAYOUT_KEY,
                 stream=stream,
                 before=current,
                 after=first.record,
                 rules_before=rules or b"",
                 rules_after=b"" if second is None else second.record,
                 version_field="" if second is None else version_of(stream, second.version),
-                controls=[part for one in wanted if one and one.control for part in _control_of(one).values()],
+                controls=[part for one in wanted if one and one.control for part in arguments_of(one.control).values()],
             )
-            if self._log.layout.fitted(partial(_append, commit)):
+            if self._log.layout.append(commit):
                 return first.record
         raise RegistryContended.over(f"the stream {stream!r}")
 
@@ -183,7 +182,7 @@ def _commit_record(script: Callable[..., Any], wanted: Change, **given: Any) -> 
     parts = [
         value
         for part in wanted.parts
-        for value in (part.stream, part.user, part.route, *_arguments_of(part.control).values())
+        for value in (part.stream, part.user, part.route, *arguments_of(part.control).values())
     ]
     return script(places=[*given.pop("shards"), *users, *stops], parts=parts, **given)
 
@@ -195,20 +194,6 @@ def _stop_of(change: Change) -> bytes:
     records = [(change.stream, change.control), *((part.stream, part.control) for part in change.parts)]
     stops = [[stream, one.KIND.value, encode_control(one).decode()] for stream, one in records if one is not None]
     return orjson.dumps(stops)
-
-
-def _append(commit: Callable[..., Any], shards: int) -> Any:
-    return commit(shards=[log_key(shard) for shard in range(shards)], shard_count=shards)
-
-
-def _control_of(change: Change) -> dict[str, str | bytes]:
-    return _arguments_of(change.control)
-
-
-def _arguments_of(control: ControlRecord | None) -> dict[str, str | bytes]:
-    return (
-        {"kind": "", "body": ""} if control is None else {"kind": control.KIND.value, "body": encode_control(control)}
-    )
 
 
 def version_of(field: str, version: int) -> str:

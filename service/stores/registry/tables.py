@@ -15,9 +15,10 @@ from service.errors import RegistryContended, UnknownTable
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
+from service.stores.log.layout import arguments_of
 from service.stores.records import decode, encode
 from service.stores.registry.changes import Change, RecordBook, version_of
-from streams import LAYOUT_KEY, TableOff, TableOn, TableRow, encode_control, log_key
+from streams import TableOff, TableOn, TableRow, log_key
 from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching, pieces_of_file, title_of
 
 TABLES_KEY = PREFIX + "tables"
@@ -111,25 +112,18 @@ class TableStore:
             known = self.get(name)
             condition.check(known.tag)
             made = replace(known, changes=known.changes + 1)
-
-            def change(shards: int, known: RegisteredTable = known, made: RegisteredTable = made) -> Any:
-                control = TableRow(name=name, version=known.version, key=key, row=row)
-                return self._change_row(
-                    records=TABLES_KEY,
-                    changes=_changes_key(known),
-                    layout=LAYOUT_KEY,
-                    shards=[log_key(shard) for shard in range(shards)],
-                    field=name,
-                    before=encode(**asdict(known)),
-                    after=encode(**asdict(made)),
-                    key=key,
-                    row=orjson.dumps(row),
-                    kind=control.KIND.value,
-                    body=encode_control(control),
-                    shard_count=shards,
-                )
-
-            if self._log.layout.fitted(change):
+            is_changed = self._log.layout.append(
+                self._change_row,
+                records=TABLES_KEY,
+                changes=_changes_key(known),
+                field=name,
+                before=encode(**asdict(known)),
+                after=encode(**asdict(made)),
+                key=key,
+                row=orjson.dumps(row),
+                **arguments_of(TableRow(name=name, version=known.version, key=key, row=row)),
+            )
+            if is_changed:
                 return made
         raise RegistryContended.over(f"the table {name!r}")
 

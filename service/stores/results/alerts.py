@@ -209,13 +209,8 @@ class AlertStore:
 
     def last(self, stream: str, pattern: str) -> dict[str, Any] | None:
         """The newest alert of a pattern that is kept."""
-        wanted, until = AlertFilter(stream=stream, pattern=pattern), "+"
-        while chunks := cast(_Chunks, self._client.xrevrange(_index(None, pattern), max=until, count=_MOST_CHUNKS)):
-            for chunk in chunks:
-                if alerts := list(self._of_chunks([chunk], wanted)):
-                    return cast("dict[str, Any]", orjson.loads(alerts[-1].body))
-            until = f"({chunks[-1][0].decode()}"
-        return None
+        found = next(self._before(AlertFilter(stream=stream, pattern=pattern), None), None)
+        return None if found is None else cast("dict[str, Any]", orjson.loads(found.body))
 
     def trimmed(self) -> dict[str, int]:
         """The number of alerts removed because their stream exceeded the number to keep, by stream."""

@@ -13,14 +13,13 @@ import orjson
 
 from service.errors import UnknownIncident
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import NUMBER, Cursor, Order, Page
+from service.stores.cursors import NUMBER, Cursor, Order, Page, page_of
 from service.stores.records import decode, encode
 
 INCIDENTS_KEY = PREFIX + "incidents"
 ORDER_KEY = PREFIX + "incidents:order"
 NUMBER_KEY = PREFIX + "incidents:number"
 
-_UNMARKED: Order = "desc"  # the order of cursors without a mark
 _PAGE = 500
 _CHUNK = 200
 
@@ -50,19 +49,9 @@ class IncidentStore:
 
     def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **chosen: Any) -> Page:
         """Incidents whose members have the chosen values (None: any), after a cursor or from the newest on."""
-        begin = Cursor.read(after, order, NUMBER, _UNMARKED)
+        begin = Cursor.read(after, order, NUMBER, "desc")
         wanted = {name: value for name, value in chosen.items() if value is not None}
-        found: list[tuple[str, dict[str, Any]]] = []
-        following: str | None = None
-        for number, incident in self._listed(begin):
-            if wanted.items() <= incident.items():
-                if len(found) == limit:
-                    following = Cursor(begin.order, found[-1][0]).text(_UNMARKED)
-                    break
-                found.append((str(number), incident))
-        ends: list[str | None] = [*(place for place, _ in found)] or [begin.place]
-        newest = Cursor("asc", ends[-1 if begin.order == "asc" else 0]).text(_UNMARKED)
-        return Page(items=[incident for _, incident in found], next=following, after=newest)
+        return page_of(self._listed(begin), wanted, limit, begin)
 
     def open_ones(self, pattern: str) -> list[dict[str, Any]]:
         """The incidents of a pattern that are not closed."""
@@ -70,8 +59,8 @@ class IncidentStore:
             one for _, one in self._listed(Cursor("desc")) if one["pattern"] == pattern and one["state"] != "closed"
         ]
 
-    def _listed(self, begin: Cursor) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Incidents with their numbers, from a cursor on in its order."""
+    def _listed(self, begin: Cursor) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Incidents with their numbers as places, from a cursor on in its order."""
         is_upward = begin.order == "asc"
         read = self._client.zrangebyscore if is_upward else self._client.zrevrangebyscore
         end = "+inf" if is_upward else "-inf"
@@ -82,7 +71,7 @@ class IncidentStore:
             bodies = cast("list[bytes | None]", self._client.hmget(INCIDENTS_KEY, [name.decode() for name, _ in found]))
             for (name, number), body in zip(found, bodies, strict=True):
                 if body is not None:
-                    yield int(number), _read(body, name.decode())
+                    yield str(int(number)), _read(body, name.decode())
             start = f"({int(found[-1][1])}"
 
 

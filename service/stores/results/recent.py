@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast
 import orjson
 
 from service.stores.connection import PREFIX, Client, register
-from service.stores.cursors import ROW_PLACE, Cursor, Order, Page
+from service.stores.cursors import ROW_PLACE, Cursor, Order, Page, page_of
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import decode
@@ -30,7 +30,6 @@ from streams import NOTED_KEY
 COUNTS_SUFFIX = ":counts"  # appended to the key of a list: the key of its counters
 SIZE_SUFFIX = ":size"  # the key of the number of its records; missing in lists of earlier releases
 
-_UNMARKED: Order = "desc"  # the order of cursors without a mark
 _BEFORE_ALL = "0-0"
 _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
@@ -64,43 +63,12 @@ class RecentList:
         Only records whose fields have the chosen values are listed; None: any value. A cursor stays valid while records
         are added, or removed because the list is full.
         """
-        begin = Cursor.read(after, order, ROW_PLACE, _UNMARKED)
+        begin = Cursor.read(after, order, ROW_PLACE, "desc")
         wanted = {name: value for name, value in {"stream": stream, **chosen}.items() if value is not None}
         rows = _PAGE_ROWS if wanted else limit + 1
         if begin.order == "asc":
-            return self._upward(limit, begin, wanted, self.oldest_first(begin.place or _BEFORE_ALL, rows))
-        return self._downward(limit, begin, wanted, self.newest_first(rows, begin.place))
-
-    def _downward(self, limit: int, begin: Cursor, wanted: Mapping[str, str], listed: Iterator[_Listed]) -> Page:
-        found: list[_Listed] = []
-        newest, following = begin.place, None
-        for place, record in listed:
-            newest = newest or place
-            if not wanted.items() <= record.items():
-                continue
-            if len(found) == limit:
-                following = Cursor("desc", found[-1][0]).text(_UNMARKED)
-                break
-            found.append((place, record))
-        newest = found[0][0] if begin.place is not None and found else newest
-        after = Cursor("asc", newest).text(_UNMARKED)
-        return Page(items=[record for _, record in found], next=following, after=after)
-
-    def _upward(self, limit: int, begin: Cursor, wanted: Mapping[str, str], listed: Iterator[_Listed]) -> Page:
-        found: list[_Listed] = []
-        last, has_more = begin.place, False
-        for place, record in listed:
-            is_wanted = wanted.items() <= record.items()
-            has_more = is_wanted and len(found) == limit
-            if has_more:
-                break
-            last = place
-            if is_wanted:
-                found.append((place, record))
-        after = Cursor("asc", last).text(_UNMARKED)
-        cursors = [Cursor("asc", place).text(_UNMARKED) for place, _ in found]
-        records = [record for _, record in found]
-        return Page(items=records, next=after if has_more else None, after=after, cursors=cursors)
+            return page_of(self.oldest_first(begin.place or _BEFORE_ALL, rows), wanted, limit, begin)
+        return page_of(self.newest_first(rows, begin.place), wanted, limit, begin)
 
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_Listed]:
         """Records with their places, newest first, from the end or a place; about ``page_rows`` are read at once."""

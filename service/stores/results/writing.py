@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from service.stores.deliveries.delivery import Deliverable, deliveries_of
+from service.stores.deliveries.delivery import COLLECTED, Delivery
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.severities import USUAL_SEVERITY
 from shards import ALERT, OutputRow, ResultKind
@@ -40,26 +40,30 @@ class Writing:
         return b"" if self.severities is None else b',"severity":"%b"' % self._severity(name).encode()
 
     def deliveries(self, kind: ResultKind, rows: Sequence[OutputRow]) -> list[dict[str, str]]:
-        """Id and record of the deliveries of rows."""
+        """Id and record of the deliveries of rows, which a script of another store writes."""
         if not kind.delivered_as or not self.webhooks:
             return []
         bodies = [None] * len(rows) if kind is ALERT else [_sent(kind, body).decode() for body in self.bodies(rows)]
-        return [
-            delivery
-            for row, body in zip(rows, bodies, strict=True)
-            for delivery in deliveries_of(self._deliverable(kind, row, body), self.webhooks, self.now_us)
-        ]
+        found = (one for row, body in zip(rows, bodies, strict=True) for one in self._deliveries(kind, row, body))
+        return [{"id": one.id, "record": one.record(0).decode()} for one in found]
 
-    def _deliverable(self, kind: ResultKind, row: OutputRow, body: str | None) -> Deliverable:
-        return Deliverable(
-            kind=kind.delivered_as,
-            id=row.id,
-            stream=row.stream,
-            pattern=row.subject or None,
-            severity=self._severity(row.subject),
-            body=body,
-            traceparent=self.traceparents.get(row.id),
-        )
+    def _deliveries(self, kind: ResultKind, row: OutputRow, body: str | None) -> Iterator[Delivery]:
+        """The deliveries of a row, one to each webhook that wants it."""
+        name, severity = row.subject or None, self._severity(row.subject)
+        for webhook in self.webhooks:
+            if webhook.wants(kind.delivered_as, row.stream, name, severity):
+                mark = COLLECTED if webhook.collects(name, severity) else ""
+                yield Delivery(
+                    id=f"{webhook.id}:{mark}{row.id}",
+                    webhook=webhook.id,
+                    alert=row.id,
+                    kind=kind.delivered_as,
+                    attempts=0,
+                    queued_us=self.now_us,
+                    lease_us=0,
+                    body=body,
+                    traceparent=self.traceparents.get(row.id),
+                )
 
     def _severity(self, name: str) -> str:
         return USUAL_SEVERITY if self.severities is None else self.severities.get(name, USUAL_SEVERITY)

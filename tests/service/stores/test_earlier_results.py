@@ -140,14 +140,14 @@ def test_a_move_that_is_killed_begins_again(earlier, client, golden, monkeypatch
 def test_an_earlier_store_goes_on(earlier, client, server_url):
     bring_up_to_date(client)
     assert earlier.alerts.append([row("alert", 59), row("alert", 61)], [], 0, 9) == 1
-    assert [alert["id"] for alert in earlier.alerts.page(after="60").alerts] == ["alert-61"]
+    assert [alert["id"] for alert in earlier.alerts.page(after="60").items] == ["alert-61"]
     many = [row("alert", number) for number in range(100, 200)]
     assert earlier.alerts.append(many, [], 0, 10) == 100
     with pytest.raises(UnknownAlert):
         earlier.alerts.get("alert-58")
     assert earlier.alerts.marks.acknowledgements(["alert-58"]) == [None]
     assert sum(earlier.alerts.trimmed().values()) + 2 * KEPT == 161
-    assert len(earlier.alerts.page(limit=999).alerts) == 2 * KEPT
+    assert len(earlier.alerts.page(limit=999).items) == 2 * KEPT
     listed = [row("ending", number, form="p1", constraints=[], atom=None) for number in range(100, 140)]
     earlier.results["ending"].append(listed, 11)
     assert [record["id"] for record in earlier.results["ending"].page(99).items] == [
