@@ -8,9 +8,8 @@ from typing import Any
 import orjson
 import redis
 
-from service.stores.results.alert_blocks import unpack_alerts
 from service.stores.results.alerts import BLOCKS_KEY, INDEX_KEY
-from service.stores.results.blocks import unpack
+from service.stores.results.blocks import unpack, unpack_alerts
 
 
 def index_of(stream: str) -> str:

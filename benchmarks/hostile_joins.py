@@ -32,9 +32,9 @@ from typing import Any
 import orjson
 
 from service.cli.inputs import read_event_batch
+from service.errors import ProjectRefused
 from service.projects import EVENTS, SUSPENSIONS, LocalProject, Results, read_project
 from service.runs import results_of
-from service.runs.errors import ProjectRefused
 from shards import InlineShards, RowBlock
 from streams import Event, EventBatch, ForestallError
 from streams.readers import reading_of

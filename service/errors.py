@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Sequence
+from typing import Self, cast
 
 from streams import ForestallError
 
@@ -366,3 +367,21 @@ class FileUnreadable(ServiceError, code="file", fault="caller"):
 
 class PatternNameTaken(ServiceError, code="pattern-name-taken", fault="caller"):
     """Two patterns of one call have the same name."""
+
+
+class ProjectRefused(ServiceError, code="project-refused", fault="caller"):
+    """Documents of a project are wrong; the message names every problem with its place."""
+
+    @property
+    def problems(self) -> list[str]:
+        """The problems, each with its place."""
+        return cast("list[str]", self.details["problems"])
+
+    @classmethod
+    def of(cls, problems: Sequence[str]) -> Self:
+        """The refusal for some problems."""
+        return cls("\n".join(problems), problems=list(problems))
+
+
+class ApplyStopped(ServiceError, code="apply-stopped", fault="caller"):
+    """A service was changed by another client, or refused a change, while a project was applied to it."""

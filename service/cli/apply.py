@@ -16,6 +16,7 @@ from service.cli.inputs import read_event_batch, standard_error, tell_notices
 from service.cli.run import files_of
 from service.cli.waiting import waiting_on, working
 from service.cli.wording import printable
+from service.errors import ProjectRefused
 from service.projects import (
     EVENTS,
     Change,
@@ -31,7 +32,6 @@ from service.projects import (
     read_project,
 )
 from service.projects.operators import Operators
-from service.runs.errors import ProjectRefused
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import reading_of
 

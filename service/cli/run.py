@@ -16,6 +16,7 @@ from service.cli.inputs import read_event_batch, tell_notices
 from service.cli.stream_files import STREAM_OPTIONS, readings
 from service.cli.waiting import waiting_on, working
 from service.cli.wording import printable
+from service.errors import ProjectRefused
 from service.projects import (
     EVENTS,
     LISTS,
@@ -29,7 +30,6 @@ from service.projects import (
     words_of,
 )
 from service.runs import INCIDENTS, OLD_LISTS, InlineRun, MeasuredRun
-from service.runs.errors import ProjectRefused
 from shards import KINDS_BY_NAME, OperatorSuspended
 from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels

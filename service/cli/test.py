@@ -14,7 +14,7 @@ from rich.markup import escape
 from service.cli.inputs import standard_error, tell_notices
 from service.cli.waiting import waiting_on
 from service.cli.wording import printable
-from service.errors import FileUnreadable
+from service.errors import FileUnreadable, ProjectRefused
 from service.projects import (
     Case,
     LocalProject,
@@ -26,7 +26,6 @@ from service.projects import (
     run_case,
     with_expectation,
 )
-from service.runs.errors import ProjectRefused
 from streams import EventBatch
 from streams.compiling import compile_kernels
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import structlog
 
 from service.errors import LogResharding, RecordFormatError, StoreUnavailable
-from service.stores import EventLog, Registry, StreamTimes, StreamTimesStore
+from service.runtime import Stores
+from service.stores import StreamTimes
 from shards import Feed, Feeds
 from streams import LATEST_US, StreamDeclaration, Tick
 
@@ -31,31 +31,12 @@ _LONGEST_PAUSE_US = 60 * _SECOND_US
 _UNKNOWN = StreamTimes(newest_us=None, appended_us=None, ticked_us=None)
 
 
-class TimedStores(Protocol):
-    """The stores that the timekeeper needs."""
-
-    @property
-    def log(self) -> EventLog:
-        """Takes the ticks."""
-        ...
-
-    @property
-    def registry(self) -> Registry:
-        """Has the declarations of the streams."""
-        ...
-
-    @property
-    def stream_times(self) -> StreamTimesStore:
-        """Has the times of the streams."""
-        ...
-
-
 class Timekeeper:
     """Appends ticks for streams that feed derived ones, have patterns on further keys, or declare ``lateness``,
     ``idle_timeout`` or ``quiet_after``.
     """
 
-    def __init__(self, stores: TimedStores) -> None:
+    def __init__(self, stores: Stores) -> None:
         self._stores = stores
         self._empty_since_us: dict[tuple[str, str], int] = {}  # when a declared stream was first seen without events
         self._log = structlog.get_logger(__name__)

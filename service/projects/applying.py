@@ -6,13 +6,9 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from service.client import ApiError, Client, ResourceChanged
-from service.errors import ServiceError
+from service.errors import ApplyStopped
 from service.projects.ownership import note_ownership
 from service.projects.planning import Change, Plan, difference
-
-
-class ApplyStopped(ServiceError, code="apply-stopped", fault="caller"):
-    """A service was changed by another client, or refused a change, while a project was applied to it."""
 
 
 def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> None:

@@ -16,8 +16,8 @@ import jsonschema_rs
 import orjson
 import yaml
 
+from service.errors import ProjectRefused
 from service.runs import LISTS
-from service.runs.errors import ProjectRefused
 from shards import DOCUMENT_KINDS
 from streams import did_you_mean, indefinite, listed
 

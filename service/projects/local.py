@@ -12,16 +12,15 @@ from typing import Any, cast
 
 from constraints import ConstraintSet, parse_constraints
 from nfa import KindsRead, incomparable, key_notices, parse_pattern
-from service.projects.calendars import Calendars
+from service.errors import ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators, own_members
 from service.projects.planning import wanted_of
 from service.projects.resources import Form, Wanted
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
-from service.projects.tables import ReferenceTables, table_of
+from service.projects.tables import Calendars, ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
 from service.runs import InlineRun, Results, RunPlan
-from service.runs.errors import ProjectRefused
 from shards import (
     KINDS_BY_NAME,
     SUPPRESSION,

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import yaml
 
 from service.client import Client
-from service.projects.calendars import Calendars
+from service.errors import ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators
 from service.projects.ownership import Identity, Ownership, project_name, read_ownership
@@ -24,9 +24,8 @@ from service.projects.streams import (
     Workflows,
     stream_uses,
 )
-from service.projects.tables import ReferenceTables
+from service.projects.tables import Calendars, ReferenceTables
 from service.projects.webhooks import Sinks, Webhooks
-from service.runs.errors import ProjectRefused
 from shards import DOCUMENT_KINDS
 from streams import DeclarationError
 

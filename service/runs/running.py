@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from service.runs.errors import ProjectRefused
+from service.errors import ProjectRefused
 from service.runs.plan import RunPlan
 from service.runs.results import Results, results_of
 from shards import (

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from nfa import CasePattern, CaseQuery, LaneOutput, MatcherStats, Overflow, Pattern
-from service.runs.errors import ProjectRefused
+from service.errors import ProjectRefused
 from service.runs.plan import RunPlan
 from service.runs.running import InlineRun
 from service.runs.stream_report import LISTS, StreamReport

@@ -39,9 +39,9 @@ from .log.derived import DerivedEventStore as DerivedEventStore, DerivedPart as 
 from .log.derived_pages import DerivedEventPages as DerivedEventPages, pages_of_any as pages_of_any
 from .log.event_ids import DuplicateStore as DuplicateStore, IdLimits as IdLimits, event_digest as event_digest
 from .log.event_log import EventLog as EventLog, LogLimits as LogLimits, Receipt as Receipt, Submission as Submission
-from .log.event_pages import EventFilter as EventFilter, EventPages as EventPages
+from .log.event_pages import EventFilter as EventFilter
 from .log.feeds import FeedMark as FeedMark, FeedStep as FeedStep, FeedStore as FeedStore
-from .log.layout import Layout as Layout, LayoutStore as LayoutStore
+from .log.layout import Layout as Layout
 from .log.pipeline_status import (
     ExecutorReport as ExecutorReport,
     HostCost as HostCost,
@@ -51,7 +51,6 @@ from .log.pipeline_status import (
 )
 from .log.stream_times import StreamTimes as StreamTimes, StreamTimesStore as StreamTimesStore
 from .questions import QuestionStore as QuestionStore
-from .registry.drafts import OperatorDraft as OperatorDraft, pattern_draft as pattern_draft
 from .registry.event_types import EventType as EventType, SchemaUse as SchemaUse
 from .registry.keys import ApiKey as ApiKey, KeyStore as KeyStore, Scope as Scope
 from .registry.life_cycle import Action as Action
@@ -61,11 +60,13 @@ from .registry.registered import (
     Feeder as Feeder,
     FollowMode as FollowMode,
     Following as Following,
+    OperatorDraft as OperatorDraft,
     OperatorPart as OperatorPart,
     RegisteredConstraints as RegisteredConstraints,
     RegisteredOperator as RegisteredOperator,
     RegisteredPattern as RegisteredPattern,
     StreamRecord as StreamRecord,
+    pattern_draft as pattern_draft,
     pattern_parts as pattern_parts,
 )
 from .registry.registry import Registry as Registry

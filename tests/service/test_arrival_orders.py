@@ -14,9 +14,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.processes.timekeeper import TimedStores, Timekeeper
+from service.processes.timekeeper import Timekeeper
 from service.projects import LISTS, LocalProject, Results, read_project
 from service.runs import results_of
+from service.runtime import Stores
 from service.stores import Feeder, StreamTimes
 from shards import InlineShards, RowBlock
 from streams import ControlRecord, Event, EventBatch, Punctuation, StreamDeclaration, Tick
@@ -104,7 +105,7 @@ class Service:
             for one, feed in self._feeds(self.shards)
         ]
         stores = SimpleNamespace(log=self, registry=self, stream_times=self)
-        self._keeper = Timekeeper(cast(TimedStores, stores))
+        self._keeper = Timekeeper(cast(Stores, stores))
 
     def _feeds(self, shards: InlineShards) -> Iterator[tuple[Any, Any]]:
         self.rows += shards.settle()

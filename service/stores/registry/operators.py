@@ -14,9 +14,8 @@ from service.errors import MigrationRefused, NotFound, OperatorExists, ServiceEr
 from service.stores.conditions import ANY, Condition
 from service.stores.records import encode
 from service.stores.registry.changes import Change, PartChange, RecordBook, version_of
-from service.stores.registry.drafts import OperatorDraft
 from service.stores.registry.life_cycle import Action, begun, moved, require_writable
-from service.stores.registry.registered import RegisteredOperator
+from service.stores.registry.registered import OperatorDraft, RegisteredOperator
 from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import ControlRecord, Start
 

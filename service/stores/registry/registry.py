@@ -22,7 +22,6 @@ from service.stores.registry.changes import (
     RecordBook,
     StreamBook,
 )
-from service.stores.registry.drafts import OperatorDraft
 from service.stores.registry.event_types import EventTypeStore, SchemaUse
 from service.stores.registry.forms import OPERATORS_KEY, PATTERNS_KEY, operator_form, pattern_form
 from service.stores.registry.operators import Operators
@@ -30,6 +29,7 @@ from service.stores.registry.registered import (
     PATTERN,
     ConstraintsDraft,
     Feeder,
+    OperatorDraft,
     RegisteredConstraints,
     RegisteredOperator,
     StreamRecord,

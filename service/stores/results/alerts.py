@@ -25,8 +25,7 @@ from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import NUMBER, OLDEST, Cursor, Order, Page
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
-from service.stores.results.alert_blocks import StoredAlert, pack_alerts, unpack_alerts, unpack_body
-from service.stores.results.blocks import in_parts
+from service.stores.results.blocks import StoredAlert, in_parts, pack_alerts, unpack_alerts, unpack_body
 from service.stores.results.hours import KEPT_HOURS, by_hour, hours_key
 from service.stores.results.marks import ACKNOWLEDGED_KEY, NOTES_KEY, AlertMarks, unknown_alert
 from service.stores.results.writing import Writing

@@ -1,18 +1,21 @@
 """Blocks: the JSON texts of some results as one compressed value.
 
 A block begins with a header, a line of JSON that scripts can read; the texts follow, one a line, so a text has no line
-break.
+break. Blocks of alerts have those of one stream in one chunk of the alert log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+import orjson
 import pyarrow as pa
 
 from service.errors import RecordFormatError
 from service.stores.records import decode, encode
+from shards import OutputRow
 
 MOST_BYTES = 256_000
 """Texts of one block have about this number of bytes at most, so that reading a single one stays cheap."""
@@ -46,6 +49,46 @@ def unpack(block: bytes, what: str) -> list[bytes]:
 def header_of(block: bytes, what: str) -> dict[str, Any]:
     """The header of a block."""
     return decode(block.partition(b"\n")[0], what)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAlert:
+    """An alert of a block; ``body`` is the alert as JSON."""
+
+    number: int
+    id: str
+    pattern: str
+    body: bytes
+
+
+def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequence[bytes]) -> bytes:
+    """The block of some alerts; ``backs``: how far the number of each is before the last one of the chunk."""
+    patterns = list(dict.fromkeys(row.subject for row in rows))
+    codes = {pattern: code for code, pattern in enumerate(patterns)}
+    members = orjson.dumps({"backs": backs, "patterns": [codes[row.subject] for row in rows]})
+    return pack([members, *bodies], ids=[row.id for row in rows], patterns=patterns)
+
+
+def unpack_alerts(block: bytes, name: str) -> list[StoredAlert]:
+    """The alerts of the block with this name, in order."""
+    what = _named(name)
+    header = header_of(block, what)
+    members, *bodies = unpack(block, what)
+    columns = orjson.loads(members)
+    last = int(name.partition("-")[0])
+    return [
+        StoredAlert(number=last - back, id=id_, pattern=header["patterns"][code], body=body)
+        for back, id_, code, body in zip(columns["backs"], header["ids"], columns["patterns"], bodies, strict=True)
+    ]
+
+
+def unpack_body(block: bytes, name: str, row: int) -> bytes:
+    """The body of one alert of a block; rows begin with 1."""
+    return unpack(block, _named(name))[row]
+
+
+def _named(name: str) -> str:
+    return f"the alerts {name!r}"
 
 
 def in_parts(items: Sequence[_Item], sizes: Sequence[int], most: int) -> Iterator[Sequence[_Item]]:

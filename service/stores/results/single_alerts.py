@@ -11,9 +11,8 @@ import orjson
 
 from service.errors import RecordFormatError
 from service.stores.connection import PREFIX, Client
-from service.stores.results.alert_blocks import pack_alerts
 from service.stores.results.alerts import BLOCKS_KEY, INDEX_KEY, MOST_ALERTS, PLACES_KEY, SIZES_KEY
-from service.stores.results.blocks import in_parts
+from service.stores.results.blocks import in_parts, pack_alerts
 from shards import ALERT, OutputRow
 
 _BODIES_KEY = PREFIX + "alerts:bodies"

@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
+from service.errors import ProjectRefused
 from service.projects import Change, Comparison, LocalProject, Plan, read_project
 from service.projects.ownership import Ownership
 from service.projects.planning import wanted_of
 from service.projects.resources import Found
-from service.runs.errors import ProjectRefused
 from streams import Event, EventBatch, format_time
 
 STREAMS = """

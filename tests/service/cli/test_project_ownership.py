@@ -6,8 +6,8 @@ import pytest
 
 from api import create_app
 from service.client import Client
+from service.errors import ProjectRefused
 from service.projects import read_project
-from service.runs.errors import ProjectRefused
 from tests.builders.api import serving
 from tests.builders.projects import applied, plan_of, written
 from tests.builders.service import settings_for

@@ -3,8 +3,8 @@
 import pytest
 
 from service.client import Client
+from service.errors import ProjectRefused
 from service.projects import export_project
-from service.runs.errors import ProjectRefused
 from tests.builders.projects import applied, plan_of, written
 
 pytestmark = pytest.mark.redis

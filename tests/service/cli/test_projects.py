@@ -11,10 +11,9 @@ from api import create_app
 from house import ROOT
 from service import AlertSink
 from service.client import Client, ResourceConflict
+from service.errors import ApplyStopped, ProjectRefused
 from service.projects import apply_plan, document_schema, export_project, read_project
-from service.projects.applying import ApplyStopped
 from service.projects.planning import wanted_of
-from service.runs.errors import ProjectRefused
 from shards import Observation
 from streams import AutoLateness, Lags, lateness_summary
 from tests.builders.api import serving

@@ -7,7 +7,7 @@ import pytest
 
 from constraints import parse_constraints
 from nfa import Prune, parse_patterns
-from service.runs.errors import ProjectRefused
+from service.errors import ProjectRefused
 from service.runs.stream_report import LISTS
 from service.runs.stream_run import StreamRun, stream_plan
 from streams import LATEST_US, AutoLateness, Event, EventBatch, Late, StreamDeclaration
