@@ -12,7 +12,7 @@ from constraints.model import ConstraintSet, End, Part, Prior
 from constraints.reasoning.clash import Clash, find_clash
 from constraints.reasoning.outlook import Outlook
 from constraints.reasoning.reference import alive
-from constraints.reasoning.rule_clash import RuleClash, find_rule_clash
+from constraints.reasoning.rule_clash import find_rule_clash
 from constraints.remainder import NOTHING
 from constraints.wording import listed_parts, listed_types, next_to_come
 from nfa import EventClass, MonitorState
@@ -77,7 +77,11 @@ def _of_constraints(outlook: Outlook, before: MonitorState, event: EventClass) -
     if clash is not None:
         return _inconsistent(clash, _subject(outlook, event, clash.events))
     broken = find_rule_clash(outlook, after)
-    return None if broken is None else _broken(broken, _subject(outlook, event))
+    if broken is None:
+        return None
+    parts = broken.constraints
+    text = f"{_subject(outlook, event)}, and {listed_parts(parts)} {_cannot(parts)} be kept any more"
+    return DeviationReason(kind="rule", constraints=parts, text=text)
 
 
 def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass) -> DeviationReason | None:
@@ -162,12 +166,6 @@ def _missed(parts: Sequence[Part]) -> str:
         return f"so the trace is over without what {listed_parts(chain)} {_ask(chain)} for"
     missing = listed_types([last.names[0]])
     return f"and {missing}, for which {listed_parts(chain)} {_ask(chain)}, can no longer come by {last}"
-
-
-def _broken(clash: RuleClash, came: str) -> DeviationReason:
-    parts = clash.constraints
-    text = f"{came}, and {listed_parts(parts)} {_cannot(parts)} be kept any more"
-    return DeviationReason(kind="rule", constraints=parts, text=text)
 
 
 def _cannot(parts: Sequence[Part]) -> str:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from constraints.exact.outlook import ExactOutlook
-from constraints.exact.reasons import WorkflowClash, find_workflow_clash
+from constraints.exact.reasons import find_workflow_clash
 from constraints.model import Clause, ConstraintSet, End, Part, Prior, quoted
 from constraints.reasoning.clash import Clash, find_clash
 from constraints.reasoning.outlook import Outlook
-from constraints.reasoning.rule_clash import RuleClash, find_rule_clash
+from constraints.reasoning.rule_clash import LeastClash, find_rule_clash
 from constraints.remainder import Remainder, remainder_of
 from constraints.wording import listed, listed_atoms, listed_parts, listed_types, next_to_come, with_workflow
 from nfa import OTHER, Atom, EventClass, MonitorState, PatternState, Query, Seen, describe_atom
@@ -96,31 +96,17 @@ def explain_ending(
     Raises:
         ValueError: ``state`` can still complete after the event.
     """
-    found = _Explainer(constraint_set, after, event).explain(remainder_of(query, state))
+    ties: Ties = "log" if after.settled is None else "simultaneous"
+    exact, remainder = ExactOutlook.of(constraint_set, ties), remainder_of(query, state)
+    if exact is None:
+        found = explain_impossible(Outlook(constraint_set, ties), remainder, after, event)
+    else:
+        found = explain_impossible(exact.own, remainder, exact.own_state(after), event)
+        clash = None if found is not None else find_workflow_clash(exact, after, remainder)
+        found = found if clash is None else _of_workflow(exact, clash, after, event)
     if found is None:
         raise ValueError(f"{event.type!r} did not end {state}: {before} before, {after} after it")
     return found
-
-
-class _Explainer:
-    """Explains what cannot come after an event, by the hand-written constraints if these suffice."""
-
-    def __init__(self, constraint_set: ConstraintSet, after: MonitorState, event: EventClass) -> None:
-        ties: Ties = "log" if after.settled is None else "simultaneous"
-        self._exact = ExactOutlook.of(constraint_set, ties)
-        self.outlook = Outlook(constraint_set, ties) if self._exact is None else self._exact.own
-        self._after, self._event = after, event
-
-    def explain(self, remainder: Remainder) -> Explanation | None:
-        """Why a remainder cannot complete; None if it can."""
-        if self._exact is None:
-            return explain_impossible(self.outlook, remainder, self._after, self._event)
-        own = self._exact.own_state(self._after)
-        found = explain_impossible(self.outlook, remainder, own, self._event)
-        if found is not None:
-            return found
-        clash = find_workflow_clash(self._exact, self._after, remainder)
-        return None if clash is None else _of_workflow(self._exact, clash, self._after, self._event)
 
 
 def explain_impossible(
@@ -154,7 +140,7 @@ def explain_clash(
     )
 
 
-def _of_rules(clash: RuleClash, event: EventClass) -> Explanation:
+def _of_rules(clash: LeastClash, event: EventClass) -> Explanation:
     parts, atoms, forbidden = clash.constraints, clash.remainder.atoms, _forbidden(clash.remainder)
     leave = "leaves" if len(parts) == 1 else "leave"
     nots = [f"NOT {quoted(name)}" for name in forbidden]
@@ -169,7 +155,7 @@ def _of_rules(clash: RuleClash, event: EventClass) -> Explanation:
     )
 
 
-def _of_workflow(outlook: ExactOutlook, clash: WorkflowClash, after: MonitorState, event: EventClass) -> Explanation:
+def _of_workflow(outlook: ExactOutlook, clash: LeastClash, after: MonitorState, event: EventClass) -> Explanation:
     atoms, forbidden = clash.remainder.atoms, _forbidden(clash.remainder)
     came = "that" if event.type == OTHER else quoted(event.type)
     again = "other " if len(atoms) == 1 and atoms[0].type == event.type else ""

@@ -1,4 +1,4 @@
-"""Finds why rules are broken, or leave no place for a remainder."""
+"""Finds why rules, or a workflow, are broken or leave no place for a remainder."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleClash:
-    """A minimal clash with rules: without any one constraint, atom or gap, the rest is possible.
+class LeastClash:
+    """A minimal clash with rules or with a workflow: without any one constraint, atom or gap, the rest is possible.
 
-    The rules come after the constraints that exclude events which they would need. The atoms of ``remainder`` have no
-    place, and its gaps matter; it has neither if the rules are broken in any case.
+    Rules come after the constraints that exclude events which they would need; in a clash with a workflow, the
+    hand-written constraints that take part are mostly none. The atoms of ``remainder`` have no place, and its gaps
+    matter; it has neither if no trace can continue.
     """
 
     constraints: tuple[Part, ...]
     remainder: Remainder
 
 
-def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder = NOTHING) -> RuleClash | None:
+def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder = NOTHING) -> LeastClash | None:
     """A minimal reason why rules do not let ``remainder`` complete after ``state``; None if they do.
 
     Order and occurrence alone must allow it.
@@ -42,14 +43,21 @@ def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder 
         places = tuple(place for rule, place in zip(known.rules, state.places, strict=True) if rule in kept)
         return not some.can_complete(replace(state, places=places), part)
 
-    gaps = least_part(remainder.gaps, lambda some: clashes(known.parts, replace(remainder, gaps=tuple(some))))
+    return least_clash(known.parts, remainder, clashes)
+
+
+def least_clash(
+    parts: Sequence[Part], remainder: Remainder, clashes: Callable[[Sequence[Part], Remainder], bool]
+) -> LeastClash:
+    """The minimal clash of some constraints with a remainder; ``clashes`` is monotone, and true for all of them."""
+    gaps = _least(remainder.gaps, lambda some: clashes(parts, replace(remainder, gaps=tuple(some))))
     whole = replace(remainder, gaps=tuple(gaps))
-    parts = least_part(known.parts, lambda some: clashes(some, whole))
-    atoms = least_part(range(len(whole.atoms)), lambda some: clashes(parts, whole.only(frozenset(some))))
-    return RuleClash(constraints=tuple(parts), remainder=whole.only(frozenset(atoms)))
+    kept = _least(parts, lambda some: clashes(some, whole))
+    atoms = _least(range(len(whole.atoms)), lambda some: clashes(kept, whole.only(frozenset(some))))
+    return LeastClash(constraints=tuple(kept), remainder=whole.only(frozenset(atoms)))
 
 
-def least_part(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
+def _least(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
     """A minimal part (by inclusion) of ``items`` that still clashes, in their order; large groups are dropped first."""
     kept = list(items)
     size = len(kept)
