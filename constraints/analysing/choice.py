@@ -9,7 +9,7 @@ a constraint stays if all of its names are distinguished. The same benefits deci
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from constraints.analysing.frequencies import Frequencies
@@ -93,39 +93,23 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
     budget = constraint_set.settings.max_monitor_states
     if constraint_set.is_exact:
         return _of_workflow(constraint_set, budget)
-    long = [clause for clause in constraint_set.clauses if clause.is_long]
+    watched = tuple(clause for clause in constraint_set.clauses if clause.is_long)
     states = count_states(constraint_set, budget)
-    if states <= budget and len(long) <= most_watched:
-        return Choice(
-            distinguished=constraint_set.names,
-            left_out=(),
-            estimated_states=states,
-            budget=budget,
-            watched=tuple(long),
-        )
-    savings = [saving for query in queries for saving in _savings(constraint_set, query)]
-    watched = _watched(long, savings, most_watched)
+    savings: list[_Saving] = []
+    if states > budget or len(watched) > most_watched:
+        savings = [saving for query in queries for saving in _savings(constraint_set, query)]
+        watched = _watched(watched, savings, most_watched)
+    whole = Choice(
+        distinguished=constraint_set.names, left_out=(), estimated_states=states, budget=budget, watched=watched
+    )
     if states <= budget:
-        return Choice(
-            distinguished=constraint_set.names,
-            left_out=(),
-            estimated_states=states,
-            budget=budget,
-            watched=watched,
-        )
+        return whole
     search = _Search(constraint_set, budget)
     candidates = search.run(savings)
     left_out = tuple(part for part in constraint_set.parts if not search.names >= set(part.names))
-    gone = frozenset(left_out)
-    kept = constraint_set.of_parts(part for part in constraint_set.parts if part not in gone)
-    return Choice(
-        distinguished=kept.names,
-        left_out=left_out,
-        estimated_states=min(search.states, count_states(kept, budget)),
-        budget=budget,
-        watched=watched,
-        candidates=candidates,
-    )
+    whole = replace(whole, left_out=left_out, candidates=candidates)
+    kept = whole.reduced(constraint_set)
+    return replace(whole, distinguished=kept.names, estimated_states=min(search.states, count_states(kept, budget)))
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
