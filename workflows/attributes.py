@@ -30,10 +30,20 @@ class Attribute(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerAttribute:
-    """A whole number, uniform over the ``domain`` numbers from ``least`` on."""
+class _Named:
+    """An attribute with one name."""
 
     name: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerAttribute(_Named):
+    """A whole number, uniform over the ``domain`` numbers from ``least`` on."""
+
     domain: int
     least: int = 1
 
@@ -42,27 +52,18 @@ class IntegerAttribute:
         if max(abs(self.least), abs(self.least + self.domain)) > _MOST_WHOLE:
             raise InvalidWorkflow(f"attribute {self.name}: whole numbers lie between -2^53 and 2^53")
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
-
     def sample(self, rng: Generator, count: int) -> list[int]:
         return list(map(int, rng.integers(self.least, self.least + self.domain - 1, count, endpoint=True)))
 
 
 @dataclass(frozen=True, slots=True)
-class TextAttribute:
+class TextAttribute(_Named):
     """A text ``<name>-1`` to ``<name>-<domain>``, uniform."""
 
-    name: str
     domain: int
 
     def __post_init__(self) -> None:
         _check_domain(self.name, self.domain)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
 
     def sample(self, rng: Generator, count: int) -> list[str]:
         return [f"{self.name}-{number}" for number in rng.integers(1, self.domain, count, endpoint=True).tolist()]
@@ -97,44 +98,33 @@ class ThresholdAttribute:
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantAttribute:
+class ConstantAttribute(_Named):
     """A constant value."""
 
-    name: str
     value: Value
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
 
     def sample(self, rng: Generator, count: int) -> list[Value]:
         return [self.value] * count
 
 
 @dataclass(frozen=True, slots=True)
-class BooleanAttribute:
+class BooleanAttribute(_Named):
     """True with probability ``share``."""
 
-    name: str
     share: float = 0.5
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.share <= 1.0:
             raise InvalidWorkflow(f"attribute {self.name}: share {self.share} is not between 0 and 1")
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
-
     def sample(self, rng: Generator, count: int) -> list[bool]:
         return [bool(flag) for flag in rng.random(count) < self.share]
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceAttribute:
+class ChoiceAttribute(_Named):
     """One of several values; ``weights`` are proportional to their frequencies, empty for equal frequencies."""
 
-    name: str
     values: tuple[Value, ...]
     weights: tuple[float, ...] = ()
 
@@ -151,10 +141,6 @@ class ChoiceAttribute:
         if any(weight < 0.0 for weight in self.weights) or not 0.0 < total < math.inf:
             raise InvalidWorkflow(f"attribute {self.name}: weights are 0 or more, not all 0, got {self.weights}")
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
-
     def sample(self, rng: Generator, count: int) -> list[Value]:
         total = math.fsum(self.weights)
         shares = [weight / total for weight in self.weights] or None
@@ -162,10 +148,9 @@ class ChoiceAttribute:
 
 
 @dataclass(frozen=True, slots=True)
-class UniformAttribute:
+class UniformAttribute(_Named):
     """A number, uniform from ``least`` to ``most``."""
 
-    name: str
     least: float
     most: float
 
@@ -176,19 +161,14 @@ class UniformAttribute:
                 f"attribute {self.name}: {self.least} to {self.most} is not a range; the smaller number comes first"
             )
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
-
     def sample(self, rng: Generator, count: int) -> list[float]:
         return [float(value) for value in rng.uniform(self.least, self.most, count)]
 
 
 @dataclass(frozen=True, slots=True)
-class NormalAttribute:
+class NormalAttribute(_Named):
     """A number, normally distributed."""
 
-    name: str
     mean: float
     deviation: float
 
@@ -197,29 +177,20 @@ class NormalAttribute:
         if self.deviation < 0.0:
             raise InvalidWorkflow(f"attribute {self.name}: a deviation is 0 or more, got {self.deviation}")
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
-
     def sample(self, rng: Generator, count: int) -> list[float]:
         return [float(value) for value in rng.normal(self.mean, self.deviation, count)]
 
 
 @dataclass(frozen=True, slots=True)
-class ExponentialAttribute:
+class ExponentialAttribute(_Named):
     """A number from 0 up, exponentially distributed."""
 
-    name: str
     mean: float
 
     def __post_init__(self) -> None:
         _check_finite(self.name, self.mean)
         if self.mean <= 0.0:
             raise InvalidWorkflow(f"attribute {self.name}: a mean is above 0, got {self.mean}")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
 
     def sample(self, rng: Generator, count: int) -> list[float]:
         return [float(value) for value in rng.exponential(self.mean, count)]
