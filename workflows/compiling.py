@@ -22,10 +22,9 @@ from workflows.nets.translation import translate
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.drawing import Drawing, lazily
 from workflows.relations.extraction import Extraction
-from workflows.relations.outline import parts_of
 from workflows.relations.regular import extraction_of_automaton
 from workflows.relations.structural import extraction_of_structure
-from workflows.tree import Activity, ProcessTree
+from workflows.tree import Activity, ProcessTree, parts_of
 
 Progress: TypeAlias = Callable[[int], None]
 

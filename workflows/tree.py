@@ -157,21 +157,25 @@ class Instances:
 ProcessTree: TypeAlias = Activity | Silent | Sequence | ExclusiveChoice | Parallel | InclusiveChoice | Loop | Instances
 
 
+def parts_of(node: ProcessTree) -> tuple[ProcessTree, ...]:
+    """The parts of a node, from left to right; of a loop the body, then the redo part."""
+    match node:
+        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
+            return parts
+        case Instances():
+            return (node.body,)
+        case Loop():
+            return node.body, node.redo
+        case Activity() | Silent():
+            return ()
+
+
 def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
     """All activities from left to right; a repeated one is yielded again."""
-    match tree:
-        case Activity():
-            yield tree
-        case Silent():
-            return
-        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
-            for part in parts:
-                yield from iterate_activities(part)
-        case Instances():
-            yield from iterate_activities(tree.body)
-        case Loop():
-            yield from iterate_activities(tree.body)
-            yield from iterate_activities(tree.redo)
+    if isinstance(tree, Activity):
+        yield tree
+    for part in parts_of(tree):
+        yield from iterate_activities(part)
 
 
 def activity_names(tree: ProcessTree) -> tuple[str, ...]:

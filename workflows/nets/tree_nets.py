@@ -19,6 +19,7 @@ from workflows.tree import (
     Sequence,
     Silent,
     activity_names,
+    parts_of,
 )
 
 _MOST_LISTED = 4
@@ -26,15 +27,7 @@ _MOST_LISTED = 4
 
 def can_be_net(tree: ProcessTree) -> bool:
     """Whether ``put_tree`` accepts a tree."""
-    match tree:
-        case Activity() | Silent():
-            return True
-        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
-            return all(map(can_be_net, parts))
-        case Instances():
-            return is_short(tree.body)
-        case Loop():
-            return can_be_net(tree.body) and can_be_net(tree.redo)
+    return is_short(tree.body) if isinstance(tree, Instances) else all(map(can_be_net, parts_of(tree)))
 
 
 def put_tree(assembly: Assembly, tree: ProcessTree, source: int, sink: int) -> None:

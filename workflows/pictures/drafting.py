@@ -22,6 +22,7 @@ from workflows.tree import (
     ProcessTree,
     Sequence,
     Silent,
+    parts_of,
 )
 
 _HEADER = 34.0
@@ -61,12 +62,8 @@ def size_of(source: Source) -> int:
             return len(source.places) + len(source.transitions) + arcs
         case Activity() | Silent():
             return 1
-        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
-            return 2 + sum(map(size_of, parts))
-        case Instances():
-            return 3 + size_of(source.body)
-        case Loop():
-            return 2 + size_of(source.body) + size_of(source.redo)
+        case _:
+            return 2 + isinstance(source, Instances) + sum(map(size_of, parts_of(source)))
 
 
 @dataclass(slots=True)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workflows.tree import (
     Activity,
-    ExclusiveChoice,
     InclusiveChoice,
     Instances,
     Loop,
     Parallel,
     ProcessTree,
     Sequence,
-    Silent,
+    parts_of,
 )
 
 NO_BLOCK = -1
@@ -113,28 +112,6 @@ class Outline:
             follows[block.first : part.first, part.leaves] = True
 
 
-def parts_of(node: ProcessTree) -> tuple[ProcessTree, ...]:
-    """The parts of a node, from left to right; of a loop the body, then the redo part."""
-    match node:
-        case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
-            return parts
-        case Instances():
-            return (node.body,)
-        case Loop():
-            return node.body, node.redo
-        case Activity() | Silent():
-            return ()
-
-
 def _with_parents(blocks: list[Block]) -> tuple[Block, ...]:
     parents = {part: place for place, block in enumerate(blocks) for part in block.parts}
-    return tuple(
-        Block(
-            node=block.node,
-            parts=block.parts,
-            parent=parents.get(place, NO_BLOCK),
-            first=block.first,
-            last=block.last,
-        )
-        for place, block in enumerate(blocks)
-    )
+    return tuple(replace(block, parent=parents.get(place, NO_BLOCK)) for place, block in enumerate(blocks))
