@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-from numpy.typing import NDArray
 
 from constraints import NOWHERE, ProcessAutomaton
 from workflows.tree import Activity
@@ -23,7 +22,8 @@ class AutomatonWalk:
         self._automaton = automaton
         self._most_random_events = most_random_events
         self._activities = tuple(Activity(name) for name in automaton.letters)
-        self._to_go = steps_to_go(automaton)
+        any_letter = np.ones(len(automaton.letters), np.bool_)
+        self._to_go = automaton.predecessors.distances(automaton.accepting, any_letter)
 
     def sample_trace(self, rng: Random) -> list[Activity]:
         trace: list[Activity] = []
@@ -41,21 +41,3 @@ class AutomatonWalk:
             code = int(codes[choice])
             trace.append(self._activities[code])
             state = int(self._automaton.table[state, code])
-
-
-def steps_to_go(automaton: ProcessAutomaton) -> NDArray[np.int32]:
-    """For each state, the least number of events to an accepting state, by a breadth-first search against the moves."""
-    states, letters = automaton.table.shape
-    targets = automaton.table.ravel()
-    moves = np.flatnonzero(targets != NOWHERE)
-    order = moves[np.argsort(targets[moves], kind="stable")]
-    sources = (order // letters).astype(np.int64) if letters else order
-    first = np.searchsorted(targets[order], np.arange(states + 1))
-    to_go = np.where(automaton.accepting, 0, -1).astype(np.int32)
-    layer, steps = np.flatnonzero(automaton.accepting), 0
-    while len(layer):
-        steps += 1
-        before = np.unique(np.concatenate([sources[first[state] : first[state + 1]] for state in layer]))
-        layer = before[to_go[before] < 0]
-        to_go[layer] = steps
-    return to_go
