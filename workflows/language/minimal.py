@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from constraints import NOWHERE, ProcessAutomaton
 from workflows.errors import UnsoundWorkflow
 from workflows.language.moves import Moves, moves_of
-from workflows.nets.adjacency import Adjacency, Numbers, edges_at, offsets_of
+from workflows.language.reduction import is_stable, split
+from workflows.nets.adjacency import Adjacency, Numbers, offsets_of
 
 
 def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
@@ -63,35 +64,12 @@ def _led(classes: Numbers, table: NDArray[np.int64]) -> NDArray[np.int64]:
 def _refined(moves: Moves, classes: Numbers) -> Numbers:
     """The coarsest refinement of some classes in which each letter leads from one class to one class, or nowhere.
 
-    Moves are sorted by state.
+    Moves are sorted by state and letter.
     """
     random = np.random.default_rng(11)
-    states = len(moves)
-    offsets = offsets_of(moves.sources, states)
-    weights = random.integers(1 << 63, size=len(moves.letters) + 1, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    labels = weights[moves.labels]
     while True:
-        marks = random.integers(1 << 63, size=(2, states), dtype=np.uint64)
-        count = int(classes.max()) + 1
-        while True:
-            sums = np.concatenate([[np.uint64(0)], np.cumsum(marks[0][classes[moves.targets]] * labels)])
-            signature = sums[offsets[1:]] - sums[offsets[:-1]] + marks[1][classes]
-            classes = np.unique(signature, return_inverse=True)[1]
-            finer = int(classes.max()) + 1
-            if finer == count:
-                break
-            count = finer
-        if _is_stable(moves, classes, offsets):
+        class_moves = moves.sources, moves.labels, classes[moves.targets]
+        finer = split(class_moves, classes, random)
+        if finer.max() == classes.max() and is_stable(class_moves, classes):
             return classes
-
-
-def _is_stable(moves: Moves, classes: Numbers, offsets: Numbers) -> bool:
-    """Whether all states of a class have moves with the same letters to the same classes."""
-    _, first = np.unique(classes, return_index=True)
-    model = first[classes]
-    if (np.diff(offsets) != np.diff(offsets)[model]).any():
-        return False
-    same = edges_at(offsets, model)[1]
-    return bool(
-        (moves.labels == moves.labels[same]).all() and (classes[moves.targets] == classes[moves.targets[same]]).all()
-    )
+        classes = finer

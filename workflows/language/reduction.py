@@ -95,9 +95,9 @@ def _merged(moves: Moves) -> Moves:
         classes = _split_roughly(moves, classes, offsets, random)
         count = int(classes.max(initial=-1)) + 1
         class_moves = _class_moves(moves, classes, count)
-        if _is_stable(class_moves, classes):
+        if is_stable(class_moves, classes):
             return moves.renumbered(classes, count)
-        classes = _split(class_moves, classes, random)
+        classes = split(class_moves, classes, random)
 
 
 def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.random.Generator) -> Numbers:
@@ -126,11 +126,11 @@ def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.
     return classes
 
 
-def _split(class_moves: _ClassMoves, classes: Numbers, random: np.random.Generator) -> Numbers:
+def split(class_moves: _ClassMoves, classes: Numbers, random: np.random.Generator) -> Numbers:
     """Split classes by all moves of their states."""
     sources, labels, targets = class_moves
     count = int(classes.max()) + 1
-    offsets = np.searchsorted(sources, np.arange(len(classes) + 1))
+    offsets = offsets_of(sources, len(classes))
     marks = _weights(random, 2 * count).reshape(2, count)
     hashes = marks[0][targets] * _weights(random, int(labels.max(initial=0)) + 1)[labels]
     sums = np.concatenate([[np.uint64(0)], np.cumsum(hashes)])
@@ -143,10 +143,10 @@ def _weights(random: np.random.Generator, count: int) -> NDArray[np.uint64]:
     return random.integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
-def _is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
+def is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
     """Whether all states of a class have the same moves to classes."""
     sources, labels, targets = class_moves
-    offsets = np.searchsorted(sources, np.arange(len(classes) + 1))
+    offsets = offsets_of(sources, len(classes))
     _, first = np.unique(classes, return_index=True)
     model = first[classes]
     if (np.diff(offsets) != np.diff(offsets)[model]).any():
