@@ -28,6 +28,8 @@ block is complete when all are; an interrupting exit takes the tokens of all, an
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -126,3 +128,18 @@ class FlowGraph:
     name: str = ""
     nodes: tuple[Node, ...] = ()
     flows: tuple[Flow, ...] = ()
+
+
+def reached_by_flows(nodes: Iterable[Node], flows: Iterable[Flow]) -> set[str]:
+    """The ids of the nodes to which flows lead from some start, starts included."""
+    following: dict[str, list[str]] = defaultdict(list)
+    for flow in flows:
+        following[flow.source].append(flow.target)
+    waiting = [node.id for node in nodes if node.kind is NodeKind.START]
+    reached = set(waiting)
+    while waiting:
+        for target in following[waiting.pop()]:
+            if target not in reached:
+                reached.add(target)
+                waiting.append(target)
+    return reached

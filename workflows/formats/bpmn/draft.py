@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 from workflows.formats.bpmn.findings import Findings
-from workflows.nets.graph import Flow, FlowGraph, Node, NodeKind
+from workflows.nets.graph import Flow, FlowGraph, Node, NodeKind, reached_by_flows
 
 MOST_NODES = 20_000
 MOST_STEPS = 1_000_000
@@ -51,7 +50,7 @@ class GraphDraft:
         Flows to missing nodes are left out, because those nodes were rejected.
         """
         self._flows = [flow for flow in self._flows if flow.target in self._nodes]
-        reached = self._reach()
+        reached = reached_by_flows(self._nodes.values(), self._flows)
         for node in self._nodes.values():
             if node.id not in reached and "#" not in node.id:
                 findings.note(node.id, f"nothing leads to {node}, so it never happens and is left out")
@@ -69,19 +68,6 @@ class GraphDraft:
             nodes=tuple(node for node in self._nodes.values() if node.id in reached),
             flows=tuple(flow for flow in self._flows if flow.source in reached),
         )
-
-    def _reach(self) -> set[str]:
-        following: dict[str, list[str]] = defaultdict(list)
-        for flow in self._flows:
-            following[flow.source].append(flow.target)
-        waiting = [node.id for node in self._nodes.values() if node.kind is NodeKind.START]
-        reached = set(waiting)
-        while waiting:
-            for target in following[waiting.pop()]:
-                if target not in reached:
-                    reached.add(target)
-                    waiting.append(target)
-        return reached
 
 
 class Budget:

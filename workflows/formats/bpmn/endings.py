@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind
+from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, reached_by_flows
 from workflows.nets.translation import is_single
 
 MOST_PAIRS = 2_000
@@ -253,16 +253,7 @@ def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
 
 
 def _reached(graph: FlowGraph) -> FlowGraph:
-    following: dict[str, list[str]] = defaultdict(list)
-    for flow in graph.flows:
-        following[flow.source].append(flow.target)
-    waiting = [node.id for node in graph.nodes if node.kind is NodeKind.START]
-    reached = set(waiting)
-    while waiting:
-        for target in following[waiting.pop()]:
-            if target not in reached:
-                reached.add(target)
-                waiting.append(target)
+    reached = reached_by_flows(graph.nodes, graph.flows)
     return replace(
         graph,
         nodes=tuple(node for node in graph.nodes if node.id in reached),
