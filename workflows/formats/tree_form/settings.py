@@ -95,10 +95,6 @@ def _integer(name: str, entry: Entry) -> Attribute:
     return IntegerAttribute(name, most - least + 1, least)
 
 
-def _text(name: str, entry: Entry) -> Attribute:
-    return TextAttribute(name, _whole(entry, f"text takes the number of texts, {name}-1 and so on"))
-
-
 def _threshold(name: str, entry: Entry) -> Attribute:
     names = ("at", "highest", "fail", "also")
     if not isinstance(entry, Mapped) or not {"at", "highest", "fail"} <= set(entry.keys) <= set(names):
@@ -127,62 +123,30 @@ def _choice(name: str, entry: Entry) -> Attribute:
     raise _Unfit("choice takes a list of values, or a mapping from values to weights")
 
 
-def _uniform(name: str, entry: Entry) -> Attribute:
-    return UniformAttribute(name, *_numbers(entry, 2, "uniform"))
-
-
-def _normal(name: str, entry: Entry) -> Attribute:
-    return NormalAttribute(name, *_numbers(entry, 2, "normal"))
-
-
-def _exponential(name: str, entry: Entry) -> Attribute:
-    return ExponentialAttribute(name, _number(entry, "exponential takes the mean, a number"))
-
-
-def _boolean(name: str, entry: Entry) -> Attribute:
-    return BooleanAttribute(name, _number(entry, "boolean takes the probability of true, a number from 0 to 1"))
-
-
-def _constant(name: str, entry: Entry) -> Attribute:
-    return ConstantAttribute(name, _value(entry))
-
-
 _ATTRIBUTES: Mapping[str, Callable[[str, Entry], Attribute]] = {
     "integer": _integer,
-    "text": _text,
+    "text": lambda name, entry: TextAttribute(
+        name, _whole(entry, f"text takes the number of texts, {name}-1 and so on")
+    ),
     "threshold": _threshold,
     "choice": _choice,
-    "uniform": _uniform,
-    "normal": _normal,
-    "exponential": _exponential,
-    "boolean": _boolean,
-    "constant": _constant,
+    "uniform": lambda name, entry: UniformAttribute(name, *_numbers(entry, 2, "uniform")),
+    "normal": lambda name, entry: NormalAttribute(name, *_numbers(entry, 2, "normal")),
+    "exponential": lambda name, entry: ExponentialAttribute(
+        name, _number(entry, "exponential takes the mean, a number")
+    ),
+    "boolean": lambda name, entry: BooleanAttribute(
+        name, _number(entry, "boolean takes the probability of true, a number from 0 to 1")
+    ),
+    "constant": lambda name, entry: ConstantAttribute(name, _value(entry)),
 }
 
 
-def _fixed_duration(entry: Entry) -> Duration:
-    return FixedDuration(_duration_us(entry))
-
-
-def _uniform_duration(entry: Entry) -> Duration:
-    least_us, most_us = (_duration_us(item) for item in _items(entry, 2, "uniform"))
-    return UniformDuration(least_us, most_us)
-
-
-def _exponential_duration(entry: Entry) -> Duration:
-    return ExponentialDuration(_duration_us(entry))
-
-
-def _normal_duration(entry: Entry) -> Duration:
-    mean_us, deviation_us = (_duration_us(item) for item in _items(entry, 2, "normal"))
-    return NormalDuration(mean_us, deviation_us)
-
-
 _DURATIONS: Mapping[str, Callable[[Entry], Duration]] = {
-    "fixed": _fixed_duration,
-    "uniform": _uniform_duration,
-    "exponential": _exponential_duration,
-    "normal": _normal_duration,
+    "fixed": lambda entry: FixedDuration(_duration_us(entry)),
+    "uniform": lambda entry: UniformDuration(*map(_duration_us, _items(entry, 2, "uniform"))),
+    "exponential": lambda entry: ExponentialDuration(_duration_us(entry)),
+    "normal": lambda entry: NormalDuration(*map(_duration_us, _items(entry, 2, "normal"))),
 }
 
 
