@@ -115,7 +115,7 @@ def _ordered(layer_of: Sequence[int], links: Sequence[Link]) -> tuple[tuple[int,
     layers: list[list[int]] = [[] for _ in range(max(layer_of, default=-1) + 1)]
     for number in _reading_order(layer_of, links):
         layers[layer_of[number]].append(number)
-    before, after = _neighbours(len(layer_of), links)
+    before, after = neighbours(len(layer_of), links)
     best, fewest = [list(layer) for layer in layers], _crossings(layers, after)
     for sweep in range(_SWEEPS):
         if not fewest:
@@ -133,7 +133,7 @@ def _ordered(layer_of: Sequence[int], links: Sequence[Link]) -> tuple[tuple[int,
 
 def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
     """Numbers in the order of a depth-first walk, so that branches stay together."""
-    _, after = _neighbours(len(layer_of), links)
+    _, after = neighbours(len(layer_of), links)
     found: dict[int, None] = {}
     for root in sorted(range(len(layer_of)), key=lambda number: layer_of[number]):
         walk = [root]
@@ -145,7 +145,8 @@ def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
     return list(found)
 
 
-def _neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
+def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
+    """For each number, the numbers before it and after it."""
     before: list[list[int]] = [[] for _ in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
     for first, second in links:

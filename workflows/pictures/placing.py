@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import median
 
 from workflows.pictures.draft import PictureDraft, room_of
-from workflows.pictures.layers import Layered
+from workflows.pictures.layers import Layered, neighbours
 
 _SWEEPS = 9
 _BETWEEN_BOXES = 26.0
@@ -24,11 +24,7 @@ def heights(draft: PictureDraft, layers: Layered) -> list[float]:
     """The height of the middle of every box and every place of a long arrow, from 0."""
     count = len(layers.layer_of)
     above, below = extents(draft, count)
-    before: list[list[int]] = [[] for _ in range(count)]
-    after: list[list[int]] = [[] for _ in range(count)]
-    for first, second in layers.links:
-        after[first].append(second)
-        before[second].append(first)
+    before, after = neighbours(count, layers.links)
     middle = [0.0] * count
     for layer in layers.layers:
         for upper, lower in pairwise(layer):
