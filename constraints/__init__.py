@@ -39,3 +39,4 @@ from constraints.reasoning.reference import alive
 from constraints.remainder import NOTHING, Remainder, remainder_of
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.product import RuleProduct
+from constraints.sets import bits_of, members, overlapping

@@ -8,13 +8,14 @@ constraint connects are counted separately, and multiplied. Events with equal ti
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations, pairwise
+from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
-from constraints.model import ConstraintSet, Rule
+from constraints.model import ConstraintSet, Part, Rule
 from constraints.reasoning.reasoner import ALL_NAMES
 from constraints.rules.automaton import RuleAutomaton
+from constraints.sets import overlapping, union
 
 
 class _Effect(NamedTuple):
@@ -45,26 +46,11 @@ def count_states(constraint_set: ConstraintSet, limit: int) -> int:
 
 def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozenset[str]]:
     """Names connected by constraints or a common event type; in the order of their least names."""
-    leader = {name: name for name in names}
-
-    def find(name: str) -> str:
-        while leader[name] != name:
-            leader[name] = leader[leader[name]]
-            name = leader[name]
-        return name
-
-    linked = [part.names for part in constraint_set.parts if not isinstance(part, Rule)]
-    of_type: dict[str, list[str]] = {}
-    for name in sorted(names):
-        of_type.setdefault(constraint_set.type_of(name), []).append(name)
-    for together in (*linked, *of_type.values()):
-        kept = [name for name in together if name in names]
-        for one, other in pairwise(kept):
-            leader[find(one)] = find(other)
-    found: dict[str, set[str]] = {}
-    for name in sorted(names):
-        found.setdefault(find(name), set()).add(name)
-    return [frozenset(group) for group in found.values()]
+    marks: dict[str, list[Part | str]] = {name: [constraint_set.type_of(name)] for name in sorted(names)}
+    for part in constraint_set.parts:
+        for name in names.intersection(() if isinstance(part, Rule) else part.names):
+            marks[name].append(part)
+    return list(map(frozenset, overlapping(marks)))
 
 
 def _count(constraint_set: ConstraintSet, group: frozenset[str], limit: int) -> int:
@@ -114,7 +100,4 @@ def _excluded(constraint_set: ConstraintSet, certain: int, bits: dict[str, int])
 
 
 def _mask(names: Iterable[str], bits: dict[str, int]) -> int:
-    mask = 0
-    for name in names:
-        mask |= bits.get(name, 0)
-    return mask
+    return union(bits.get(name, 0) for name in names)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from constraints.sets import bits_of, members, union
+
 
 class Node(NamedTuple):
     """A required event that must still come, with names as masks.
@@ -45,17 +47,17 @@ def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int |
         return [0]
     if most == 0:
         return []
-    free = union(1 << name for name in candidates)
+    free = bits_of(candidates)
     behind = [node.later & ~node.alike & free for node in nodes]
     following = {}
     single = 0
     for name, candidate in candidates.items():
         met = [place for place, node in enumerate(nodes) if node.earlier & ~node.alike & 1 << name]
-        through = union(behind[place] for place in positions(union(reach[place] for place in met)))
+        through = union(behind[place] for place in members(union(reach[place] for place in met)))
         if through >> name & 1:
             single |= 1 << name
         following[name] = through | candidate.later & ~candidate.alike & free
-    found = [1 << name for name in positions(single)]
+    found = [1 << name for name in members(single)]
     if most != 1:
         found += _circles(following, free & ~single, most)
     return least(found)
@@ -63,7 +65,7 @@ def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int |
 
 def _circles(following: Mapping[int, int], candidates: int, most: int | None) -> Iterator[int]:
     """Cycles of at least two names, each from its lowest name."""
-    for start in positions(candidates):
+    for start in members(candidates):
         higher = candidates & ~((2 << start) - 1)
         waiting = [(start, 1 << start)]
         while waiting:
@@ -71,15 +73,7 @@ def _circles(following: Mapping[int, int], candidates: int, most: int | None) ->
             if name != start and following[name] >> start & 1:
                 yield taken
             elif most is None or taken.bit_count() < most:
-                waiting += [(other, taken | 1 << other) for other in positions(following[name] & higher & ~taken)]
-
-
-def positions(mask: int) -> Iterator[int]:
-    """Places of the bits that are set, ascending."""
-    while mask:
-        one = mask & -mask
-        yield one.bit_length() - 1
-        mask ^= one
+                waiting += [(other, taken | 1 << other) for other in members(following[name] & higher & ~taken)]
 
 
 def least(masks: Iterable[int]) -> list[int]:
@@ -101,18 +95,10 @@ def _reach(nodes: Sequence[Node]) -> list[int] | None:
     reach: list[int] = [0] * len(nodes)
     waiting = (1 << len(nodes)) - 1
     while waiting:
-        ready = [place for place in positions(waiting) if not following[place] & waiting]
+        ready = [place for place in members(waiting) if not following[place] & waiting]
         if not ready:
             return None
         for place in ready:
-            reach[place] = 1 << place | union(reach[other] for other in positions(following[place]))
+            reach[place] = 1 << place | union(reach[other] for other in members(following[place]))
             waiting &= ~(1 << place)
     return reach
-
-
-def union(masks: Iterable[int]) -> int:
-    """All bits of some masks."""
-    united = 0
-    for mask in masks:
-        united |= mask
-    return united

@@ -16,8 +16,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from constraints.model import Clause, ConstraintSet, Prior
-from constraints.monitoring.bit_conflicts import Node, conflicts, least, positions, union
+from constraints.monitoring.bit_conflicts import Node, conflicts, least
 from constraints.remainder import NOTHING, Remainder, remainder_of
+from constraints.sets import bits_of, members, union
 from nfa import Atom, BitGoal, BitRules, EventClass, Query, Seen
 
 ANY = 1 << 0  # every event shows it; blocked after an end event
@@ -88,7 +89,7 @@ class BitTables:
                     apart[other] |= self._bits[one]
         self._requires = [0] * _FIRST + [self._reached(self._bits[name], direct) for name in self._names]
         self._apart = [0] * _FIRST + [apart[name] for name in self._names]
-        self._excludes = [union(self._apart[place] for place in positions(needed)) for needed in self._requires]
+        self._excludes = [union(self._apart[place] for place in members(needed)) for needed in self._requires]
         self._start = self._settled(BitState(ANY, 0, never, STRANGER), self._closure(facts))
 
     def _read_orders(self, constraint_set: ConstraintSet) -> None:
@@ -108,7 +109,7 @@ class BitTables:
         }
         later = [0] * len(self._blocks)
         for place, stopped_by in enumerate(self._blocks):
-            for other in positions(stopped_by):
+            for other in members(stopped_by):
                 later[other] |= 1 << place
         self._later = later
         self._nodes = {
@@ -123,8 +124,8 @@ class BitTables:
 
     def _node(self, shown: int, event_type: str) -> Node:
         return Node(
-            later=union(self._later[name] for name in positions(shown)),
-            earlier=union(self._blocks[name] for name in positions(shown)),
+            later=union(self._later[name] for name in members(shown)),
+            earlier=union(self._blocks[name] for name in members(shown)),
             shown=shown,
             alike=self._alike.get(event_type, 0),
         )
@@ -135,7 +136,7 @@ class BitTables:
     def _reached(self, start: int, direct: dict[str, int]) -> int:
         reached = new = start
         while new:
-            new = union(direct[self._names[place - _FIRST]] for place in positions(new)) & ~reached
+            new = union(direct[self._names[place - _FIRST]] for place in members(new)) & ~reached
             reached |= new
         return reached
 
@@ -188,25 +189,25 @@ class BitTables:
         if self._is_contradictory(implies):
             return [0]
         atoms = [
-            self._node(seen, atom.type)._replace(is_atom=True, after=union(1 << other for other in before))
+            self._node(seen, atom.type)._replace(is_atom=True, after=bits_of(before))
             for seen, atom, before in zip(shown, remainder.atoms, remainder.before, strict=True)
         ]
         served = union(shown)
-        nodes = [*atoms, *(self._nodes[name] for name in positions(implies & ~served))]
+        nodes = [*atoms, *(self._nodes[name] for name in members(implies & ~served))]
         candidates = {name: node for name, node in self._nodes.items() if not implies >> name & 1}
         found = conflicts(nodes, candidates, self._most)
         for body, _ in self._watched:
             rest = body & ~implies
             if rest not in {0, body}:
                 together = self._closure(implies | rest)
-                nodes = [*atoms, *(self._nodes[name] for name in positions(together & ~served))]
+                nodes = [*atoms, *(self._nodes[name] for name in members(together & ~served))]
                 if self._is_contradictory(together) or conflicts(nodes, {}, 0):
                     found.append(rest)
         return [mask for mask in least(found) if not any(broken & ~mask == 0 for broken in self._broken)]
 
     def _is_contradictory(self, names: int) -> bool:
         """Whether no conforming trace has all these names, by occurrence constraints."""
-        return any(self._apart[name] & names for name in positions(names)) or any(
+        return any(self._apart[name] & names for name in members(names)) or any(
             head is None and body & ~names == 0 for body, head in self._long
         )
 
@@ -215,7 +216,7 @@ class BitTables:
         closed, grown = -1, mask
         while closed != grown:
             closed = grown
-            grown |= union(self._requires[name] for name in positions(closed))
+            grown |= union(self._requires[name] for name in members(closed))
             grown |= union(self._requires[head] for body, head in self._long if head is not None and body & ~grown == 0)
         return closed
 
@@ -237,7 +238,7 @@ class BitTables:
         return state
 
     def _grown(self, state: BitState, certain: int) -> BitState:
-        excludes = union(self._excludes[name] for name in positions(certain))
+        excludes = union(self._excludes[name] for name in members(certain))
         return state._replace(certain=state.certain | certain, excluded=state.excluded | excludes)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from constraints.process.automaton import NOWHERE, START, ProcessAutomaton
 from constraints.remainder import NOTHING, Gap, Remainder
+from constraints.sets import bits_of
 from nfa import OTHER, Atom
 
 MEMORY_LIMIT = 1 << 26  # cells, four bytes each, that are cached for remainders
@@ -153,7 +154,7 @@ class Completions:
     def __init__(self, language: Language, remainder: Remainder) -> None:
         self._language = language
         self._remainder = remainder
-        self._needed = [_mask(before) for before in remainder.before]
+        self._needed = [bits_of(before) for before in remainder.before]
         self._all_bound = (1 << len(remainder.atoms)) - 1
         self._leading = {
             gap.type: language.only_after(gap.type)
@@ -250,8 +251,4 @@ class Completions:
 
 def _is_open(gap: Gap, bound: int) -> bool:
     """Whether a gap is open when some atoms are bound."""
-    return not _mask(gap.since or ()) & ~bound and not _mask(gap.until) & bound
-
-
-def _mask(indices: frozenset[int] | tuple[()]) -> int:
-    return sum(1 << index for index in indices)
+    return not bits_of(gap.since or ()) & ~bound and not bits_of(gap.until) & bound

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 from constraints.model import ConstraintSet, End, Part, Prior, Rule, clause_of
 from constraints.reasoning.reference import MAX_CHOICES
 from constraints.remainder import Gap, Remainder, single
+from constraints.sets import bits_of
 from nfa import Atom
 
 ALL_NAMES = -1  # as a mask: every bit is set
@@ -138,7 +139,7 @@ class Reasoner:
 
     def goal(self, remainder: Remainder) -> Goal:
         nodes = tuple(
-            _Node(self._shown_by(atom), self._bit(atom.type), 1 << index, _indices(before))
+            _Node(self._shown_by(atom), self._bit(atom.type), 1 << index, bits_of(before))
             for index, (atom, before) in enumerate(zip(remainder.atoms, remainder.before, strict=True))
         )
         needed = 0
@@ -155,7 +156,7 @@ class Reasoner:
         since = gap.since or frozenset()
         last = since.difference(*(remainder.before[other] for other in since))
         first = frozenset(one for one in gap.until if not remainder.before[one] & gap.until)
-        return _Gap(self._bit(gap.type), _indices(last), _indices(first), _indices(gap.edges), gap.since is None)
+        return _Gap(self._bit(gap.type), bits_of(last), bits_of(first), bits_of(gap.edges), gap.since is None)
 
     def blocked(self, seen: int) -> int:
         """The names that can no longer occur, by order alone; all bits after a hand-written end event."""
@@ -311,10 +312,6 @@ def _transitive(before: Sequence[int]) -> list[int]:
             if row & one:
                 closed[node] = row | closed[middle]
     return closed
-
-
-def _indices(numbers: Iterable[int]) -> int:
-    return sum(1 << number for number in numbers)
 
 
 def _bits(mask: int) -> Iterator[int]:

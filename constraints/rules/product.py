@@ -9,6 +9,7 @@ from constraints.remainder import Remainder
 from constraints.rules.alphabet import event_kinds
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.search import Places, Task, is_reachable
+from constraints.sets import overlapping
 from nfa import OTHER
 
 MAX_STEPS = 100_000
@@ -104,15 +105,11 @@ class RuleProduct:
 
     def _groups(self, indices: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Groups of rules that share a type, directly or through others, or that all count every event."""
-        groups: list[tuple[set[str], set[int]]] = []
-        for index in indices:
-            types = {self._constraint_set.type_of(name) for name in self.rules[index].names}
-            if self.automata[index].counts_every_event:
-                types.add(OTHER)
-            members = {index}
-            for group in [group for group in groups if group[0] & types]:
-                groups.remove(group)
-                types |= group[0]
-                members |= group[1]
-            groups.append((types, members))
-        return [tuple(sorted(members)) for _, members in groups]
+        types = {
+            index: [
+                *map(self._constraint_set.type_of, self.rules[index].names),
+                *([OTHER] if self.automata[index].counts_every_event else []),
+            ]
+            for index in indices
+        }
+        return list(map(tuple, overlapping(types)))

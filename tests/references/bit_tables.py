@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from constraints.monitoring import bit_tables
-from constraints.monitoring.bit_conflicts import positions, union
+from constraints.sets import members, union
 from constraints.monitoring.bit_tables import BitState
 from nfa import BitGoal
 
@@ -36,6 +36,6 @@ class BitTables(bit_tables.BitTables):
         return any(mask & ~state.certain == 0 for mask in goal.conflicts)
 
     def _with(self, state: BitState, shown: int) -> BitState:
-        blocked = state.blocked | union(self._blocks[name] for name in positions(shown))
-        certain = union(self._requires[name] for name in positions(shown))
+        blocked = state.blocked | union(self._blocks[name] for name in members(shown))
+        certain = union(self._requires[name] for name in members(shown))
         return self._settled(state._replace(seen=state.seen | shown, blocked=blocked), certain)

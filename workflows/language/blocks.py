@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from constraints import NOWHERE, ProcessAutomaton
+from constraints import NOWHERE, ProcessAutomaton, overlapping
 from workflows.errors import AutomatonTooLarge
 from workflows.language.minimal import canonical
 from workflows.language.moves import SILENT, Moves, moves_of, side_by_side
@@ -72,7 +72,8 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
     Branches without common letters have a product that is already minimal, so its size is known before it is built;
     branches with common letters are determinised two by two.
     """
-    groups = [_mixed(group, most) for group in _sharing(branches)]
+    letters = {place: branch.letters for place, branch in enumerate(branches)}
+    groups = [_mixed([branches[place] for place in group], most) for group in overlapping(letters)]
     states = prod(map(len, groups))
     if states > most:
         raise AutomatonTooLarge(
@@ -190,22 +191,6 @@ def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
         ),
         most,
     )
-
-
-def _sharing(branches: Sequence[ProcessAutomaton]) -> list[list[ProcessAutomaton]]:
-    """The branches in groups; different groups have no common letter."""
-    groups: list[tuple[set[str], list[ProcessAutomaton]]] = []
-    for branch in branches:
-        letters, members = set(branch.letters), [branch]
-        apart = []
-        for other_letters, others in groups:
-            if letters.isdisjoint(other_letters):
-                apart.append((other_letters, others))
-            else:
-                letters |= other_letters
-                members = others + members
-        groups = [*apart, (letters, members)]
-    return [members for _, members in groups]
 
 
 def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:

@@ -8,8 +8,9 @@ reachable marking, and possibly others. Sets of places are integers, bit ``p`` f
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
+from constraints import bits_of, members
 from workflows.nets.net import Places, Transition
 
 
@@ -89,19 +90,3 @@ def common(beside: Sequence[int], places: Places, everything: int) -> int:
     for place in set(places):
         everything &= beside[place]
     return everything
-
-
-def bits_of(numbers: Iterable[int]) -> int:
-    """A set as an integer."""
-    found = 0
-    for number in numbers:
-        found |= 1 << number
-    return found
-
-
-def members(bits: int) -> Iterator[int]:
-    """The numbers in a set, ascending."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from constraints import Clause, Constraint, Exclusive, Prior, Require
-from workflows.relations.concurrency import bits_of
+from constraints import Clause, Constraint, Exclusive, Prior, Require, bits_of, members
 from workflows.relations.extraction import Extraction
 
 
@@ -77,13 +76,9 @@ class _Occurrence:
 
     def is_impossible(self, types: int, without: int = 0) -> bool:
         """Whether no trace has all of some types, which are closed."""
-        rest = types
-        while rest:
-            lowest = rest & -rest
-            if self.excludes[lowest.bit_length() - 1] & types:
-                return True
-            rest ^= lowest
-        return any(ban & ~types == 0 and ban != without for ban in self._bans)
+        return any(self.excludes[place] & types for place in members(types)) or any(
+            ban & ~types == 0 and ban != without for ban in self._bans
+        )
 
     def _reduce_requires(self, extraction: Extraction) -> None:
         """Reduce requirements: existence clauses stay.

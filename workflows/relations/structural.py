@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from constraints import bits_of
 from workflows.errors import UnsoundWorkflow
 from workflows.nets.net import WorkflowNet
-from workflows.relations.concurrency import bits_of, common, concurrency
+from workflows.relations.concurrency import common, concurrency
 from workflows.relations.extraction import Extraction, Method
 from workflows.relations.table import Relation, RelationTable
 from workflows.relations.useful_steps import useful, ways_ahead

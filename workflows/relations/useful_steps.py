@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
+from constraints import bits_of
 from workflows.nets.net import Places, Transition, WorkflowNet
-from workflows.relations.concurrency import bits_of
 
 
 def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:

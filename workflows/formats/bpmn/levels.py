@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
+from constraints import overlapping
 from workflows.formats.bpmn.document import EVENT_DEFINITION, Document, resolve
 from workflows.formats.bpmn.draft import Budget
 from workflows.formats.bpmn.elements import (
@@ -67,22 +68,14 @@ class Level:
     def fragments(self) -> tuple[Level, ...]:
         """The parts that no flow connects, each by itself, in the order of the file."""
         hosts = {id_of(event): host for host, events in self.boundary.items() for event in events}
-        part: dict[str, str] = {own: own for own in self.nodes}
-
-        def root_of(own: str) -> str:
-            while part[own] != own:
-                part[own] = part[part[own]]
-                own = part[own]
-            return own
-
+        touching: dict[str, set[str]] = {own: {own} for own in self.nodes}
         for own in (*self.nodes, *hosts):
-            for flow in self.scope.flows.leaving(own):
-                if flow.target in part:
-                    part[root_of(flow.target)] = root_of(hosts.get(own, own))
-        members: dict[str, dict[str, Element]] = defaultdict(dict)
-        for own, element in self.nodes.items():
-            members[root_of(own)][own] = element
-        return tuple(replace(self, nodes=nodes, event_sub_processes=()) for nodes in members.values())
+            targets = {flow.target for flow in self.scope.flows.leaving(own)}
+            touching[hosts.get(own, own)] |= targets.intersection(self.nodes)
+        return tuple(
+            replace(self, nodes={own: self.nodes[own] for own in part}, event_sub_processes=())
+            for part in overlapping(touching)
+        )
 
 
 class LevelReader:
