@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from constraints import Clause, ConstraintSet, Exclusive, Prior, Require
 from workflows.relations.extraction import Extraction, Method
 from workflows.relations.families import GroupFamilies
 from workflows.relations.outline import Outline
-from workflows.relations.provenance import tree_origins
+from workflows.relations.provenance import Origins, TreeExplanation
 from workflows.relations.table import RelationTable, too_many_triples
 from workflows.tree import ProcessTree
 
@@ -32,7 +33,8 @@ def extraction_of_tree(tree: ProcessTree) -> Extraction:
         warnings: tuple[str, ...] = (too_many_triples(len(table.events), MAX_TYPES),)
     else:
         table, warnings = table.with_long_clauses(_long_clauses(outline, table.events))
-    return table.to_extraction(Method.COMPOSITIONAL, warnings, tree_origins(outline, table))
+    extraction = table.to_extraction(Method.COMPOSITIONAL, warnings)
+    return replace(extraction, origins=Origins(extraction, TreeExplanation(outline).of))
 
 
 def derive_constraints(tree: ProcessTree) -> ConstraintSet:
@@ -63,7 +65,6 @@ def relations_of_outline(outline: Outline) -> RelationTable:
     return RelationTable(
         events=events,
         follows=follows,
-        meets=follows | follows.T | np.eye(count, dtype=np.bool_),
         lacks=lacks,
         optional=_has(GroupFamilies(outline, events, 1), 0),
     )

@@ -223,4 +223,4 @@ def lazily(draw: Callable[[], Drawing], extraction: Extraction) -> Origins:
             made.append(draw())
         return made[0].explain(constraint) or made[0].restate(constraint, _FOUND_BY[extraction.method])
 
-    return Origins(lambda: iter(extraction.constraints), explain)
+    return Origins(extraction, explain)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, islice, product
 
 from constraints import Clause, Constraint, Exclusive, Prior, Require
+from workflows.relations.extraction import Extraction
 from workflows.relations.outline import Block, Outline
-from workflows.relations.table import RelationTable
 from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Instances, Loop, Parallel, Sequence, Silent
 
 MOST_NAMED = 3  # largest number of blocks named in one text
@@ -17,9 +17,9 @@ _MOST_LOOKED_AT = 64  # pairs of places that are examined; a repeated label has 
 class Origins(Mapping[Constraint, str]):
     """The origins of constraints in words, computed on request."""
 
-    def __init__(self, constraints: Callable[[], Iterator[Constraint]], explain: Callable[[Constraint], str]) -> None:
-        """Take all constraints of a model, and a function that explains one; an empty explanation means no origin."""
-        self._constraints = constraints
+    def __init__(self, extraction: Extraction, explain: Callable[[Constraint], str]) -> None:
+        """Take a function that explains each constraint of an extraction; an empty explanation means no origin."""
+        self._extraction = extraction
         self._explain = explain
 
     def __getitem__(self, constraint: Constraint) -> str:
@@ -29,28 +29,13 @@ class Origins(Mapping[Constraint, str]):
         return words
 
     def __iter__(self) -> Iterator[Constraint]:
-        return (constraint for constraint in self._constraints() if self._explain(constraint))
+        return (constraint for constraint in self._extraction.constraints if self._explain(constraint))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
-def tree_origins(outline: Outline, table: RelationTable) -> Origins:
-    """The origins of all constraints of a tree."""
-    explanation = _Explanation(outline)
-    return Origins(lambda: iterate_constraints(table), explanation.of)
-
-
-def iterate_constraints(table: RelationTable) -> Iterator[Constraint]:
-    """All constraints of a table."""
-    yield from (Prior(*pair) for pair in table.priors)
-    yield from (Exclusive(*pair) for pair in table.exclusives)
-    yield from (Require(*pair) for pair in table.requires)
-    yield from table.existences
-    yield from table.long_clauses
-
-
-class _Explanation:
+class TreeExplanation:
     """Explains constraints by the blocks of one tree."""
 
     def __init__(self, outline: Outline) -> None:

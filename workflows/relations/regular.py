@@ -132,7 +132,6 @@ def _pair_relations(edges: _Edges, forward: Bits, backward: Bits, bits: Bits) ->
     return RelationTable(
         events=edges.events,
         follows=follows,
-        meets=follows | follows.T | np.eye(count, dtype=np.bool_),
         lacks=lacks,
         optional=_unpacked(backward[0], count),
     )

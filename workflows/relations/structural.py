@@ -37,13 +37,7 @@ def extraction_of_structure(net: WorkflowNet) -> Extraction:
     groups = [by_label[name] for name in events]
     follows = _follows(net, sorted(steps), groups)
     lacks, optional = _absences(net, steps, groups)
-    table = RelationTable(
-        events=events,
-        follows=follows,
-        meets=follows | follows.T | np.eye(len(events), dtype=np.bool_),
-        lacks=lacks,
-        optional=optional,
-    )
+    table = RelationTable(events=events, follows=follows, lacks=lacks, optional=optional)
     dead = sorted(net.labels.difference(events))
     warnings = [f"{', '.join(dead)}: in no complete trace"] if dead else []
     return table.to_extraction(Method.STRUCTURAL, [WARNING, *warnings])

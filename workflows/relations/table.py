@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constraints import Clause, Constraint
+from constraints import Clause
 from workflows.relations.extraction import Extraction, Method, Pair
 
 Relation = NDArray[np.bool_]
@@ -24,17 +24,20 @@ class RelationTable:
     Attributes:
         events: The types, in any order; the tables are indexed by their places here.
         follows: (A, B): in some trace an A comes, and later a B.
-        meets: (A, B): some trace has both; symmetric, and true on the diagonal.
         lacks: (A, B): some trace has an A and no B; false on the diagonal.
         optional: The types that some trace lacks.
     """
 
     events: tuple[str, ...]
     follows: Relation
-    meets: Relation
     lacks: Relation
     optional: Relation
     long_clauses: tuple[Clause, ...] = ()
+
+    @property
+    def meets(self) -> Relation:
+        """(A, B): some trace has both; symmetric, and true on the diagonal."""
+        return self.follows | self.follows.T | np.eye(len(self.events), dtype=np.bool_)
 
     @property
     def priors(self) -> Iterator[Pair]:
@@ -67,9 +70,7 @@ class RelationTable:
     def _pairs(self, holds: Relation) -> Iterator[Pair]:
         return ((self.events[one], self.events[other]) for one, other in np.argwhere(holds).tolist())
 
-    def to_extraction(
-        self, method: Method, warnings: Iterable[str] = (), origins: Mapping[Constraint, str] | None = None
-    ) -> Extraction:
+    def to_extraction(self, method: Method, warnings: Iterable[str] = ()) -> Extraction:
         """The relations as constraints, sorted."""
         return Extraction(
             events=tuple(sorted(self.events)),
@@ -80,7 +81,6 @@ class RelationTable:
             end=tuple(sorted(self.ends)),
             method=method,
             warnings=tuple(warnings),
-            origins={} if origins is None else origins,
         )
 
     def with_long_clauses(self, clauses: Iterable[Clause]) -> tuple[RelationTable, tuple[str, ...]]:
