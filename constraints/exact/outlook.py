@@ -18,6 +18,7 @@ from constraints.process.automaton import START, ProcessAutomaton
 from constraints.process.language import Completions, Language
 from constraints.reasoning.outlook import Outlook
 from constraints.remainder import NOTHING, Remainder, whole_of
+from constraints.sets import bits_of
 from nfa import EventClass, MonitorState, Query
 from streams import Ties
 
@@ -83,14 +84,9 @@ class ExactOutlook:
 
     def moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
         """The state after one more event; None if the event itself is impossible there."""
-        own = self.own_state(state)
-        if self.own.is_too_late(own, event) or self.own.is_unknown(event):
-            return None
+        after = self.own.moved(self.own_state(state), event)
         place = self._language.step(state.places[0], event.type)
-        if place is None:
-            return None
-        after = self.own.advance(own, event)
-        return replace(after, places=(place, *after.places))
+        return None if after is None or place is None else replace(after, places=(place, *after.places))
 
     def is_consistent(self, state: MonitorState) -> bool:
         """Whether some conforming trace begins with these events, each of which was possible."""
@@ -118,7 +114,7 @@ class ExactOutlook:
         """
         if not self._joint.is_needed:
             return True
-        place, own, mask = state.places[0], self.own_state(state), _mask(bound)
+        place, own, mask = state.places[0], self.own_state(state), bits_of(bound)
         if self.own.is_over(state):
             return self._joint.may_end(place, own, remainder, mask)
         return self._joint.is_possible(place, own, self._by_word(remainder), mask)
@@ -136,7 +132,7 @@ class ExactOutlook:
             full = [is_accepted and len(query.terms[one.term].atoms) == len(one.bound) for one in query.states]
             return np.array(full, np.bool_)
         if len(query.states) * len(self.automaton) > MEMORY_LIMIT:
-            alone = [self._whole(query, one.term).has(place, _mask(one.bound)) for one in query.states]
+            alone = [self._whole(query, one.term).has(place, bits_of(one.bound)) for one in query.states]
             return np.array(alone, np.bool_)
         row: NDArray[np.bool_] = self._table(query)[place]
         return row
@@ -149,7 +145,7 @@ class ExactOutlook:
                 self._tables.clear()
             table = np.empty((len(self.automaton), len(query.states)), np.bool_)
             for index, one in enumerate(query.states):
-                table[:, index] = self._whole(query, one.term).of(_mask(one.bound))
+                table[:, index] = self._whole(query, one.term).of(bits_of(one.bound))
             table.flags.writeable = False
             self._tables[query] = table
         return self._tables[query]
@@ -167,7 +163,3 @@ def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> Const
     settings = constraint_set.settings
     types = settings.types | constraint_set.types | frozenset(automaton.letters)
     return replace(constraint_set.own, settings=replace(settings, types=types))
-
-
-def _mask(indices: frozenset[int]) -> int:
-    return sum(1 << index for index in indices)

@@ -87,7 +87,7 @@ class Monitor:
 
     @property
     def start(self) -> MonitorState:
-        return self._outlook.start if self._exact is None else self._exact.start
+        return (self._exact or self._outlook).start
 
     @cached_property
     def bits(self) -> BitTables | None:
@@ -102,24 +102,16 @@ class Monitor:
         return BitTables(outlook.constraint_set, watched=self._watched)
 
     def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        after = self._moved(state, event)
+        judge = self._exact or self._outlook
+        after = judge.moved(state, event)
         if after is None or after == state:
             return None if after is None else state
-        if not (self._exact or self._outlook).is_consistent(after):
+        if not judge.is_consistent(after):
             return None
         if len(self._came_from) >= self._memory_limit:
             self._came_from.clear()
         self._came_from.setdefault(after, state)
         return after
-
-    def _moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """The state after an event, whether or not it is consistent; None if the event itself is impossible."""
-        if self._exact is not None:
-            return self._exact.moved(state, event)
-        outlook = self._outlook
-        if outlook.is_too_late(state, event) or outlook.is_unknown(event):
-            return None
-        return outlook.advance(state, event)
 
     def can_occur(self, state: MonitorState, atom: Atom) -> bool:
         outlook = self._outlook
@@ -128,13 +120,12 @@ class Monitor:
         types: frozenset[str] = frozenset(atom.types)
         if atom.is_any_type:
             if outlook.alphabet is None:
-                return outlook.keeps_rules(self._own(state), _just(atom)) and self._can_process(state, atom)
+                return outlook.keeps_rules(self._own(state), _just(atom)) and (
+                    self._exact is None or self._exact.can_complete(state, _just(atom))
+                )
             types = outlook.alphabet
         judge = self._exact or outlook
         return any(judge.can_complete(state, _just(replace(atom, types=(name,)))) for name in sorted(types))
-
-    def _can_process(self, state: MonitorState, atom: Atom) -> bool:
-        return self._exact is None or self._exact.can_complete(state, _just(atom))
 
     def _own(self, state: MonitorState) -> MonitorState:
         return state if self._exact is None else self._exact.own_state(state)

@@ -54,6 +54,11 @@ class Outlook:
             places=self.rules.step(state.places, shown),
         )
 
+    def moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
+        """The state after one more event; None if the event itself is impossible there."""
+        is_impossible = self.is_too_late(state, event) or self.is_unknown(event)
+        return None if is_impossible else self.advance(state, event)
+
     def past(self, state: MonitorState, event: EventClass) -> frozenset[str]:
         """The names shown so far that count as earlier than a coming event."""
         return state.seen if state.settled is None or event.is_later else state.settled
