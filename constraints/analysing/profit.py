@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from constraints.explaining.rule_endings import event_classes
 from constraints.model import ConstraintSet, End, Part, Rule
 from constraints.monitoring.monitor import Monitor
 from constraints.reasoning.clash import find_clash
@@ -212,12 +213,10 @@ def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remai
 
 def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
     """Event classes to try: each type without symbols, with each symbol, and with all symbols; and an unnamed type."""
-    types = constraint_set.types.union(*(query.types for query in queries))
-    found = [EventClass(type=name) for name in sorted(types)]
+    found = event_classes(constraint_set, constraint_set.types.union(*(query.types for query in queries)))
     by_type: dict[str, frozenset[str]] = {}
-    for name, symbol in sorted(constraint_set.symbols.items()):
-        shown = constraint_set.shown_with((name,)) - {symbol.type}
-        found.append(EventClass(type=symbol.type, symbols=shown))
-        by_type[symbol.type] = by_type.get(symbol.type, frozenset()) | shown
+    for event in found:
+        if event.symbols:
+            by_type[event.type] = by_type.get(event.type, frozenset()) | event.symbols
     found += [EventClass(type=name, symbols=shown) for name, shown in by_type.items()]
     return list(dict.fromkeys([*found, EventClass(type=OTHER)]))

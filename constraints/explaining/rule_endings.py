@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from constraints.explaining.explanation import Explanation, explain_impossible
@@ -44,7 +44,8 @@ class _Walk:
         self._query = query
         self._monitor = Monitor(constraint_set.in_tables)
         self._limit = limit
-        self._events = _events(query, constraint_set)
+        types = constraint_set.types | query.types
+        self._events = [*event_classes(constraint_set, types), EventClass(type=OTHER)]
         self._index_of = {state: index for index, state in enumerate(query.states)}
         self._steps: dict[tuple[MonitorState, EventClass], MonitorState | None] = {}
         self._visited = {self._monitor.start}
@@ -97,11 +98,11 @@ class _Walk:
                     yield other
 
 
-def _events(query: Query, constraint_set: ConstraintSet) -> list[EventClass]:
-    """Event classes to try: each type without symbols and with each symbol, and an unnamed type."""
-    plain = [EventClass(type=name) for name in sorted(constraint_set.types | query.types)]
+def event_classes(constraint_set: ConstraintSet, types: Iterable[str]) -> list[EventClass]:
+    """Event classes to try: each type without symbols and with each symbol."""
+    plain = [EventClass(type=name) for name in sorted(types)]
     showing = [
         EventClass(type=symbol.type, symbols=constraint_set.shown_with({name}) - {symbol.type})
         for name, symbol in sorted(constraint_set.symbols.items())
     ]
-    return [*plain, *showing, EventClass(type=OTHER)]
+    return [*plain, *showing]
