@@ -18,7 +18,7 @@ import numpy as np
 from constraints.documents.name_form import Misread, checked_type, shown
 from constraints.documents.source import Bare, Path
 from constraints.model import Process
-from constraints.process.automaton import NOWHERE, ProcessAutomaton
+from constraints.process.automaton import ProcessAutomaton
 
 MAX_STATES = 100_000
 MAX_LETTERS = 2_000
@@ -112,16 +112,13 @@ def _read_automaton(value: object) -> ProcessAutomaton:
             "follow the workflow by its constraints, without automaton"
         )
     table = np.frombuffer(_unpacked("table", value["table"], 4 * states * len(letters)), "<i4")
-    if table.size and not (table.min() >= NOWHERE and table.max() < states):
-        raise Misread(
-            f"the table of an automaton of {states} states holds {NOWHERE} to {states - 1}; it has other numbers"
-        )
     accepting = np.frombuffer(_unpacked("accepting", value["accepting"], states), np.uint8)
     if accepting.max() > 1:
         raise Misread("accepting holds 0 and 1, one byte for each state; it has other numbers")
-    automaton = ProcessAutomaton(
-        letters, table.reshape(states, len(letters)).astype(np.int32), accepting.astype(np.bool_)
-    )
+    try:
+        automaton = ProcessAutomaton(letters, table.reshape(states, len(letters)), accepting.astype(np.bool_))
+    except ValueError as error:
+        raise Misread(str(error)) from None
     completable = automaton.predecessors.reaching(automaton.accepting, np.ones(len(letters), np.bool_))
     if not completable.all():
         stuck = int(np.flatnonzero(~completable)[0])

@@ -170,8 +170,8 @@ REFUSED: list[tuple[Change, str, str]] = [
     (lambda w: w["automaton"].update(table="abcd"), "workflow, automaton", "it cannot be unpacked"),
     (lambda w: w["automaton"].update(table=table(1)), "workflow, automaton", "does not have the 8 bytes"),
     (lambda w: w["automaton"].update(table=packed(bytes(10**7))), "workflow, automaton", "does not have the 8 bytes"),
-    (lambda w: w["automaton"].update(table=table(2, -1)), "workflow, automaton", "holds -1 to 1"),
-    (lambda w: w["automaton"].update(table=table(1, -2)), "workflow, automaton", "holds -1 to 1"),
+    (lambda w: w["automaton"].update(table=table(2, -1)), "workflow, automaton", "leads to states 0 to 1, or nowhere"),
+    (lambda w: w["automaton"].update(table=table(1, -2)), "workflow, automaton", "leads to states 0 to 1, or nowhere"),
     (
         lambda w: w["automaton"].update(accepting=packed(bytes([0, 2]))),
         "workflow, automaton",
