@@ -83,9 +83,9 @@ class GuardView:
         for states, free in zip(self.pattern_states, self.free_terms, strict=True):
             starts.append(len(columns))
             columns.append(len(places))  # always true
-            bits.append(int(np.bitwise_or.reduce([0, *map(_bit, free)])))
+            bits.append(int(np.bitwise_or.reduce([0, *map(term_bit, free)])))
             columns += [places[state] for state in states]
-            bits += [1 if self.query.partitions else _bit(state.term) for state in states]
+            bits += [1 if self.query.partitions else term_bit(state.term) for state in states]
         object.__setattr__(self, "_places", places)
         object.__setattr__(self, "_columns", np.array(columns, np.intp))
         object.__setattr__(self, "_bits", np.array(bits, np.uint32))
@@ -192,7 +192,8 @@ def _negations(automaton: PatternAutomaton) -> tuple[Atom, ...]:
     return tuple(dict.fromkeys(automaton.outline.negated[number] for number in sorted(numbers)))
 
 
-def _bit(term: int) -> int:
+def term_bit(term: int) -> int:
+    """The bit of a term in ``GuardView.terms_of_state``."""
     return 1 << min(term, _LAST_BIT)
 
 

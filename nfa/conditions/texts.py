@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.arena import grown
 from nfa.errors import StateFormatError
-
-_Number = TypeVar("_Number", np.int64, np.uint8)
 
 DROPPED = -1  # in a renumbering: the text is no longer retained
 
@@ -97,9 +95,9 @@ class TextPool:
         start = int(self.offsets[number])
         end = start + len(body)
         if number + 2 > len(self.offsets):
-            self.offsets = _grown(self.offsets, number + 2)
+            self.offsets = grown(self.offsets, max(2 * len(self.offsets), number + 2))
         if end > len(self.data):
-            self.data = _grown(self.data, end)
+            self.data = grown(self.data, max(2 * len(self.data), end))
         self.data[start:end] = body
         self.offsets[number + 1] = end
         self._numbers[text] = number
@@ -108,9 +106,3 @@ class TextPool:
 
 def _decoded(data: NDArray[np.uint8], start: int, end: int) -> str:
     return data[start:end].tobytes().decode("utf-8", "surrogatepass")
-
-
-def _grown(array: NDArray[_Number], wanted: int) -> NDArray[_Number]:
-    larger = np.zeros(max(2 * len(array), wanted), array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -99,9 +99,7 @@ class Values:
             return cls(np.where(is_valid, INTEGER, NULL).astype(np.uint8), integers, integers.astype(np.float64), texts)
         if pa.types.is_float64(column.type):
             floats = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
-            is_finite = np.isfinite(floats)
-            kinds = np.where(is_finite, FLOAT, NULL).astype(np.uint8)
-            return cls(kinds, zeros, np.where(is_finite, floats, 0.0), texts)
+            return of_floats(floats, is_valid)
         if pa.types.is_string(column.type):
             return _ArrowTexts(np.where(is_valid, TEXT, NULL).astype(np.uint8), zeros, np.zeros(size), column)
         return cls.of(column.to_pylist())
@@ -136,9 +134,7 @@ class Values:
     @classmethod
     def of_integers(cls, integers: NDArray[np.int64]) -> Values:
         size = len(integers)
-        return cls(
-            np.full(size, INTEGER, np.uint8), integers, integers.astype(np.float64), np.full(size, "", np.object_)
-        )
+        return cls(np.full(size, INTEGER, np.uint8), integers, integers.astype(np.float64), _no_texts(size))
 
     @classmethod
     def of_truth(cls, is_true: NDArray[np.bool_], is_null: NDArray[np.bool_]) -> Values:
@@ -230,11 +226,7 @@ def _of_one_type(items: Sequence[Any]) -> Values | None:
         except OverflowError:
             return None
     if types == {float}:
-        floats = np.array(items, np.float64)
-        is_finite = np.isfinite(floats)
-        kinds = np.where(is_finite, FLOAT, NULL).astype(np.uint8)
-        zeros, texts = np.zeros(len(items), np.int64), np.full(len(items), "", np.object_)
-        return Values(kinds, zeros, np.where(is_finite, floats, 0.0), texts)
+        return of_floats(np.array(items, np.float64), np.ones(len(items), np.bool_))
     return None
 
 
@@ -307,23 +299,21 @@ def first_known(operands: Sequence[Values]) -> Values:
         is_null = first.is_null
         if not is_null.any():
             break
-        first = Values(
-            np.where(is_null, other.kinds, first.kinds),
-            np.where(is_null, other.integers, first.integers),
-            np.where(is_null, other.floats, first.floats),
-            np.where(is_null, other.texts, first.texts),
-        )
+        first = _where(is_null, other, first)
     return first
 
 
 def chosen(condition: Values, value: Values, otherwise: Values) -> Values:
     """On each row the value if the condition is true; the other one if it is false or null."""
-    is_true = condition.is_true
+    return _where(condition.is_true, value, otherwise)
+
+
+def _where(rows: NDArray[np.bool_], value: Values, otherwise: Values) -> Values:
     return Values(
-        np.where(is_true, value.kinds, otherwise.kinds),
-        np.where(is_true, value.integers, otherwise.integers),
-        np.where(is_true, value.floats, otherwise.floats),
-        np.where(is_true, value.texts, otherwise.texts),
+        np.where(rows, value.kinds, otherwise.kinds),
+        np.where(rows, value.integers, otherwise.integers),
+        np.where(rows, value.floats, otherwise.floats),
+        np.where(rows, value.texts, otherwise.texts),
     )
 
 
@@ -341,7 +331,7 @@ def of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Value
     is_known = is_known & np.isfinite(floats)
     size = len(floats)
     kinds = np.where(is_known, FLOAT, NULL).astype(np.uint8)
-    return Values(kinds, np.zeros(size, np.int64), np.where(is_known, floats, 0.0), np.full(size, "", np.object_))
+    return Values(kinds, np.zeros(size, np.int64), np.where(is_known, floats, 0.0), _no_texts(size))
 
 
 def _as_float(number: int) -> float | None:

@@ -14,15 +14,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.automata.guard_view import GuardView, Remaining
+from nfa.automata.guard_view import GuardView, Remaining, term_bit
 from nfa.automata.query import PatternState
 from nfa.guards.protocol import BitGoal, BitGuard, Question
 from nfa.kernels.bit_tables import N_SETS, NIL, WORD_BITS, BitProgram
 from nfa.kernels.shared.tables import EVERY_TERM
 
 Words: TypeAlias = NDArray[np.uint64]
-
-_LAST_BIT = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +48,8 @@ def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
         ]
     return [
         BitColumn(
-            base=int(np.bitwise_or.reduce([0, *map(_term_bit, free)])),
-            choices=tuple((places[state], _term_bit(state.term)) for state in states),
+            base=int(np.bitwise_or.reduce([0, *map(term_bit, free)])),
+            choices=tuple((places[state], term_bit(state.term)) for state in states),
         )
         for states, free in zip(view.pattern_states, view.free_terms, strict=True)
     ]
@@ -89,10 +87,6 @@ def _ways(remaining: Remaining) -> list[PatternState]:
         return []
     ways = [_ways(one) for one in remaining.choices[0]]
     return [state for found in ways for state in found] if all(ways) else []
-
-
-def _term_bit(term: int) -> int:
-    return 1 << min(term, _LAST_BIT)  # as in GuardView.terms_of_state
 
 
 def bit_program(

@@ -54,17 +54,26 @@ def check_window(pattern: Pattern) -> None:
 
 def trailing_items(node: Node) -> Iterator[Item]:
     """The NOTs that may be trailing: a match may bind nothing of this part after them. In any order."""
+    return _items_at_edge(node, is_last=True)
+
+
+def _leading_items(node: Node) -> Iterator[Item]:
+    return _items_at_edge(node, is_last=False)
+
+
+def _items_at_edge(node: Node, *, is_last: bool) -> Iterator[Item]:
+    """The NOTs after the last event of some match of a part, or before its first event."""
     if isinstance(node, Sequence):
-        for item in reversed(node.items):
+        for item in node.items[:: -1 if is_last else 1]:
             if item.of is None:
                 yield item
             else:
-                yield from trailing_items(item.of)
+                yield from _items_at_edge(item.of, is_last=is_last)
                 if not can_be_empty(item.of):
                     return
     else:
         for part in parts_of(node):
-            yield from trailing_items(part)
+            yield from _items_at_edge(part, is_last=is_last)
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
@@ -79,20 +88,6 @@ def trailing_greedy(node: Node) -> Iterator[Repeat]:
     else:
         for part in parts_of(node):
             yield from trailing_greedy(part)
-
-
-def _leading_items(node: Node) -> Iterator[Item]:
-    if isinstance(node, Sequence):
-        for item in node.items:
-            if item.of is None:
-                yield item
-            else:
-                yield from _leading_items(item.of)
-                if not can_be_empty(item.of):
-                    return
-    else:
-        for part in parts_of(node):
-            yield from _leading_items(part)
 
 
 def _check_edges(node: Node, place: str) -> None:
