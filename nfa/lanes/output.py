@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,24 +54,15 @@ class LaneReport:
         """Output of a batch, before the state has counted its rows."""
         shared, visits, runs = found.shared, found.visits, found.runs
         matches = joined([of_findings(shared, found.times), *(self._table_of(run.matches) for run in runs)])
-        run_endings, run_lost, timeouts = self._of_runs(state, runs)
-        endings = np.concatenate([shared.endings, run_endings])
-        guarded = guard_findings(state, visits, endings, self._state_range)
+        endings, output = self._output(state, matches, runs, found)
+        guarded = guard_findings(state, visits, np.concatenate([shared.endings, endings]), self._state_range)
         dropped = np.column_stack([shared.dropped, np.zeros((len(shared.dropped), 3), np.int64)])
-        is_deviating, is_lost = self._of_deviating(state, matches, found)
-        return LaneOutput(
-            patterns=self._patterns,
+        return replace(
+            output,
             batch=found.batch,
-            first_sequence=state.sequence,
-            stored=state.events.parts,
-            matches=matches,
-            is_deviating=is_deviating,
-            is_lost=is_lost,
-            corrections=self._corrections(state, runs),
-            timeouts=timeouts,
             ending_rows=guarded.ending_rows,
             deviation_rows=guarded.deviation_rows,
-            lost_rows=np.concatenate([dropped, run_lost]),
+            lost_rows=np.concatenate([dropped, output.lost_rows]),
             monitors=guarded.monitors,
             classes=guarded.classes,
             guards=state.guards.guards,
@@ -79,10 +70,15 @@ class LaneReport:
 
     def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
         """Output of passing time, without a batch."""
-        matches = self._table_of(run.matches)
-        endings, lost, timeouts = self._of_runs(state, [run])
-        is_deviating, is_lost = self._of_deviating(state, matches, None)
-        return LaneOutput(
+        return self._output(state, self._table_of(run.matches), [run], None)[1]
+
+    def _output(
+        self, state: LaneState, matches: MatchTable, runs: Sequence[RunOutput], batch: BatchFindings | None
+    ) -> tuple[NDArray[np.int64], LaneOutput]:
+        """The early terminations of the run engine, and the output without results of guards."""
+        endings, lost, timeouts = self._of_runs(state, runs)
+        is_deviating, is_lost = self._of_deviating(state, matches, batch)
+        return endings, LaneOutput(
             patterns=self._patterns,
             batch=_NO_EVENTS,
             first_sequence=state.sequence,
@@ -90,7 +86,7 @@ class LaneReport:
             matches=matches,
             is_deviating=is_deviating,
             is_lost=is_lost,
-            corrections=self._corrections(state, [run]),
+            corrections=self._corrections(state, runs),
             timeouts=timeouts,
             ending_rows=np.zeros((len(endings), 6), np.int64),
             deviation_rows=NOTHING_FOUND.deviation_rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,20 +66,13 @@ class MatchColumns:
             number = end
 
     def _part(self, matches: slice, bound: slice) -> MatchColumns:
-        return MatchColumns(
-            patterns=self.patterns,
-            pattern=self.pattern[matches],
-            key=self.key[matches],
-            start_us=self.start_us[matches],
-            end_us=self.end_us[matches],
-            detected_us=self.detected_us[matches],
-            how=self.how[matches],
-            is_deviating=self.is_deviating[matches],
-            is_lost=self.is_lost[matches],
+        names = ("pattern", "key", "start_us", "end_us", "detected_us", "how", "is_deviating", "is_lost")
+        return replace(
+            self,
+            **{name: getattr(self, name)[matches] for name in names},
             ends=self.ends[matches] - bound.start,
             aliases=self.aliases[bound],
             events=self.events[bound],
-            names=self.names,
             rows=None if self.rows is None else self.rows[matches],
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ DECIDED_BY: Mapping[int, DecidedBy | None] = {
     run_tables.BY_TRACE_END: "trace_end",
     run_tables.BY_CONSTRAINT: "constraint",
 }
+
+
+_OF_MATCHES = ("patterns", "rows", "detected_us", "how", "traces")
+_OF_EVENTS = ("aliases", "sequences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +54,9 @@ class MatchTable:
     def chosen(self, keep: NDArray[np.bool_]) -> MatchTable:
         sizes = self.ends - self.starts
         bound = np.repeat(keep, sizes)
-        return MatchTable(
-            patterns=self.patterns[keep],
-            rows=self.rows[keep],
-            detected_us=self.detected_us[keep],
-            ends=np.cumsum(sizes[keep]),
-            how=self.how[keep],
-            traces=self.traces[keep],
-            aliases=self.aliases[bound],
-            sequences=self.sequences[bound],
-        )
+        columns = {name: getattr(self, name)[keep] for name in _OF_MATCHES}
+        columns |= {name: getattr(self, name)[bound] for name in _OF_EVENTS}
+        return MatchTable(**columns, ends=np.cumsum(sizes[keep]))
 
 
 NO_MATCHES = MatchTable(
@@ -124,18 +121,7 @@ def joined(tables: Sequence[MatchTable]) -> MatchTable:
     if len(tables) == 1:
         return tables[0]
     offsets = np.cumsum([0, *(len(table.sequences) for table in tables)])
-
-    def column(name: str, dtype: type[np.generic]) -> NDArray[Any]:
-        return np.concatenate([np.zeros(0, dtype), *(getattr(table, name) for table in tables)])
-
     ends = [table.ends + offset for table, offset in zip(tables, offsets, strict=False)]
-    return MatchTable(
-        patterns=column("patterns", np.int32),
-        rows=column("rows", np.int64),
-        detected_us=column("detected_us", np.int64),
-        ends=np.concatenate([np.zeros(0, np.int64), *ends]),
-        how=column("how", np.int8),
-        traces=column("traces", np.int32),
-        aliases=column("aliases", np.int32),
-        sequences=column("sequences", np.int64),
-    )
+    names = (*_OF_MATCHES, *_OF_EVENTS)
+    columns = {name: np.concatenate([getattr(table, name) for table in tables]) for name in names}
+    return MatchTable(**columns, ends=np.concatenate(ends))

@@ -104,13 +104,6 @@ class Findings:
     def __len__(self) -> int:
         return len(self.match_row)
 
-    def matches(self) -> list[tuple[int, int, tuple[tuple[int, int], ...]]]:
-        """The matches as (row, pattern, ((alias, sequence), ...)), for tests and small results."""
-        starts = [0, *self.match_end[:-1].tolist()][: len(self)]
-        bound = list(zip(self.bound_alias.tolist(), self.bound_sequence.tolist(), strict=True))
-        rows = zip(self.match_row.tolist(), self.match_pattern.tolist(), starts, self.match_end.tolist(), strict=True)
-        return [(row, pattern, tuple(bound[start:end])) for row, pattern, start, end in rows]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedStats:
