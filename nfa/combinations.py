@@ -16,11 +16,10 @@ from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
 from nfa.language.parsing import moved, parse_condition_tree
-from nfa.language.references import NameScope, attributes_of, check_references, resolve
-from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Each, Expression, Path, Scalar, calls_of
+from nfa.language.references import NameScope, check_references, resolve
+from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Each, Expression, Path, Scalar, attributes_of, calls_of
 from streams.tables import Lookup, Tables
 
-_NONE: frozenset[str] = frozenset()
 _OF_EVENT = "#"  # no alias begins with it
 _OF_JOIN = "\0"  # before the function of a join that has an attribute or an event; no name begins so
 
@@ -87,9 +86,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
     try:
         (tree,) = trees_of(parse_condition_tree(text))
         known = frozenset(aliases)
-        scope = NameScope(
-            own=None, known=known, hidden=_NONE, bound=known, listed=known, groups=_NONE, has_previous=False
-        )
+        scope = NameScope(own=None, known=known, bound=known, listed=known, has_previous=False)
         expression = resolve(_with_reads(build_expression(tree), takes_totals=takes_totals), scope)
         check_references(expression, scope)
         _check_calls(expression, takes_totals=takes_totals)

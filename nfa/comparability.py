@@ -14,7 +14,7 @@ from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, classifie
 from nfa.language.description import describe_expression
 from nfa.language.scope import all_atoms_of
 from nfa.language.stream_checks import Notice
-from nfa.syntax import Atom, Attribute, Comparison, Expression, InList, Literal, Pattern, operands_of
+from nfa.syntax import Atom, Attribute, Comparison, Expression, InList, Literal, Pattern, operands_of, subexpressions
 from streams import EventBatch, listed
 
 _READ = 100_000  # events of the types of a step, from the first on
@@ -39,9 +39,9 @@ def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None =
     conditions: list[tuple[Expression | None, Atom | None]] = [(atom.condition, atom) for atom in atoms]
     seen: set[tuple[Expression, tuple[str, ...]]] = set()
     for condition, own in [*conditions, (pattern.where, None)]:
-        for one in () if condition is None else _comparisons(condition):
+        for one in () if condition is None else subexpressions(condition):
             place = one, () if own is None else own.types
-            if place not in seen and not _reads_row(one, pattern):
+            if isinstance(one, Comparison | InList) and place not in seen and not _reads_row(one, pattern):
                 seen.add(place)
                 yield from reading.with_constants(one, own) if _constants(one) else reading.of_attributes(one, own)
 
@@ -122,13 +122,6 @@ def _reads_row(expression: Expression, pattern: Pattern) -> bool:
     """Whether a comparison reads a column of the row of FOR EACH ROW, whose kind is that of its table."""
     sides = [one for one in operands_of(expression) if isinstance(one, Attribute)]
     return pattern.rows is not None and any(one.of == pattern.rows.alias for one in sides)
-
-
-def _comparisons(expression: Expression) -> Iterator[Comparison | InList]:
-    if isinstance(expression, Comparison | InList):
-        yield expression
-    for operand in operands_of(expression):
-        yield from _comparisons(operand)
 
 
 def _constants(comparison: Comparison | InList) -> list[Literal]:

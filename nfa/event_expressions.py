@@ -17,14 +17,25 @@ from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
 from nfa.language.parsing import moved, parse_condition_tree
-from nfa.language.references import NameScope, attributes_of, check_references, resolve
-from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Both, Call, Comparison, Expression, Literal, Scalar, calls_of
+from nfa.language.references import NameScope, check_references, resolve
+from nfa.syntax import (
+    AGGREGATES,
+    OF_EVENT,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Expression,
+    Literal,
+    Scalar,
+    attributes_of,
+    calls_of,
+)
 from streams import EventBatch
 from streams.tables import Lookup, Tables
 
 _OWN = "event"
 _ALIASES = frozenset([_OWN])
-_NONE: frozenset[str] = frozenset()
 _TYPE = ("type",)
 
 
@@ -103,9 +114,7 @@ def parse_event_expression(text: str) -> EventExpression:
 
 
 def _read(text: str) -> Expression:
-    scope = NameScope(
-        own=None, known=_ALIASES, hidden=_NONE, bound=_ALIASES, listed=_NONE, groups=_NONE, has_previous=False
-    )
+    scope = NameScope(own=None, known=_ALIASES, bound=_ALIASES, has_previous=False)
     expression = resolve(_of_event(build_expression(trees_of(parse_condition_tree(text))[0])), scope)
     for call in calls_of(expression):
         if call.name in (*AGGREGATES, "prev"):

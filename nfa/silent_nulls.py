@@ -6,10 +6,19 @@ from collections.abc import Iterator
 
 from nfa.functions.table import FUNCTIONS, word_of
 from nfa.language.description import describe_expression
-from nfa.language.references import attributes_of
 from nfa.language.scope import all_atoms_of
 from nfa.language.stream_checks import Notice
-from nfa.syntax import Attribute, Call, Comparison, Each, Expression, Pattern, calls_of, operands_of
+from nfa.syntax import (
+    Attribute,
+    Call,
+    Comparison,
+    Each,
+    Expression,
+    Pattern,
+    attributes_of,
+    calls_of,
+    subexpressions,
+)
 
 _TIME, _TYPE = ("time",), ("type",)
 
@@ -22,7 +31,8 @@ def null_notices(pattern: Pattern) -> Iterator[Notice]:
         if expression is not None:
             for call in calls_of(expression):
                 yield from _of_call(call, alias)
-            yield from _of_comparisons(expression, alias)
+            for one in subexpressions(expression):
+                yield from _of_comparison(one, alias)
 
 
 def _of_call(call: Call, alias: str) -> Iterator[Notice]:
@@ -53,13 +63,11 @@ def _of_elements(call: Call, items: Attribute, inner: Expression) -> Iterator[No
             )
 
 
-def _of_comparisons(expression: Expression, alias: str) -> Iterator[Notice]:
+def _of_comparison(expression: Expression, alias: str) -> Iterator[Notice]:
     if isinstance(expression, Comparison):
         for side, other in ((expression.left, expression.right), (expression.right, expression.left)):
             if isinstance(side, Attribute) and isinstance(other, Attribute) and _is_word(other, side):
                 yield _of_word(side, other, alias)
-    for operand in operands_of(expression):
-        yield from _of_comparisons(operand, alias)
 
 
 def _is_word(name: Attribute, other: Attribute) -> bool:

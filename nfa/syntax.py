@@ -174,12 +174,21 @@ def operands_of(expression: Expression) -> tuple[Expression, ...]:
             return expression.arguments
 
 
+def subexpressions(expression: Expression) -> Iterator[Expression]:
+    """An expression and all expressions below it, outer ones first, in the order of the text."""
+    yield expression
+    for operand in operands_of(expression):
+        yield from subexpressions(operand)
+
+
 def calls_of(expression: Expression) -> Iterator[Call]:
     """All calls within an expression, outer ones first."""
-    if isinstance(expression, Call):
-        yield expression
-    for operand in operands_of(expression):
-        yield from calls_of(operand)
+    return (one for one in subexpressions(expression) if isinstance(one, Call))
+
+
+def attributes_of(expression: Expression) -> Iterator[Attribute]:
+    """All attributes that an expression reads, in the order of the text; a bare alias has the empty path."""
+    return (one for one in subexpressions(expression) if isinstance(one, Attribute))
 
 
 @dataclass(frozen=True, slots=True)

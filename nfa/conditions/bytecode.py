@@ -42,7 +42,7 @@ from nfa.syntax import (
     Negative,
     Not,
     Scalar,
-    operands_of,
+    attributes_of,
 )
 from streams import EventBatch
 
@@ -280,7 +280,7 @@ class ConditionCompiler:
         return depth
 
     def _write_aggregate(self, name: str, argument: Expression, scope: ConditionScope) -> int:
-        aliases = {scope.own if alias is None else alias for alias in _aliases_of(argument)} or {scope.own}
+        aliases = {scope.own if one.of is None else one.of for one in attributes_of(argument)} or {scope.own}
         (alias, *others) = aliases
         if others or alias is None:
             raise ValueError(f"{name} runs over the events of one alias")
@@ -385,12 +385,6 @@ class _EventScope:
 
     alias: str
     own: str | None
-
-
-def _aliases_of(expression: Expression) -> set[str | None]:
-    if isinstance(expression, Attribute):
-        return {expression.of}
-    return {alias for operand in operands_of(expression) for alias in _aliases_of(operand)}
 
 
 def _like_bytes(pattern: str) -> list[int]:

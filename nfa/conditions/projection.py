@@ -34,7 +34,7 @@ from nfa.syntax import (
     Not,
     Path,
     Scalar,
-    operands_of,
+    attributes_of,
 )
 from streams.tables import Tables
 
@@ -135,7 +135,7 @@ def _called(call: Call, bindings: Bound, tables: Tables | None) -> Scalar:
         return _of_event(call.name, events[-1]) if events else None
     if call.name not in AGGREGATES:
         raise ValueError(f"{call.name} has no meaning in a finished match")
-    aliases = _aliases_in(argument)
+    aliases = {_alias_of(one) for one in attributes_of(argument)}
     if len(aliases) != 1:
         raise ValueError(f"{call.name} runs over the events of one alias")
     (alias,) = aliases
@@ -236,9 +236,3 @@ def _alias_of(attribute: Attribute) -> str:
     if attribute.of is None:
         raise ValueError(f"{'.'.join(attribute.path)} has no alias: there is no current event in a finished match")
     return attribute.of
-
-
-def _aliases_in(expression: Expression) -> set[str]:
-    if isinstance(expression, Attribute):
-        return {_alias_of(expression)}
-    return {alias for operand in operands_of(expression) for alias in _aliases_in(operand)}

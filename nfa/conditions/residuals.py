@@ -22,6 +22,8 @@ from nfa.syntax import (
     Literal,
     Negative,
     Not,
+    attributes_of,
+    calls_of,
     operands_of,
 )
 
@@ -53,16 +55,10 @@ def is_unary(expression: Expression) -> bool:
 
 def event_of(expression: Expression) -> tuple[str | None, ...] | None:
     """The aliases, at most one, of the single event that an expression reads; None if it reads more than one event."""
-    aliases: dict[str | None, None] = {}
-    rest: list[Expression] = [expression]
-    while rest:
-        part = rest.pop()
-        if isinstance(part, Call) and (part.name == "prev" or part.name in AGGREGATES):
-            return None
-        if isinstance(part, Attribute):
-            aliases[part.of] = None
-        rest += operands_of(part)
-    return tuple(aliases) if len(aliases) < 2 else None
+    aliases = {attribute.of for attribute in attributes_of(expression)}
+    if len(aliases) > 1 or any(call.name == "prev" or call.name in AGGREGATES for call in calls_of(expression)):
+        return None
+    return tuple(aliases)
 
 
 def without_alias(expression: Expression, alias: str | None) -> Expression:

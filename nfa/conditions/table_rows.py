@@ -34,7 +34,7 @@ from nfa.syntax import (
     Path,
     Repeat,
     can_be_empty,
-    operands_of,
+    subexpressions,
 )
 from nfa.syntax import (
     Sequence as Parts,
@@ -384,7 +384,7 @@ def _is_column(expression: Expression, row: str) -> bool:
 
 
 def _reads_row(expression: Expression, row: str) -> bool:
-    return _is_column(expression, row) or any(_reads_row(one, row) for one in operands_of(expression))
+    return any(_is_column(one, row) for one in subexpressions(expression))
 
 
 def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:

@@ -28,6 +28,7 @@ from nfa.syntax import (
     Position,
     calls_of,
     operands_of,
+    subexpressions,
 )
 
 _WORDS: Mapping[Kind, str] = {
@@ -174,10 +175,7 @@ def _of_constant(literal: Literal) -> Kind:
 
 def _position_of(expression: Expression) -> Position | None:
     """The place of the first name or function in an expression."""
-    if isinstance(expression, Attribute | Call):
-        return expression.position
-    places = (_position_of(operand) for operand in operands_of(expression))
-    return next((place for place in places if place is not None), None)
+    return next((one.position for one in subexpressions(expression) if isinstance(one, Attribute | Call)), None)
 
 
 def _refuse(message: str, position: Position) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 from typing import NoReturn, TypeAlias
@@ -15,7 +14,7 @@ from nfa.functions.table import word_of
 from nfa.language.description import describe_expression
 from nfa.language.kinds import check_kinds
 from nfa.language.words import OTHER_NAMES, listed, quoted
-from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Each, Expression, operands_of
+from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Each, Expression, attributes_of, operands_of
 from streams import did_you_mean
 
 FUNCTIONS = (*AGGREGATES, *OF_EVENT, "prev", *OF_VALUES)
@@ -39,20 +38,12 @@ class NameScope:
 
     own: str | None
     known: frozenset[str]
-    hidden: frozenset[str]
-    bound: frozenset[str]
-    listed: frozenset[str]
-    groups: frozenset[str]
+    hidden: frozenset[str] = frozenset()
+    bound: frozenset[str] = frozenset()
+    listed: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
     has_previous: bool = True
     row: str | None = None
-
-
-def attributes_of(expression: Expression) -> Iterator[Attribute]:
-    """All attributes that an expression reads, in the order of the text; a bare alias has the empty path."""
-    if isinstance(expression, Attribute):
-        yield expression
-    for operand in operands_of(expression):
-        yield from attributes_of(operand)
 
 
 def resolve(expression: Expression, scope: NameScope) -> Expression:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nfa.conditions.over_events import of_current_row
 from nfa.errors import PatternRefused
 from nfa.language.kinds import check_events
 from nfa.language.never_true import check_first_element
-from nfa.language.references import NameScope, attributes_of, check_references, resolve
+from nfa.language.references import NameScope, check_references, resolve
 from nfa.language.words import quoted
 from nfa.syntax import (
     Atom,
@@ -23,8 +23,6 @@ from nfa.syntax import (
     atoms_of,
     parts_of,
 )
-
-__all__ = ["all_atoms_of", "attributes_of", "check_aliases", "hidden_aliases", "resolve_event", "scope_of_match"]
 
 _NONE: frozenset[str] = frozenset()
 
@@ -59,8 +57,8 @@ def check_aliases(event: Node) -> None:
 
 def resolve_event(event: Node, row: str | None = None) -> Node:
     """The event with every reference resolved and every condition checked; ``row`` is the alias of FOR EACH ROW."""
-    view = _View(known=_aliases(event) | _row(row), hidden=hidden_aliases(event), row=row)
-    return _resolved(event, view)
+    scope = NameScope(own=None, known=_aliases(event) | _row(row), hidden=hidden_aliases(event), row=row)
+    return _resolved(event, scope)
 
 
 def scope_of_match(event: Node, row: str | None = None) -> NameScope:
@@ -78,67 +76,50 @@ def scope_of_match(event: Node, row: str | None = None) -> NameScope:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _View:
-    """The aliases that are visible to the steps of a part."""
-
-    known: frozenset[str]
-    hidden: frozenset[str]
-    bound: frozenset[str] = _NONE
-    listed: frozenset[str] = _NONE
-    groups: frozenset[str] = _NONE
-    row: str | None = None
-
-    def after(self, part: Node) -> _View:
-        aliases = _aliases(part)
-        return replace(
-            self, bound=self.bound | aliases, listed=self.listed | aliases, groups=self.groups | _groups(part)
-        )
-
-    def of(self, atom: Atom, *, is_positive: bool) -> NameScope:
-        known = self.known | {atom.alias}
-        return NameScope(
-            own=atom.alias,
-            known=known,
-            hidden=self.hidden - known,
-            bound=self.bound,
-            listed=self.listed,
-            groups=self.groups,
-            has_previous=is_positive,
-            row=self.row,
-        )
+def _after(scope: NameScope, part: Node) -> NameScope:
+    """The scope of the steps after a part."""
+    aliases = _aliases(part)
+    return replace(
+        scope, bound=scope.bound | aliases, listed=scope.listed | aliases, groups=scope.groups | _groups(part)
+    )
 
 
-def _resolved(node: Node, view: _View) -> Node:
+def _at(scope: NameScope, atom: Atom, *, is_positive: bool) -> NameScope:
+    """The scope of a step's condition."""
+    known = scope.known | {atom.alias}
+    return replace(scope, own=atom.alias, known=known, hidden=scope.hidden - known, has_previous=is_positive)
+
+
+def _resolved(node: Node, scope: NameScope) -> Node:
     match node:
         case Atom():
-            return _resolved_atom(node, view, is_positive=True)
+            return _resolved_atom(node, scope, is_positive=True)
         case Repeat():
-            until = None if node.until is None else _resolved_atom(node.until, view, is_positive=False)
-            inner = view if node.max == 1 else replace(view, listed=view.listed | _aliases(node.of))
+            until = None if node.until is None else _resolved_atom(node.until, scope, is_positive=False)
+            inner = scope if node.max == 1 else replace(scope, listed=scope.listed | _aliases(node.of))
             return replace(node, of=_resolved(node.of, inner), until=until)
         case Sequence():
             items = []
             for item in node.items:
-                items.append(_resolved_item(item, view))
-                view = view if item.of is None else view.after(item.of)
+                items.append(_resolved_item(item, scope))
+                scope = scope if item.of is None else _after(scope, item.of)
             return replace(node, items=tuple(items))
         case Conjunction() | Disjunction():
-            return replace(node, parts=tuple(_resolved(part, view) for part in node.parts))
+            return replace(node, parts=tuple(_resolved(part, scope) for part in node.parts))
 
 
-def _resolved_item(item: Item, view: _View) -> Item:
-    of = None if item.of is None else _resolved(item.of, view)
-    negated = None if item.negated is None else _resolved_atom(item.negated, view, is_positive=False)
+def _resolved_item(item: Item, scope: NameScope) -> Item:
+    of = None if item.of is None else _resolved(item.of, scope)
+    negated = None if item.negated is None else _resolved_atom(item.negated, scope, is_positive=False)
     return replace(item, of=of, negated=negated)
 
 
-def _resolved_atom(atom: Atom, view: _View, *, is_positive: bool) -> Atom:
+def _resolved_atom(atom: Atom, scope: NameScope, *, is_positive: bool) -> Atom:
     if atom.condition is None:
         return atom
-    condition: Expression = resolve(atom.condition, scope := view.of(atom, is_positive=is_positive))
-    check_references(condition, scope)
-    check_events(of_current_row(condition, view.row), atom.alias)
+    condition: Expression = resolve(atom.condition, own := _at(scope, atom, is_positive=is_positive))
+    check_references(condition, own)
+    check_events(of_current_row(condition, scope.row), atom.alias)
     if is_positive:
         check_first_element(condition)
     return replace(atom, condition=condition)

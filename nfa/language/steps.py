@@ -11,8 +11,6 @@ from nfa.language.references import NameScope, check_references, resolve
 from nfa.language.tree_building import build_step
 from nfa.syntax import AGGREGATES, Atom, Attribute, Expression, calls_of
 
-_NONE: frozenset[str] = frozenset()
-
 
 def parse_step(text: str) -> Atom:
     """Read a step with a condition on its own event.
@@ -24,15 +22,7 @@ def parse_step(text: str) -> Atom:
     atom = Atom(written.types, written.type, position=written.position)
     if written.condition is None:
         return atom
-    scope = NameScope(
-        own=written.alias,
-        known=frozenset([written.alias]),
-        hidden=_NONE,
-        bound=_NONE,
-        listed=_NONE,
-        groups=_NONE,
-        has_previous=False,
-    )
+    scope = NameScope(own=written.alias, known=frozenset([written.alias]), has_previous=False)
     condition = resolve(written.condition, scope)
     _check_unary(condition)
     check_references(condition, scope)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from nfa.conditions.lookups import deadline_of, lookup_of, lookups_of
-from nfa.language.references import attributes_of
 from nfa.language.scope import all_atoms_of
 from nfa.language.stream_checks import Notice
-from nfa.syntax import Atom, Attribute, Expression, Pattern
+from nfa.syntax import Atom, Attribute, Expression, Pattern, attributes_of
 from streams import did_you_mean
 from streams.tables import Lookup
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression
 from nfa.language.placement import first_position, trailing_greedy, trailing_items
-from nfa.language.references import attributes_of
 from nfa.language.scope import all_atoms_of
 from nfa.syntax import (
     AGGREGATES,
@@ -22,9 +21,10 @@ from nfa.syntax import (
     Pattern,
     Position,
     Repeat,
+    attributes_of,
     calls_of,
-    operands_of,
     parts_of,
+    subexpressions,
 )
 
 
@@ -151,7 +151,9 @@ def _of_keys(pattern: Pattern) -> Iterator[Notice]:
     """Notices about comparisons of correlation keys: all events of a match have the same key."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
-        for comparison in () if condition is None else _comparisons_of(condition):
+        for comparison in () if condition is None else subexpressions(condition):
+            if not isinstance(comparison, Comparison):
+                continue
             left, right = comparison.left, comparison.right
             if isinstance(left, Call) and isinstance(right, Call) and left.name == right.name == "key":
                 truth = "always" if comparison.operator in ("=", "<=", ">=") else "never"
@@ -162,10 +164,3 @@ def _of_keys(pattern: Pattern) -> Iterator[Notice]:
                     "stream); write an attribute named key in back quotes: `key`",
                     left.position,
                 )
-
-
-def _comparisons_of(expression: Expression) -> Iterator[Comparison]:
-    if isinstance(expression, Comparison):
-        yield expression
-    for operand in operands_of(expression):
-        yield from _comparisons_of(operand)
