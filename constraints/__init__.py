@@ -35,7 +35,6 @@ from constraints.model import (
 from constraints.monitoring.monitor import Monitor
 from constraints.process.automaton import NOWHERE, ProcessAutomaton
 from constraints.reasoning.clash import Clash, find_clash
-from constraints.reasoning.reference import alive
 from constraints.remainder import NOTHING, Remainder, remainder_of
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.product import RuleProduct

@@ -13,9 +13,9 @@ from benchmarks.ccep.knowledge import ConstraintOracle, extracted
 from benchmarks.ccep.modes import Mode
 from benchmarks.ccep.queries import PRICED
 from benchmarks.ccep.stream import TYPES, OrderStream
-from constraints import alive
 from constraints.remainder import single
 from streams import EventBatch
+from tests.references.alive import alive
 from workflows import OrderSettings
 
 _ROWS = 8_192

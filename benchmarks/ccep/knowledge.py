@@ -1,7 +1,7 @@
 """Knowledge of the workflow: the four constraints that the paper names, all that follow from it, or its language.
 
-The oracles decide by definition: about constraints with ``constraints.alive``, about the language with its words. The
-matcher gets guards that are built for speed, and both must agree.
+The oracles decide by definition: about constraints with ``tests.references.alive``, about the language with its words.
+The matcher gets guards that are built for speed, and both must agree.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from functools import cache
 from typing import TypeAlias
 
 from benchmarks.ccep.occupancy import State
-from constraints import ConstraintSet, Exclusive, Prior, alive, following, remainder_of
+from constraints import ConstraintSet, Exclusive, Prior, following, remainder_of
 from nfa import PatternState, Query, Term
+from tests.references.alive import alive
 from tests.references.workflows import Word, enumerate_language
 from workflows import (
     ModelFormat,

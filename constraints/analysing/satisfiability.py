@@ -15,8 +15,7 @@ from constraints.model import ConstraintSet, Part, Prior, quoted
 from constraints.reasoning.clash import find_clash
 from constraints.reasoning.cycles import prior_cycles
 from constraints.reasoning.outlook import Outlook
-from constraints.reasoning.reasoner import Reasoner
-from constraints.reasoning.reference import Verdict
+from constraints.reasoning.reasoner import Reason, Reasoner
 from constraints.reasoning.rule_clash import find_rule_clash
 from constraints.remainder import NOTHING, Remainder, remainder_of, single
 from constraints.wording import listed, listed_atoms, listed_parts, listed_types
@@ -112,7 +111,7 @@ class _Reason:
 
     remainder: Remainder
     constraints: tuple[Part, ...]
-    verdict: Verdict | None = None
+    kind: Reason | None = None
     workflow: str | None = None
 
     @property
@@ -160,7 +159,7 @@ class _Search:
         outlook = self._outlook
         clash = find_clash(outlook.constraint_set, remainder=remainder, reasoner=outlook.reasoner)
         if clash is not None:
-            return _Reason(clash.remainder, clash.constraints, clash.verdict)
+            return _Reason(clash.remainder, clash.constraints, clash.reason)
         needs_gaps = outlook.can_complete(outlook.start, remainder.positives)
         broken = find_rule_clash(outlook, outlook.start, remainder if needs_gaps else remainder.positives)
         return None if broken is None else _Reason(broken.remainder, broken.constraints)
@@ -179,13 +178,13 @@ def _sentence(reason: _Reason) -> str:
     verb = "clash" if len(atoms) > 1 else "clashes"
     if reason.workflow is not None:
         return _by_workflow(reason)
-    if reason.verdict is None:
+    if reason.kind is None:
         leave = "leaves" if len(reason.constraints) == 1 else "leave"
         return f"{parts} {leave} no place for {listed_atoms(atoms)}"
     if reason.forbidden:
         missing = f"without {listed_types(reason.forbidden)} where the pattern forbids it"
         return f"no trace has {listed_atoms(atoms)} {missing}, which clashes with {parts}"
-    if reason.verdict.reason == "order":
+    if reason.kind == "order":
         return f"no trace has {listed_atoms(atoms)} in the order that the pattern requires, which {verb} with {parts}"
     return f"{listed_atoms(atoms)} {verb} with {parts}"
 

@@ -11,7 +11,6 @@ from constraints.exact.reasons import find_workflow_clash
 from constraints.model import ConstraintSet, End, Part, Prior
 from constraints.reasoning.clash import Clash, find_clash
 from constraints.reasoning.outlook import Outlook
-from constraints.reasoning.reference import alive
 from constraints.reasoning.rule_clash import find_rule_clash
 from constraints.remainder import NOTHING
 from constraints.wording import listed_parts, listed_types, next_to_come
@@ -73,7 +72,7 @@ def _of_constraints(outlook: Outlook, before: MonitorState, event: EventClass) -
         text = f"{listed_types([event.type])} is not an event of the process"
         return DeviationReason(kind="unknown_type", constraints=(), text=text)
     after = outlook.advance(before, event)
-    clash = _clash(outlook.constraint_set, after)
+    clash = _clash(outlook, after)
     if clash is not None:
         return _inconsistent(clash, _subject(outlook, event, clash.events))
     broken = find_rule_clash(outlook, after)
@@ -122,10 +121,12 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
     raise ValueError(f"{event} is not too late after {before}")
 
 
-def _clash(known: ConstraintSet, after: MonitorState) -> Clash | None:
-    """A minimal clash of the kind that ``alive`` names; of several passed last chances, the shortest clash."""
+def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
+    """A minimal clash of the kind that the reasoner names; of several passed last chances, the shortest clash."""
+    known = outlook.constraint_set
     occurrence = [part for part in known.constraints if not isinstance(part, Prior)]
-    match alive(known, after.seen, NOTHING, after.settled).reason:
+    reasoner, (seen, settled) = outlook.reasoner, outlook.masks(after)
+    match reasoner.reason(seen, reasoner.goal(NOTHING), settled):
         case None:
             return None
         case "occurrence":
@@ -146,7 +147,7 @@ def _later(part: Part) -> str | None:
 
 def _inconsistent(clash: Clash, came: str) -> DeviationReason:
     parts = clash.constraints
-    match clash.verdict.reason:
+    match clash.reason:
         case "occurrence":
             text = f"{came}, and {listed_parts(parts)} {_cannot(parts)} be kept any more"
             return DeviationReason(kind="occurrence", constraints=parts, text=text)

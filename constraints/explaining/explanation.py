@@ -187,7 +187,7 @@ def _form(clash: Clash) -> Form:
         return "end"
     if any(isinstance(part, Clause) and part.is_long for part in parts):
         return "p5"
-    match clash.verdict.reason:
+    match clash.reason:
         case "occurrence":
             return "p2"
         case "blocked":

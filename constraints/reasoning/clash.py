@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from constraints.model import Clause, ConstraintSet, Part, Prior, Require, Rule
-from constraints.reasoning.reasoner import Reasoner
-from constraints.reasoning.reference import Verdict, alive
+from constraints.reasoning.reasoner import Reason, Reasoner
 from constraints.remainder import NOTHING, Remainder
 
 _Item = TypeVar("_Item")
@@ -19,11 +18,11 @@ _Item = TypeVar("_Item")
 class Clash:
     """A minimal clash: without any one constraint, atom or gap, the rest is possible.
 
-    ``verdict`` is the result of ``alive`` for these. Requirements come first among the constraints; the constraint that
+    ``reason`` is that of the reasoner for these. Requirements come first among the constraints; the constraint that
     cannot be kept comes last. ``events`` are names already seen that take part.
     """
 
-    verdict: Verdict
+    reason: Reason
     constraints: tuple[Part, ...]
     remainder: Remainder
     events: frozenset[str]
@@ -39,7 +38,7 @@ def find_clash(
 ) -> Clash | None:
     """A minimal reason why ``remainder`` cannot complete after ``seen``; None if it can.
 
-    Arguments are those of ``alive``, and the set's reasoner if available.
+    Arguments are those of ``Reasoner.is_alive`` as names, and the set's reasoner if available.
 
     Among minimal reasons it prefers those without gaps, then those that follow from seen and needed names in few steps,
     then those about early atoms.
@@ -54,14 +53,17 @@ def find_clash(
     indices = range(len(remainder.atoms))
     atoms = _minimal(indices, lambda some: not question.is_alive(parts, forbidding.only(frozenset(some))))
     clashing, core = forbidding.only(frozenset(atoms)), constraint_set.of_parts(parts)
+    least = _Question(Reasoner(core), constraint_set, seen, settled)
+    reason = least.reason(clashing)
+    assert reason is not None, "each part of the clash was needed for it"
     return Clash(
-        verdict=alive(core, seen, clashing, settled),
+        reason=reason,
         constraints=_chained(core, seen | question.needed(clashing)),
         remainder=clashing,
         events=frozenset(
             name
             for name in seen & core.names.union(gap.type for gap in clashing.gaps)
-            if question.matters(name, core, clashing)
+            if least.without(name).reason(clashing) is None
         ),
     )
 
@@ -76,19 +78,23 @@ class _Question:
     settled: frozenset[str] | None
 
     def is_alive(self, parts: Iterable[Part] | None, remainder: Remainder) -> bool:
-        """``alive`` under some parts of the set (None: all parts)."""
-        reasoner = self.reasoner if parts is None else self.reasoner.with_only(parts)
+        """Whether the remainder is alive under some parts of the set (None: all parts)."""
+        some = self if parts is None else replace(self, reasoner=self.reasoner.with_only(parts))
+        return some.reason(remainder) is None
+
+    def reason(self, remainder: Remainder) -> Reason | None:
+        reasoner = self.reasoner
         settled = None if self.settled is None else reasoner.mask(self.settled)
-        return reasoner.is_alive(reasoner.mask(self.seen), reasoner.goal(remainder), settled)
+        return reasoner.reason(reasoner.mask(self.seen), reasoner.goal(remainder), settled)
 
     def needed(self, remainder: Remainder) -> frozenset[str]:
         return self.reasoner.names(self.reasoner.goal(remainder).needed)
 
-    def matters(self, name: str, core: ConstraintSet, remainder: Remainder) -> bool:
-        """Whether the clash would disappear if a name had not been seen."""
+    def without(self, name: str) -> _Question:
+        """The question as if a name had not been seen."""
         gone = {name, *(other for other, implied in self.constraint_set.implied.items() if name in implied)}
         settled = None if self.settled is None else self.settled - gone
-        return alive(core, self.seen - gone, remainder, settled).is_alive
+        return replace(self, seen=self.seen - gone, settled=settled)
 
 
 def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> list[_Item]:

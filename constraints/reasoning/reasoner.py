@@ -1,4 +1,8 @@
-"""The decision of ``constraints.reasoning.reference`` on bit masks: a name is a bit of a Python integer."""
+"""The decision whether a trace that has shown some names can still complete a remainder, on bit masks.
+
+A name is a bit of a Python integer. Source: constraint-aware CEP, section 3.1, theorem 1; with symbols 4.5, with NOT
+6.3, with events of equal timestamps 7. ``tests/references/alive.py`` is the executable meaning.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import product
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from constraints.model import ConstraintSet, End, Part, Prior, Rule, clause_of
-from constraints.reasoning.reference import MAX_CHOICES
 from constraints.remainder import Gap, Remainder, single
 from constraints.sets import bits_of
 from nfa import Atom
 
 ALL_NAMES = -1  # as a mask: every bit is set
+MAX_CHOICES = 256  # ways to place the events that gaps forbid; if there are more, all are assumed to fit
+
+Reason: TypeAlias = Literal["occurrence", "blocked", "order", "absence"]
+"""Why no conforming trace completes a remainder: a clause excludes the needed types, the last chance of a needed type
+has passed, they cannot be ordered, or they can, but not without a forbidden event."""
 
 _Masks: TypeAlias = tuple[str, int, int]
 
@@ -168,17 +176,31 @@ class Reasoner:
         return blocked
 
     def is_alive(self, seen: int, goal: Goal, settled: int | None = None) -> bool:
-        """``reference.alive`` without the reason."""
+        """Whether some conforming trace begins with a prefix of the names ``seen`` and then completes the goal.
+
+        The prefix must not have broken an order constraint itself; ``seen`` includes implied names, and rules are
+        ignored. ``settled`` are the names shown before the newest time if events with equal timestamps are unordered,
+        otherwise None. With an empty goal, the result is whether the prefix is consistent. Dead is always right; alive
+        is exact for types in the order of the log, and may mean unknown with symbols or ``settled``.
+        """
+        return self.reason(seen, goal, settled) is None
+
+    def reason(self, seen: int, goal: Goal, settled: int | None = None) -> Reason | None:
+        """Why a goal is not alive; None if it is."""
         occurring = self.closure(seen | goal.needed)
         if self._is_ruled_out(occurring):
-            return False
-        past = seen if settled is None else settled
+            return "occurrence"
+        past, is_log = seen if settled is None else settled, settled is None
         required = self.shown_with(occurring & ~seen)
         if (required | goal.needed) & self.blocked(past):
-            return False
+            return "blocked"
         if any(gap.is_leading and gap.type & past for gap in goal.gaps):
-            return False
-        return self.can_be_ordered(goal, required & ~goal.needed, is_log=settled is None)
+            return "absence"
+        required &= ~goal.needed
+        if self.can_be_ordered(goal, required, is_log=is_log):
+            return None
+        is_ordered = goal.gaps and self.can_be_ordered(goal._replace(gaps=()), required, is_log=is_log)
+        return "absence" if is_ordered else "order"
 
     def impossible(self, seen: int, settled: int | None = None) -> int:
         """The names of the set that no coming event shows."""
@@ -267,7 +289,11 @@ class Reasoner:
 
 
 def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
-    """The ways to avoid each gap, as pairs of a node and the nodes before it; see ``reference``."""
+    """For each gap and event that it forbids, the ways to avoid the gap, as pairs of a node and the nodes before it.
+
+    The event comes before some atom that opens the gap, or after some atom that closes it. An event whose type the
+    match still needs may be one of the match's events, which have their own edges.
+    """
     served = 0
     for node in nodes:
         served |= node.type if node.atom else 0

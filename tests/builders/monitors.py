@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from constraints import ConstraintSet, Monitor, alive, remainder_of
+from constraints import ConstraintSet, Monitor, remainder_of
 from nfa import EventClass, MonitorState, Query
+from tests.references.alive import alive
 
 
 def event(name: str) -> EventClass:

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from constraints import NOTHING, Clause, ConstraintSet, Exclusive, Prior, Remainder, Require, alive, parse_constraints
+from constraints import NOTHING, Clause, ConstraintSet, Exclusive, Prior, Remainder, Require, parse_constraints
 from constraints.model import Rule, Settings
 from nfa import Atom, BitGuard, EventClass, Symbol
 from tests.builders.constraints import (
@@ -16,6 +16,7 @@ from tests.builders.constraints import (
     random_set,
     shapes_of,
 )
+from tests.references.alive import alive
 from tests.references.bit_tables import BitTables
 
 TYPES = "ABCDEF"

@@ -6,18 +6,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import (
-    Clash,
-    ConstraintSet,
-    End,
-    Exclusive,
-    Prior,
-    Remainder,
-    Require,
-    alive,
-    find_clash,
-    remainder_of,
-)
+from constraints import Clash, ConstraintSet, End, Exclusive, Prior, Remainder, Require, find_clash, remainder_of
 from house.examples import Draws
 from nfa import Query
 from tests.builders.constraints import (
@@ -29,6 +18,7 @@ from tests.builders.constraints import (
     random_symbols,
     with_conditions,
 )
+from tests.references.alive import alive
 
 TYPES = "ABCDE"
 
@@ -40,8 +30,7 @@ def assert_minimal(
     parts, remainder = clash.constraints, clash.remainder
     everything = frozenset(range(len(remainder.atoms)))
     assert set(parts) <= set(constraint_set.parts)
-    assert clash.verdict == alive(constraint_set.of_parts(parts), seen, remainder, settled)
-    assert not clash.verdict
+    assert clash.reason == alive(constraint_set.of_parts(parts), seen, remainder, settled).reason
     for part in parts:
         fewer = constraint_set.of_parts(other for other in parts if other != part)
         assert alive(fewer, seen, remainder, settled)
@@ -114,7 +103,7 @@ def test_clashes_with_gaps_symbols_and_ties_are_minimal(draws: Draws) -> None:
         if clash is not None:
             assert_minimal(clash, known, seen, settled)
             forbidden += bool(clash.remainder.gaps)
-            assert bool(clash.remainder.gaps) == (clash.verdict.reason == "absence")
+            assert bool(clash.remainder.gaps) == (clash.reason == "absence")
             assert not clash.remainder.gaps or alive(known, seen, remainder.positives, settled)
     assert forbidden > len(cases) / 50
 
@@ -136,4 +125,4 @@ def test_an_event_that_came_in_a_gap_open_from_the_beginning_takes_part() -> Non
     query = query_of(("SEQ", "NOT X", "A"))
     clash = find_clash(ConstraintSet((Prior("X", "Z"),)), frozenset("XZ"), remainder_of(query, query.states[0]))
     assert clash is not None
-    assert (clash.verdict.reason, clash.constraints, clash.events) == ("absence", (), {"X"})
+    assert (clash.reason, clash.constraints, clash.events) == ("absence", (), {"X"})

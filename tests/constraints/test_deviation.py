@@ -16,13 +16,13 @@ from constraints import (
     Prior,
     Rule,
     Settings,
-    alive,
     explain_deviation,
     parse_constraints,
 )
 from house.examples import Draws
 from nfa import EventClass, MonitorState, Symbol
 from tests.builders.constraints import compared, oracle_alive, random_set
+from tests.references.alive import alive
 
 CYCLE = "require(A, K) require(B, M) prior(K, M) prior(M, K)"
 

@@ -15,7 +15,6 @@ from constraints import (
     Part,
     Prior,
     Rule,
-    alive,
     explain_ending,
     parse_constraints,
     remainder_of,
@@ -24,6 +23,7 @@ from house.examples import Draws
 from nfa import EventClass, MonitorState, Pattern, PatternState, Query, Symbol, build_query
 from streams import Ties
 from tests.builders.constraints import Tree, compared, constraint_sets, queries, query_of, random_query, random_set
+from tests.references.alive import alive
 
 QUOTE: Tree = ("SEQ", "O o", "Q q", "F f")
 

@@ -13,7 +13,6 @@ from constraints import (
     Prior,
     Require,
     Rule,
-    alive,
     failing_conditions,
     parse_constraints,
     remainder_of,
@@ -21,6 +20,7 @@ from constraints import (
 from constraints.explaining.failing import FailingCondition
 from nfa import EventClass, MonitorState, PatternState, Query, Symbol, build_query, parse_pattern
 from tests.builders.constraints import TraceStep, compared, constraint_sets, occupied_states, queries, query_of, words
+from tests.references.alive import alive
 from tests.references.workflows import enumerate_language
 from workflows import derive_constraints, order_fulfilment
 

@@ -5,11 +5,12 @@ from itertools import permutations
 
 import pytest
 
-from constraints import ConstraintSet, Monitor, Remainder, alive, following, parse_constraints, remainder_of
+from constraints import ConstraintSet, Monitor, Remainder, following, parse_constraints, remainder_of
 from constraints.reasoning.reasoner import Reasoner
 from nfa import Atom, EventClass, MonitorState, PatternState, Query
 from tests.builders.constraints import Tree, occupied_states, oracle_alive, query_of, steps_of
 from tests.builders.exact import followed, language_of
+from tests.references.alive import alive
 from tests.references.bit_tables import BitTables
 
 

@@ -9,19 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import (
-    NOTHING,
-    Clause,
-    ConstraintSet,
-    End,
-    Exclusive,
-    Monitor,
-    Prior,
-    Require,
-    Settings,
-    alive,
-    remainder_of,
-)
+from constraints import NOTHING, Clause, ConstraintSet, End, Exclusive, Monitor, Prior, Require, Settings, remainder_of
 from constraints.reasoning.reasoner import Reasoner
 from constraints.remainder import single
 from house.examples import Draws
@@ -37,6 +25,7 @@ from tests.builders.constraints import (
     words,
 )
 from tests.builders.monitors import after, event, verdicts
+from tests.references.alive import alive
 
 TYPES = "ABCDE"
 

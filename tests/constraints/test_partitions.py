@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import ConstraintSet, check_query, parse_constraints, remainder_of
-from constraints.reasoning import reference
 from nfa import PatternRefused, Query, build_query, parse_pattern
 from nfa.automata.guard_view import GuardView, guard_view
 from nfa.automata.pattern_automaton import build_automaton
 from nfa.registered import registered
 from tests.builders.constraints import Tree, constraint_sets, query_of
 from tests.builders.patterns import patterns
+from tests.references.alive import alive
 
 TYPES = ("A", "B", "C", "D")
 WIDE = "SEQ(" + ", ".join(f"OR(A a{i}, SEQ(B b{i}, C|D c{i}))" for i in range(11)) + ", E e)"
@@ -30,7 +30,7 @@ def views(query: Query) -> tuple[GuardView, GuardView]:
 
 def live(constraint_set: ConstraintSet, seen: frozenset[str], view: GuardView) -> list[bool]:
     """Which states of the automaton can complete, by the reference."""
-    row = [reference.alive(constraint_set, seen, remainder_of(view.query, one)).is_alive for one in view.query.states]
+    row = [alive(constraint_set, seen, remainder_of(view.query, one)).is_alive for one in view.query.states]
     found: list[bool] = view.live(np.array(row, np.bool_)).tolist()
     return found
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from constraints import ConstraintSet, End, Exclusive, Monitor, Part, Prior, Require, Settings, alive
+from constraints import ConstraintSet, End, Exclusive, Monitor, Part, Prior, Require, Settings
 from house.examples import Draws
 from nfa import Match, Matcher, Node, PatternRefused, Prune, describe_node, parse_pattern
 from streams import Event, EventBatch
 from tests.builders.constraints import constraint_sets, keeping, random_query, random_set
 from tests.builders.patterns import TYPES, batches, event_lists, nodes, run, splits
+from tests.references.alive import alive
 
 
 def matchers(node: Node, constraint_set: ConstraintSet) -> tuple[Matcher, Matcher]:

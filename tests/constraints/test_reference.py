@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import NOTHING, ConstraintSet, Remainder, Settings, alive, remainder_of
+from constraints import NOTHING, ConstraintSet, Remainder, Settings, remainder_of
 from constraints.model import Prior, Require
 from constraints.reasoning.reasoner import Reasoner
 from constraints.remainder import Gap
@@ -28,6 +28,7 @@ from tests.builders.constraints import (
     with_conditions,
     words,
 )
+from tests.references.alive import alive
 
 TYPES = "ABCDE"
 seen_sets = st.frozensets(st.sampled_from(TYPES), max_size=3)

@@ -15,7 +15,6 @@ from constraints import (
     Require,
     Rule,
     UnsatisfiablePattern,
-    alive,
     check_query,
     check_set,
     failing_conditions,
@@ -23,6 +22,7 @@ from constraints import (
 from constraints.remainder import single
 from nfa import Symbol, build_query, parse_pattern
 from tests.builders.constraints import compared, query_of
+from tests.references.alive import alive
 
 
 def test_a_joint_clash_names_atoms_and_constraints() -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from constraints.monitoring import bit_tables
-from constraints.sets import members, union
 from constraints.monitoring.bit_tables import BitState
+from constraints.sets import members, union
 from nfa import BitGoal
 
 

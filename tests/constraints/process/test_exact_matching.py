@@ -7,13 +7,14 @@ from random import Random
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from constraints import ConstraintSet, Monitor, ProcessAutomaton, Settings, alive
+from constraints import ConstraintSet, Monitor, ProcessAutomaton, Settings
 from house.examples import Draws
 from nfa import Matcher, Node, Prune, describe_node
 from streams import Event, EventBatch
 from tests.builders.constraints import keeping, random_set
 from tests.builders.exact import followed, language_of, of_words, random_automaton
 from tests.builders.patterns import batches, nodes, run, splits
+from tests.references.alive import alive
 
 LETTERS = "ABC"  # patterns ask for D too, which no workflow has
 

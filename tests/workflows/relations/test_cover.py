@@ -5,9 +5,10 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from constraints import Clause, Constraint, ConstraintSet, End, Exclusive, Prior, Remainder, Require, alive
+from constraints import Clause, Constraint, ConstraintSet, End, Exclusive, Prior, Remainder, Require
 from nfa import Atom
 from tests.builders.workflows import process_trees, random_tree
+from tests.references.alive import alive
 from workflows import Activity, ExclusiveChoice, Extraction, Parallel, ProcessTree, Sequence, Silent, order_fulfilment
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.cover import minimal_cover

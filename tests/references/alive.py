@@ -1,7 +1,8 @@
 """The decision, slow and obvious: can a trace that has shown some names still complete a remainder?
 
-This is the executable meaning of everything in this package (constraint-aware CEP, section 3.1, theorem 1; with symbols
-4.5, with NOT 6.3, with events of equal timestamps 7). ``constraints.reasoning.reasoner`` gives the same answers, fast.
+This is the executable meaning of the package ``constraints`` (constraint-aware CEP, section 3.1, theorem 1; with
+symbols 4.5, with NOT 6.3, with events of equal timestamps 7). ``constraints.reasoning.reasoner`` gives the same
+answers, fast.
 """
 
 from __future__ import annotations
@@ -11,14 +12,11 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
 from math import prod
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from constraints.model import ConstraintSet
+from constraints.reasoning.reasoner import MAX_CHOICES, Reason
 from constraints.remainder import NOTHING, Gap, Remainder
-
-Reason = Literal["occurrence", "blocked", "order", "absence"]
-
-MAX_CHOICES = 256  # ways to place the events that gaps forbid; if there are more, all are assumed to fit
 
 _Edge: TypeAlias = tuple[int, int]
 
