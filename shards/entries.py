@@ -1,52 +1,23 @@
-"""An entry of a shard's log as stored, before any check."""
+"""Entries of a shard's log, before any check."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import orjson
 
-from streams import EventBatch, RecordKind, Tick
+from streams import EventBatch, LogEntry, RecordKind, Tick
 
 # Kind of the entry that replaces an entry that broke the matcher; the log itself has no such entries.
 QUARANTINED = "quarantined"
 _GROUP_BYTES = 8_000_000  # about 65,536 events; larger groups save nothing
 
 
-class Entry(Protocol):
-    """``streams.LogEntry``, or a stored entry whose kind this release may not know."""
-
-    @property
-    def position(self) -> str:
-        """Position in the shard's log."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """Normally a value of ``streams.RecordKind``; unchecked."""
-        ...
-
-    @property
-    def stream(self) -> str:
-        """Name of the stream."""
-        ...
-
-    @property
-    def body(self) -> bytes:
-        """A batch or a control record."""
-        ...
-
-    @property
-    def route(self) -> str:
-        """For events: the further key of their traces; empty for the stream's correlation key."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEntry:
-    """An entry as the log returned it."""
+    """An entry as the log returned it; this release may not know its kind."""
 
     position: str
     kind: str
@@ -85,6 +56,9 @@ class TickEntry:
     body: bytes
     kind: str = RecordKind.TICK.value
     route: str = ""
+
+
+Entry: TypeAlias = LogEntry | StoredEntry | EventsEntry | TickEntry
 
 
 class EventGroup:

@@ -82,7 +82,7 @@ UNMETERED: Metering = _Unmetered(lambda: 0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Metered:
+class _Metered(Output):
     """An output whose results are counted, and measured as they are made."""
 
     output: Output
@@ -90,13 +90,11 @@ class _Metered:
     clock: Callable[[], int]
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """The results."""
         for result in self._timed(self.output.results(origin)):
             self._count(result)
             yield result
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """The derived events."""
         return self._timed(self.output.derived())
 
     def _timed(self, items: Iterator[_Item]) -> Iterator[_Item]:

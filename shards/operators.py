@@ -117,12 +117,14 @@ Decided: TypeAlias = tuple[int, Mapping[str, Any]]
 """A decision: its time in microseconds UTC, and the members of its record."""
 
 
-class Output(Protocol):
-    """A host's output for some events, or for passing time."""
+class Output:
+    """A host's output for some events, or for passing time; by default it has nothing."""
+
+    __slots__ = ()
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """Results in a fixed order; an id depends only on the content of its result."""
-        ...
+        return iter(())
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         """Events of derived streams that keep the keys of their sources, in the order of their making.
@@ -131,7 +133,10 @@ class Output(Protocol):
         of the type ``streams.ENDED`` is not an event: it marks that its key has no more events, so its trace ends
         there. All derived events are results of the kind ``derived``; events with other keys are nothing else.
         """
-        ...
+        return iter(())
+
+
+NO_OUTPUT = Output()
 
 
 Renderer: TypeAlias = Callable[[Output, Origin], Iterable[Result]]
@@ -166,21 +171,6 @@ class Traces(NamedTuple):
 
     followed: ConstraintsOn | None
     open_keys: Callable[[], NDArray[np.uint64]]
-
-
-class NoOutput:
-    """The output of a call that made nothing."""
-
-    def results(self, origin: Origin) -> Iterator[Result]:
-        """No results."""
-        return iter(())
-
-    def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """No derived events."""
-        return iter(())
-
-
-NO_OUTPUT = NoOutput()
 
 
 class Running(ABC):

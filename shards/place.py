@@ -59,7 +59,7 @@ Step: TypeAlias = tuple[Entry, Output]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Output):
     """A place's answer to a question, or the reason why it has none.
 
     Attributes:
@@ -78,13 +78,9 @@ class Answer:
         identity = row_id(ANSWER, self.asked.id, origin.shard)
         yield ANSWER, identity, self.body(origin.shard, origin.entry.position, origin.entry.stream)
 
-    def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Nothing."""
-        return iter(())
-
 
 @dataclass(frozen=True, slots=True)
-class LateEvent:
+class LateEvent(Output):
     """A late event that is not matched."""
 
     event: EventBatch
@@ -109,10 +105,6 @@ class LateEvent:
             "watermark": due,
         }
         yield DEAD_LETTER, identity, body
-
-    def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Nothing."""
-        return iter(())
 
 
 class Place:

@@ -35,33 +35,26 @@ State = TypeVar("State")
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class Results(Output):
     """Results that do not depend on their place in the log."""
 
     found: Iterable[Result]
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """The results."""
         return iter(self.found)
-
-    def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """No derived events."""
-        return iter(())
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
+class Outputs(Output):
     """The outputs of several operators, in order."""
 
     parts: tuple[Output, ...]
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """The results of each output."""
         for part in self.parts:
             yield from part.results(origin)
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """The derived events of each output."""
         for part in self.parts:
             yield from part.derived()
 

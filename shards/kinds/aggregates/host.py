@@ -32,14 +32,14 @@ from shards.kinds.aggregates.result_kinds import AGGREGATE_SUSPENSION
 from shards.kinds.aggregates.row_groups import RowGroups
 from shards.kinds.aggregates.sources import moved_stream
 from shards.kinds.derived_rows import derived_rows
-from shards.operators import KeyChoice, Origin, Result, SavedHost
+from shards.operators import KeyChoice, Origin, Output, Result, SavedHost
 from shards.rows import row_id
 from streams import Definition, EventBatch, StreamDeclaration, key_hash
 from streams.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateResults:
+class AggregateResults(Output):
     """The output of an aggregate for one batch, or for a step of time.
 
     Attributes:

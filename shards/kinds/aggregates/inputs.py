@@ -22,7 +22,7 @@ _MOST_GROUPS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class MovedEvents:
+class MovedEvents(Output):
     """Events on their way to the shards of their groups."""
 
     into: str
@@ -31,10 +31,6 @@ class MovedEvents:
     def results(self, origin: Origin) -> Iterator[Result]:
         """The events, for the log."""
         yield FoundRows.rekeyed(self.into, self.events)
-
-    def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Nothing within the shard."""
-        return iter(())
 
 
 class AggregateInput(Operator):

@@ -15,7 +15,7 @@ from shards.kinds.joins.deciding import WAIT
 from shards.kinds.joins.errors import KeyFinished, ResultLimitReached, RetractionLate
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import letter_body
-from shards.operators import KeyChoice, Observation, Origin, Result, SavedHost
+from shards.operators import KeyChoice, Observation, Origin, Output, Result, SavedHost
 from shards.results import DEAD_LETTER
 from shards.rows import row_id
 from streams import (
@@ -37,7 +37,7 @@ _REMEDY = (
 
 
 @dataclass(frozen=True, slots=True)
-class JoinResults:
+class JoinResults(Output):
     """The output of a join at the stream of its merged events."""
 
     stream: str

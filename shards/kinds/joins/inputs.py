@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from shards.kinds.joins.deciding import WAIT
 from shards.kinds.joins.rows import refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import source_of
-from shards.operators import Host, KeyChoice, Observation, Origin, Result, SavedHost
+from shards.operators import NO_OUTPUT, Host, KeyChoice, Observation, Origin, Output, Result, SavedHost
 from shards.rows import FoundRows
 from streams import (
     EARLIEST_US,
@@ -80,11 +80,10 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class MergedOutput:
+class MergedOutput(Output):
     """Merged events by input."""
 
-    stream: str
-    found: tuple[Merged, ...] = ()
+    found: Iterable[Merged]
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         """Merged events that stay in their shard, with their streams."""
@@ -189,46 +188,44 @@ class JoinInputHost(Host):
             self.ruled_out = None
         self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
 
-    def declare(self, declaration: StreamDeclaration) -> MergedOutput:
+    def declare(self, declaration: StreamDeclaration) -> Output:
         """Apply a changed declaration: other types end traces, or traces have another idle timeout."""
         self.declaration = declaration
         self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
-        return MergedOutput(self.declaration.name) if self.newest_us is None else self.advance_time(self.newest_us)
+        return NO_OUTPUT if self.newest_us is None else self.advance_time(self.newest_us)
 
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints."""
         if self.ruled_out is not None:
             self.ruled_out.follow(record)
 
-    def process(self, batch: EventBatch) -> MergedOutput:
+    def process(self, batch: EventBatch) -> Output:
         if not len(batch):
-            return MergedOutput(self.declaration.name)
+            return NO_OUTPUT
         if not self._ends_with_traces:  # a change of the join has stopped all inputs that need them, not the first one
             self.trace_ends.stop()
         batch, now_us = self.trace_ends.marked(batch, self.newest_us)
         self.newest_us = int(now_us[-1])
         finished = self._finished(batch, now_us)
-        return MergedOutput(
-            self.declaration.name, tuple(self._merged(name, batch, finished.get(name, ())) for name in self.running)
-        )
+        return MergedOutput([self._merged(name, batch, finished.get(name, ())) for name in self.running])
 
-    def advance_time(self, watermark_us: int) -> MergedOutput:
+    def advance_time(self, watermark_us: int) -> Output:
         """Advance time: end traces that are idle for too long."""
         self.newest_us = watermark_us if self.newest_us is None else max(self.newest_us, watermark_us)
         if self.ruled_out is not None and (idle_us := self.declaration.idle_timeout_us) is not None:
             self.ruled_out.pass_time(self.newest_us - idle_us)
         if (batch := self.trace_ends.pass_time(self.newest_us)) is None:
-            return MergedOutput(self.declaration.name)
-        return MergedOutput(self.declaration.name, tuple(self._merged(name, batch, ()) for name in self.running))
+            return NO_OUTPUT
+        return MergedOutput([self._merged(name, batch, ()) for name in self.running])
 
-    def end_trace(self, key: str, time_us: int | None) -> MergedOutput:
+    def end_trace(self, key: str, time_us: int | None) -> Output:
         """End the trace of a key, and finish the key in inputs by the same key that are finished with their traces."""
         if self.ruled_out is not None:
             self.ruled_out.end(key)
         self.trace_ends.end(key)
         when = self.newest_us if time_us is None else time_us
         if when is None:
-            return MergedOutput(self.declaration.name)
+            return NO_OUTPUT
         ended = [
             Merged(
                 operator=(name, version),
@@ -239,17 +236,16 @@ class JoinInputHost(Host):
             for name, (version, body) in self.running.items()
             if body["ends"] and body["path"] is None and (name not in self.monitors or whole_number(key) is not None)
         ]
-        return MergedOutput(self.declaration.name, tuple(ended))
+        return MergedOutput(ended)
 
-    def finish_keys(self, promise: Punctuation) -> MergedOutput:
+    def finish_keys(self, promise: Punctuation) -> Output:
         """Finish the range of a punctuation in inputs that are finished with their traces or by punctuations.
 
         Each shard does this for itself, also for events that change shards, as merged events are in the order of time.
         """
-        stream = self.declaration.name
-        source, path = source_of(stream, promise.by or None, self.declaration)
+        source, path = source_of(self.declaration.name, promise.by or None, self.declaration)
         if promise.range is None or source.key != self.route:
-            return MergedOutput(stream)
+            return NO_OUTPUT
         when_us = self.newest_us if promise.time_us is None else promise.time_us
         finished = [
             Merged(
@@ -263,11 +259,7 @@ class JoinInputHost(Host):
             for name, (version, body) in self.running.items()
             if body["ends"] and body["path"] == path
         ]
-        return MergedOutput(stream, tuple(finished))
-
-    def finish(self) -> MergedOutput:
-        """Nothing at the end of the input: the join finishes all keys itself."""
-        return MergedOutput(self.declaration.name)
+        return MergedOutput(finished)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         if self.ruled_out is not None:

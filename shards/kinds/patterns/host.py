@@ -38,7 +38,7 @@ class _Version:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternOutput:
+class PatternOutput(Output):
     """Output of the matcher, with the data needed to describe it.
 
     Attributes:
