@@ -26,24 +26,18 @@ class DerivedPlace(Place):
     id; retractions follow the other events of the same time. Events that the watermark has already passed are late, and
     are taken when they come. The watermark is the least promise of the stream's sources; the shard, which holds all
     places, computes it.
+
+    Attributes:
+        watermark_us: The time before which the hosts have every event, or None if unknown.
+        logged_us: The time before which the log brings no more events, or None if unknown.
     """
 
     def __init__(self, declaration: StreamDeclaration, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> None:
         super().__init__(declaration, "", kinds, hosts)
         self._is_ordered = self._is_inner = False
-        self._watermark_us: int | None = None
-        self._logged_us: int | None = None
+        self.watermark_us: int | None = None
+        self.logged_us: int | None = None
         self._waiting = EventBatch.from_events([])
-
-    @property
-    def watermark_us(self) -> int | None:
-        """The time before which the hosts have every event, or None if unknown."""
-        return self._watermark_us
-
-    @property
-    def logged_us(self) -> int | None:
-        """The time before which the log brings no more events, or None if unknown."""
-        return self._logged_us
 
     @property
     def is_timed(self) -> bool:
@@ -60,12 +54,11 @@ class DerivedPlace(Place):
 
     def measures(self) -> dict[str, int | None]:
         """The numbers of any place; ``watermark_us`` is the stream's watermark."""
-        return {**super().measures(), "waiting": len(self._waiting), "watermark_us": self._watermark_us}
+        return {**super().measures(), "waiting": len(self._waiting), "watermark_us": self.watermark_us}
 
     def process(
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
-        """Take in events from the log or from this shard."""
         if not self._is_ordered:
             yield from self._taken(entries[-1], self._let_go(None))
             yield from self._taken(entries[-1], EventBatch.joined(batches))
@@ -73,7 +66,7 @@ class DerivedPlace(Place):
         batch = EventBatch.joined([self._waiting, *batches] if len(self._waiting) else batches)
         if (is_ended := batch.is_ended).any():  # another source may still bring events of a key
             batch = batch.take(np.flatnonzero(~is_ended))
-        is_late = batch.time_us < self._watermark_us if self._watermark_us is not None else np.zeros(len(batch), bool)
+        is_late = batch.time_us < self.watermark_us if self.watermark_us is not None else np.zeros(len(batch), bool)
         if is_late.any():
             late = batch.take(np.flatnonzero(is_late))
             self._counts["late_processed"] += int(np.count_nonzero(late.key_hashes != EVERY_KEY))
@@ -83,18 +76,17 @@ class DerivedPlace(Place):
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
         """Whether all events of these batches respect the log's promise of time."""
-        return self._logged_us is None or all(bool((one.time_us >= self._logged_us).all()) for one in batches)
+        return self.logged_us is None or all(bool((one.time_us >= self.logged_us).all()) for one in batches)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
         """Note that the log brings no more events before a time; the effects follow when time is advanced."""
-        self._logged_us = time_us if self._logged_us is None else max(self._logged_us, time_us)
+        self.logged_us = time_us if self.logged_us is None else max(self.logged_us, time_us)
         return iter(())
 
     def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
-        """Release the events before the watermark, and let time pass for the hosts."""
-        if self._watermark_us is not None and watermark_us <= self._watermark_us:
+        if self.watermark_us is not None and watermark_us <= self.watermark_us:
             return
-        self._watermark_us = watermark_us
+        self.watermark_us = watermark_us
         yield from self._taken(entry, self._let_go(watermark_us if self._is_ordered else None))
         for host in self._hosts.values():
             is_behind = host.newest_us is None or host.newest_us < watermark_us
@@ -112,12 +104,12 @@ class DerivedPlace(Place):
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         head, sections = super().dump()
-        head["derived"] = {"watermark_us": self._watermark_us, "logged_us": self._logged_us}
+        head["derived"] = {"watermark_us": self.watermark_us, "logged_us": self.logged_us}
         return head, {**sections, _WAITING: self._waiting.to_bytes()}
 
     def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         super().restore(head, sections)
-        self._watermark_us, self._logged_us = head["derived"]["watermark_us"], head["derived"]["logged_us"]
+        self.watermark_us, self.logged_us = head["derived"]["watermark_us"], head["derived"]["logged_us"]
         self._waiting = EventBatch.from_bytes(sections[_WAITING])
 
     def _taken(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:

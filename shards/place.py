@@ -110,15 +110,17 @@ class LateEvent(Output):
 class Place:
     """Orders the events of one key of a stream and hands them to the hosts.
 
-    ``route``: name of the further key; empty for the correlation key.
-    ``metering``: how hosts are called; by default they are not measured.
+    Attributes:
+        declaration: The newest declaration in the log.
+        route: Name of the further key; empty for the correlation key.
+        metering: How hosts are called; by default they are not measured.
     """
 
     def __init__(
         self, declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]
     ) -> None:
-        self._declaration = declaration
-        self._route = route
+        self.declaration = declaration
+        self.route = route
         self._kinds = kinds
         self._hosts = dict(hosts)
         self._lateness_us = declaration.lateness_us
@@ -136,16 +138,6 @@ class Place:
         return {kind: (cost, names) for kind, (cost, names) in found.items() if cost is not None}
 
     @property
-    def declaration(self) -> StreamDeclaration:
-        """The newest declaration in the log."""
-        return self._declaration
-
-    @property
-    def route(self) -> str:
-        """Name of the further key; empty for the correlation key."""
-        return self._route
-
-    @property
     def is_used(self) -> bool:
         """Whether any operator runs."""
         return any(host.names for host in self._hosts.values())
@@ -157,7 +149,7 @@ class Place:
     def host(self, kind: str) -> Host:
         """The host of a kind, created on first use."""
         if kind not in self._hosts:
-            self._hosts[kind] = known_kind(kind, self._kinds).host(self._declaration, self._route)
+            self._hosts[kind] = known_kind(kind, self._kinds).host(self.declaration, self.route)
             self._hosts[kind].read_tables(self._tables)
         return self._hosts[kind]
 
@@ -199,7 +191,7 @@ class Place:
     @property
     def _measured(self) -> AutoLateness | None:
         """The bounds of a measured lateness, or None if the lateness is declared."""
-        lateness = self._declaration.lateness
+        lateness = self.declaration.lateness
         return lateness if isinstance(lateness, AutoLateness) else None
 
     def observed(self) -> Iterator[Observation]:
@@ -207,7 +199,7 @@ class Place:
         rules, lags = self._measured, self._lags
         if rules is not None and self._lateness_us is not None and lags.events:
             summary = lateness_summary(rules, self._lateness_us, self._change, lags)
-            yield Observation(stream=self._declaration.name, decider=LATENESS, summary=summary)
+            yield Observation(stream=self.declaration.name, decider=LATENESS, summary=summary)
         self._lags = Lags()
         for host in self._hosts.values():
             yield from host.observed()
@@ -225,7 +217,7 @@ class Place:
             ControlRecordError: Its keys or ties differ: open traces would have to be read again.
         """
         for name in _READ:
-            if getattr(declaration, name) != getattr(self._declaration, name):
+            if getattr(declaration, name) != getattr(self.declaration, name):
                 raise ControlRecordError(
                     f"stream {declaration.name!r}: the {name} of a declared stream cannot change", field=name
                 )
@@ -237,10 +229,10 @@ class Place:
         no lateness, it is the newest time. With a smaller lateness, or none, the events that need not wait any more are
         released.
         """
-        if declaration == self._declaration:
+        if declaration == self.declaration:
             return
         before_us, lateness_us = self._lateness_us, self._lateness_under(declaration)
-        self._declaration, self._lateness_us = declaration, lateness_us
+        self.declaration, self._lateness_us = declaration, lateness_us
         newest_us = self._newest_us
         for host in self._hosts.values():
             yield entry, host.declare(declaration)
@@ -292,7 +284,7 @@ class Place:
     @property
     def is_timed(self) -> bool:
         """Whether passing time has an effect."""
-        return self._declaration.idle_timeout is not None or any(host.waits_for_time for host in self._hosts.values())
+        return self.declaration.idle_timeout is not None or any(host.waits_for_time for host in self._hosts.values())
 
     def process(
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
@@ -307,7 +299,7 @@ class Place:
                     yield entries[last], self.metering.process(host, self._given(batch))
             return
         batch = EventBatch.joined(batches)
-        if self._measured is not None and not self._route:  # measured once per event: each comes by the correlation key
+        if self._measured is not None and not self.route:  # measured once per event: each comes by the correlation key
             self._lags.add(self._buffer.lags_us(batch.time_us), self._measured.at_most_us)
         late = self._buffer.is_late(batch.time_us)
         if late.any():
@@ -413,8 +405,8 @@ class Place:
         """The state as a JSON object and sections by name."""
         saved = {kind: host.dump() for kind, host in self._hosts.items()}
         head: dict[str, Any] = {
-            "declaration": self._declaration.to_json(),
-            "route": self._route,
+            "declaration": self.declaration.to_json(),
+            "route": self.route,
             "late": self._counts,
             "hosts": {kind: dict(host.head) for kind, host in saved.items()},
         }
@@ -448,7 +440,7 @@ class Place:
         self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
     ) -> Iterator[Step]:
         """Take in batches with late events, and treat these by the stream's policy."""
-        policy = self._declaration.late
+        policy = self.declaration.late
         batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
         owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])
         self._counts[_LATE[policy]] += len(rows)

@@ -105,8 +105,8 @@ class ShardState:
     ) -> None:
         self._stops = stops or Stops()
         self._kinds = kinds
-        self._shard = shard
-        self._position = position
+        self.shard = shard
+        self.position = position
         self._places = dict(places or {})
         self._routes: dict[str, dict[str, None]] = {}  # by stream: its records must not cost a pass over all places
         for stream, route in self._places:
@@ -151,16 +151,6 @@ class ShardState:
         return {_label(key): found for key, place in self._places.items() if (found := place.costs)}
 
     @property
-    def shard(self) -> int:
-        """Number of the shard."""
-        return self._shard
-
-    @property
-    def position(self) -> str:
-        """The last entry that was applied."""
-        return self._position
-
-    @property
     def feeds(self) -> Feeds:
         """The operators that feed derived streams."""
         return self._derivation.feeds
@@ -187,7 +177,7 @@ class ShardState:
         every = self._places.values()
         places = [one for one in every if stream in (None, one.declaration.name) or one.declaration.derived]
         seen = (one for place in places for one in place.observed())
-        return [replace(one, summary={**one.summary, "shard": self._shard}) for one in seen]
+        return [replace(one, summary={**one.summary, "shard": self.shard}) for one in seen]
 
     def promises(self) -> dict[str, int | None]:
         """For each derived stream fed through the log: the time before which this shard adds no more events to it.
@@ -216,7 +206,7 @@ class ShardState:
         """As ``apply``, as columns, with the events that go through the log (``REKEYED``)."""
         rows: list[RowBlock] = []
         group = EventGroup()
-        reached = position_order(self._position)
+        reached = position_order(self.position)
         for entry in entries:
             order = position_order(entry.position)
             if order <= reached:
@@ -233,7 +223,7 @@ class ShardState:
                 if group.is_full:
                     rows += self._matched(group.taken())
                 group.add(member)
-            self._position, reached = entry.position, order
+            self.position, reached = entry.position, order
             if self._stops:
                 rows += self._matched(group.taken())
                 self._stops.pass_to(entry.position)
@@ -252,17 +242,17 @@ class ShardState:
 
     def answer(self, stream: str, asked: Ask) -> dict[str, Any]:
         """The answer of a host to a question between two entries, exact as of ``position``; nothing changes."""
-        entry = StoredEntry(position=self._position, kind=asked.KIND, stream=stream, body=b"")
-        return self._answered(entry, asked).body(self._shard, self._position, stream)
+        entry = StoredEntry(position=self.position, kind=asked.KIND, stream=stream, body=b"")
+        return self._answered(entry, asked).body(self.shard, self.position, stream)
 
     def _answered(self, entry: Entry, asked: Ask) -> Answer:
         return (self._places.get((entry.stream, asked.route)) or self._declared(entry)).answer(asked)
 
     def take(self, entry: EventsEntry) -> list[RowBlock]:
         """As ``advance`` with one entry, for trusted events that cannot harm the matcher."""
-        if position_order(entry.position) <= position_order(self._position):
+        if position_order(entry.position) <= position_order(self.position):
             return []
-        self._position = entry.position
+        self.position = entry.position
         return self._matched([entry], lambda _: [entry.batch])
 
     @property
@@ -293,9 +283,7 @@ class ShardState:
         rows: list[RowBlock] = []
         for name in self.streams if streams is None else streams:
             for place in self._places_of(name):
-                end = StoredEntry(
-                    position=self._position, kind="end-of-input", stream=name, body=b"", route=place.route
-                )
+                end = StoredEntry(position=self.position, kind="end-of-input", stream=name, body=b"", route=place.route)
                 rows.extend(self._rows(end, partial(self._finished, place)))
         return rows
 
@@ -310,17 +298,17 @@ class ShardState:
         The new number of shards is a multiple of the present one.
         """
         body = self.dump()
-        for shard in range(self._shard, new_shards, shards):
-            part, is_first = ShardState.load(body, self._kinds, self.tables.files), shard == self._shard
+        for shard in range(self.shard, new_shards, shards):
+            part, is_first = ShardState.load(body, self._kinds, self.tables.files), shard == self.shard
 
             def is_kept(hashes: NDArray[np.uint64], home: int = shard) -> NDArray[np.bool_]:
-                is_stranger = shard_of(hashes, shards) != self._shard  # the own key of an event that has no usable one
+                is_stranger = shard_of(hashes, shards) != self.shard  # the own key of an event that has no usable one
                 at_home: NDArray[np.bool_] = shard_of(hashes, new_shards) == home
-                return np.where(is_stranger, home == self._shard, at_home)
+                return np.where(is_stranger, home == self.shard, at_home)
 
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)
-            at, stops = (self._position, part._stops) if is_first else (_BEGINNING, None)
+            at, stops = (self.position, part._stops) if is_first else (_BEGINNING, None)
             made = ShardState(shard, position=at, places=part._places, kinds=self._kinds, feeds=part.feeds, stops=stops)
             made.read_tables(self.tables)
             yield made
@@ -328,7 +316,7 @@ class ShardState:
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
         saved = [place.dump() for place in self._places.values()]
-        head = {"shard": self._shard, "position": self._position, "places": [place_head for place_head, _ in saved]}
+        head = {"shard": self.shard, "position": self.position, "places": [place_head for place_head, _ in saved]}
         head |= {"stops": self._stops.to_json()} if self._stops else {}
         head |= {"feeds": self.feeds.to_json()} if self.feeds.of else {}
         head |= {"tables": self.tables.to_json()} if self.tables.versions else {}
@@ -386,8 +374,8 @@ class ShardState:
         except ControlRecordError as error:
             if self._stops.reads(decoded[-1][0].stream):  # their key was used by a stopped operator only
                 return []
-            return [dead_letter(self._shard, entry, error) for entry, _ in decoded]
-        rows = [dead_letter(self._shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
+            return [dead_letter(self.shard, entry, error) for entry, _ in decoded]
+        rows = [dead_letter(self.shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
         good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
         if good:
             valid, batches = [entry for entry, _ in good], [batch for _, batch in good]
@@ -399,19 +387,19 @@ class ShardState:
     def _rows(self, entry: Entry, steps: Callable[[Entry], Iterable[Step]]) -> list[RowBlock]:
         try:
             return [
-                RowBlock(found=found, stream=stream, position=entry.position, shard=self._shard)
+                RowBlock(found=found, stream=stream, position=entry.position, shard=self.shard)
                 for stream, results in groupby(self._results(steps(entry)), itemgetter(0))
                 for found in in_columns(result for _, result in results)
             ]
         except StateLost:
             raise  # the state is half changed and has to be rebuilt
         except ForestallError as error:
-            return [dead_letter(self._shard, entry, error)]
+            return [dead_letter(self.shard, entry, error)]
 
     def _results(self, steps: Iterable[Step]) -> Iterator[tuple[str, Result]]:
         """The results, each with its stream."""
         for entry, output in steps:
-            for result in self._render(output, Origin(shard=self._shard, entry=entry, newest=self._newest)):
+            for result in self._render(output, Origin(shard=self.shard, entry=entry, newest=self._newest)):
                 yield (result.stream if isinstance(result, FoundRows) else "") or entry.stream, result
 
     def _controlled(self, entry: Entry) -> Iterable[Step]:
@@ -543,7 +531,7 @@ class ShardState:
 
     def _stop_all(self, note: Entry) -> None:
         """Stop the running operators that a stop note names."""
-        for stream, (kind, name) in self._stops.begin(note, self._position):
+        for stream, (kind, name) in self._stops.begin(note, self.position):
             if any(place.runs(kind, name) for place in self._places_of(stream)):
                 entry = StoredEntry(position=note.position, kind=note.kind, stream=stream, body=note.body)
                 self._stop(kind, name, entry)

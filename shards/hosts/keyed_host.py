@@ -127,7 +127,6 @@ class KeyedOperator(Operator, Generic[State]):
         self._states = {key: one for (key, one), stay in zip(self._states.items(), stays, strict=True) if stay}
 
     def measures(self) -> Mapping[str, int]:
-        """The number of keys with a state."""
         return {"keys": len(self._states)}
 
     def dump(self) -> SavedHost:
@@ -144,6 +143,7 @@ class KeyedHost(Host):
     """Whether operators have to know the traces of the stream."""
     saved_as: ClassVar[str] = "operators"
     """The name of the operators in the saved state."""
+    newest_us: int | None = None
 
     def __init__(
         self,
@@ -156,7 +156,6 @@ class KeyedHost(Host):
         self._kind, self._declaration, self._route, self._operator = kind, declaration, route, operator
         self._operators: dict[str, Operator] = {}
         self._tables = Tables()
-        self._newest_us: int | None = None
         self._changes: tuple[Output, ...] = ()  # of versions that continue, until ``started`` returns them
         sections = {} if saved is None else saved.sections
         for number, (name, version, text, head) in enumerate(() if saved is None else saved.head[self.saved_as]):
@@ -166,7 +165,7 @@ class KeyedHost(Host):
             one.load(SavedHost(head=head, sections=sections_below(sections, str(number))))
             self._operators[name] = one
         if saved is not None:
-            self._newest_us = saved.head["newest_us"]
+            self.newest_us = saved.head["newest_us"]
         self._traces = (
             TraceEnds(declaration, sections_below(sections, "traces")) if self.has_traces and not route else None
         )
@@ -177,13 +176,7 @@ class KeyedHost(Host):
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether passing time decides anything for an operator."""
         return any(one.waits_for_time for one in self._operators.values())
-
-    @property
-    def newest_us(self) -> int | None:
-        """The newest time; None before the first event."""
-        return self._newest_us
 
     def start(self, definition: Definition, start: Start) -> None:
         """Start an operator; another version begins from nothing, or continues (``keep``) if the operator can."""
@@ -197,12 +190,10 @@ class KeyedHost(Host):
         self._operators[definition.name].read_tables(self._tables)
 
     def started(self) -> Output:
-        """The outputs of operators that continue as other versions."""
         found, self._changes = Outputs(self._changes), ()
         return found
 
     def stop(self, name: str) -> None:
-        """Stop an operator and drop its state."""
         if name not in self._operators:
             raise ControlRecordError(f"no {self._kind} {name!r} runs on the stream {self._declaration.name!r}")
         del self._operators[name]
@@ -215,10 +206,9 @@ class KeyedHost(Host):
         if self._traces is None:
             return NO_OUTPUT
         self._traces.declare(declaration)
-        return NO_OUTPUT if self._newest_us is None else self._ended(self._newest_us)
+        return NO_OUTPUT if self.newest_us is None else self._ended(self.newest_us)
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the tables that lookups of every operator read."""
         self._tables = tables
         for one in self._operators.values():
             one.read_tables(tables)
@@ -226,7 +216,7 @@ class KeyedHost(Host):
     def process(self, batch: EventBatch) -> Output:
         if not len(batch):
             return NO_OUTPUT
-        newest_us = self._newest_us
+        newest_us = self.newest_us
         self._see(int(batch.time_us.max()))
         if self._traces is not None:
             batch, _ = self._traces.marked(batch, newest_us)
@@ -239,23 +229,19 @@ class KeyedHost(Host):
         return Outputs((self._ended(watermark_us), passed)) if self._traces is not None else passed
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """End the trace of a key for every operator."""
         if self._traces is None:
             return NO_OUTPUT
         self._traces.end(key)
         return self._all(lambda one: one.end_trace(key, time_us))
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys for every operator."""
         return self._all(lambda one: one.finish_keys(promise))
 
     def close_keys(self, record: KeysClosed) -> EventBatch | None:
-        """The events of every operator that carry closed keys."""
         found = [batch for one in self._operators.values() if (batch := one.close_keys(record)) is not None]
         return EventBatch.joined(found) if found else None
 
     def finish(self) -> Output:
-        """End a finite input for every operator."""
         return self._all(lambda one: one.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
@@ -265,7 +251,6 @@ class KeyedHost(Host):
             self._traces.keep(is_kept)
 
     def measures(self) -> Mapping[str, int]:
-        """The sums of the numbers of all operators."""
         found: dict[str, int] = {}
         for one in self._operators.values():
             for name, number in one.measures().items():
@@ -281,7 +266,6 @@ class KeyedHost(Host):
         return [name for one in self._operators.values() for name in one.files]
 
     def verify(self) -> None:
-        """Compare the checksums of the files of all operators."""
         for one in self._operators.values():
             one.verify()
 
@@ -302,10 +286,10 @@ class KeyedHost(Host):
         sections = {f"{number}/{part}": body for number, own in enumerate(saved) for part, body in own.sections.items()}
         traces = {} if self._traces is None else self._traces.dump()
         sections |= {f"traces/{part}": body for part, body in traces.items()}
-        return SavedHost(head={self.saved_as: operators, "newest_us": self._newest_us}, sections=sections)
+        return SavedHost(head={self.saved_as: operators, "newest_us": self.newest_us}, sections=sections)
 
     def _see(self, time_us: int) -> None:
-        self._newest_us = time_us if self._newest_us is None else max(self._newest_us, time_us)
+        self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
 
     def _ended(self, now_us: int) -> Output:
         """The outputs of the ends of traces that are idle for too long."""

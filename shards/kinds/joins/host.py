@@ -50,7 +50,6 @@ class JoinResults(Output):
             yield self.run.name, self.output.passed_on
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Result rows: derived events, dead letters and suspensions."""
         run, output = self.run, self.output
         if len(output.events):
             yield derived_rows(output.events, self.stream, run.name, run.version)
@@ -95,7 +94,6 @@ class RunningJoin(Operator):
         return body_of(definition.body, lambda: self._tables)
 
     def read_tables(self, tables: Tables) -> None:
-        """Let the condition and the derived events read these tables."""
         self._tables = tables
 
     def load(self, saved: SavedHost) -> None:
@@ -163,11 +161,9 @@ class RunningJoin(Operator):
 
     @property
     def files(self) -> Collection[str]:
-        """Names of the files of rows that are needed."""
         return self._run.rows.files
 
     def verify(self) -> None:
-        """Compare the checksums of the files of rows."""
         self._run.rows.verify()
 
     def measures(self) -> Mapping[str, int]:

@@ -174,11 +174,6 @@ class JoinInputHost(Host):
             self.ruled_out.follow(followed)
 
     def stop(self, name: str) -> None:
-        """Stop an input.
-
-        Raises:
-            ControlRecordError: No input of this name runs.
-        """
         if name not in self.running:
             raise ControlRecordError(f"no input {name!r} of a join runs on the stream {self.declaration.name!r}")
         del self.running[name], self.counts[name]
@@ -195,7 +190,6 @@ class JoinInputHost(Host):
         return NO_OUTPUT if self.newest_us is None else self.advance_time(self.newest_us)
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Let traces that begin later follow these constraints."""
         if self.ruled_out is not None:
             self.ruled_out.follow(record)
 
@@ -272,7 +266,6 @@ class JoinInputHost(Host):
         return {"handed_on": sum(self.counts.values()), **refused}
 
     def observed(self) -> Iterator[Observation]:
-        """Summaries of the keys of each input of a join with ``wait: auto``, since the last call."""
         for name, monitor in self.monitors.items():
             version, body = self.running[name]
             if chunks := monitor.taken():

@@ -59,7 +59,6 @@ class PatternOutput(Output):
             yield from self.quiet.rows()
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """The events with the keys of their traces, by derived stream."""
         return chain(*(one.batches() for one in (self.events, self.quiet) if one is not None))
 
 
@@ -135,15 +134,9 @@ class PatternHost(Host):
 
     @property
     def newest_us(self) -> int | None:
-        """How far time has come for the matcher."""
         return self._newest_us if self._matcher is None else self._matcher.newest_us
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start a pattern.
-
-        Raises:
-            ControlRecordError: The text and the definition name the pattern differently.
-        """
         text = definition.body["text"]
         running = self._opened().patterns.get(definition.name)
         if running is not None and (running.version, running.text) == (definition.version, text):
@@ -168,7 +161,6 @@ class PatternHost(Host):
         self._derives |= pattern.into is not None
 
     def stop(self, name: str) -> None:
-        """Stop a pattern; its partial matches are dropped."""
         self._steps.clear()
         self._opened().remove_pattern(name)
         self._suppressions.pop(name, None)
@@ -226,7 +218,6 @@ class PatternHost(Host):
         return self._output(self._opened().process(batch), batch, newest_us)
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Decide the matches that wait for the watermark."""
         if self._matcher is None:
             self._newest_us = watermark_us if self._newest_us is None else max(self._newest_us, watermark_us)
             return NO_OUTPUT

@@ -105,25 +105,21 @@ class SuppressingOperator(Operator):
         return NO_OUTPUT if self._incidents is None else Results(self._changes(self._incidents.pass_time(None)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the groups of all other keys."""
         for one in (self._last, self._incidents):
             if one is not None:
                 one.keep(is_kept(np.array(one.key_hashes(), np.uint64)).tolist())
 
     def measures(self) -> Mapping[str, int]:
-        """The number of groups, and of open incidents."""
         incidents = {} if self._incidents is None else {"incidents": len(self._incidents)}
         return {"groups": len(self._last), **incidents}
 
     def dump(self) -> SavedHost:
-        """The last alerts by group, and the open incidents."""
         sections = {"last": orjson.dumps(self._last.to_json())}
         if self._incidents is not None:
             sections["incidents"] = orjson.dumps(self._incidents.to_json())
         return SavedHost(head={}, sections=sections)
 
     def load(self, saved: SavedHost) -> None:
-        """Restore the last alerts, and the open incidents."""
         self._last.load(orjson.loads(saved.sections["last"]))
         if self._incidents is not None:
             self._incidents.load(orjson.loads(saved.sections["incidents"]))
