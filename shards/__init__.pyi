@@ -55,6 +55,7 @@ from .operators import (
     LATENESS as LATENESS,
     DocumentKind as DocumentKind,
     Kind as Kind,
+    Likeness as Likeness,
     Observation as Observation,
     Origin as Origin,
     Output as Output,
@@ -85,13 +86,12 @@ from .runs.decisions import (
     decisions_of as decisions_of,
     observed_streams as observed_streams,
 )
-from .runs.exercises import run_exercises as run_exercises
 from .runs.plan import (
     Decision as Decision,
-    Likeness as Likeness,
     RoundPlan as RoundPlan,
     Variant as Variant,
     likeness as likeness,
+    run_exercises as run_exercises,
 )
 from .runs.shard_round import (
     FedPlace as FedPlace,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,9 @@ LATENESS = "lateness"
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
 """Kind, id and JSON object of one result, or many results of one kind as columns."""
+
+Likeness: TypeAlias = Literal["bindings", "events"]
+"""Whether equal alerts of a key bind the same events to the same aliases, or to any aliases."""
 
 KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
 """A predicate over hashed keys: true for the keys that stay."""
@@ -367,6 +370,27 @@ class Kind(ABC):
         Raises:
             ForestallError: The saved state cannot be read.
         """
+
+    def exercise_for(
+        self, definitions: Sequence[Definition], declaration: StreamDeclaration, constraints: Mapping[str, Any] | None
+    ) -> str:
+        """The exercise that compiles only the kernels for some operators at one place, or ``exercise``.
+
+        ``constraints``: the document of the traces' constraints; None: there are none.
+        """
+        return self.exercise
+
+    def is_observed(self, definition: Definition) -> bool:
+        """Whether a decider observes an operator; a run over finished events decides before it begins."""
+        return False
+
+    def likeness(self, first: Definition, other: Definition) -> Likeness:
+        """When results of two operators, in two sets of rules over the same events, are equal.
+
+        Raises:
+            RoundsImpossible: Their results cannot be compared.
+        """
+        return "bindings"
 
     def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
         """Whether an operator, or a part of one, finishes keys by a range of ``by`` in a punctuation of a stream."""

@@ -15,9 +15,10 @@ import orjson
 import pyarrow as pa
 
 from shards.kinds.patterns import ALERT
+from shards.operators import Likeness
 from shards.results import ResultKind
 from shards.rows import RowBlock
-from shards.runs.plan import Likeness, Variant
+from shards.runs.plan import Variant
 
 HELD_DIFFERENCES = 100_000
 

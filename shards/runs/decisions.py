@@ -1,7 +1,7 @@
 """Decisions of a run: what deciders conclude from the events, found before the rounds.
 
 Shards of a round run apart from each other, and a decider needs what all of them observe. So the streams whose lateness
-is measured, and the inputs of joins with ``wait: auto`` with the operators that feed them, run once in one shard, as in
+is measured, and the operators that deciders observe with those that feed them, run once in one shard, as in
 ``forestall run``. The rounds apply the decisions of this run: a lateness before the event that follows it, finished
 keys in the order of time among the merged events.
 """
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from shards.inline import InlineShards
 from shards.kinds import KINDS_BY_NAME
-from shards.operators import DocumentKind
 from shards.runs.plan import Decision, Variant, definition_of
 from streams import AutoLateness, Definition, EventBatch
 
@@ -64,9 +63,10 @@ def decisions_of(
 
 
 def _observers(variant: Variant) -> list[tuple[str, Definition]]:
-    """The inputs of waiting joins, and the operators that feed their streams, each with its stream."""
-    waiting = {stream for stream, one in variant.operators if one.body.get("wait") and not _is_document(one.kind)}
-    sources, todo = set(waiting), list(waiting)
+    """The operators that deciders observe, and those that feed their streams, each with its stream."""
+    observed = [(stream, one) for stream, one in variant.operators if KINDS_BY_NAME[one.kind].is_observed(one)]
+    sources = {stream for stream, _ in observed}
+    todo = list(sources)
     while todo:
         new = variant.feeds.sources.get(todo.pop(), frozenset()) - sources
         sources |= new
@@ -75,10 +75,5 @@ def _observers(variant: Variant) -> list[tuple[str, Definition]]:
     return [
         (stream, one)
         for stream, one in variant.operators
-        if (stream, one.inputs[0].key, one.kind, one.name) in fed
-        or (one.body.get("wait") and not _is_document(one.kind))
+        if (stream, one.inputs[0].key, one.kind, one.name) in fed or (stream, one) in observed
     ]
-
-
-def _is_document(kind: str) -> bool:
-    return isinstance(KINDS_BY_NAME[kind], DocumentKind)

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from nfa import atoms_of, parse_pattern
 from shards.entries import StoredEntry
 from shards.errors import RoundsImpossible
 from shards.feeds import MOST_HOPS, Feed, Feeds, Operator
 from shards.kinds import KINDS_BY_NAME
-from shards.kinds.patterns import SUPPRESSION, PatternKind
+from shards.operators import Likeness
 from shards.rows import RowBlock
 from shards.state import ShardState
 from streams import (
@@ -35,8 +34,6 @@ from streams import (
     encode_control,
 )
 
-Likeness: TypeAlias = Literal["bindings", "events"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
@@ -47,8 +44,7 @@ class Variant:
         records: Control records as they would be in the log before the first event, each with its stream.
         counterparts: Maps its operators to the first variant's operators that their results are compared with, by name;
             an operator that is missing here is compared with the operator of the same name.
-        alike: When two alerts of a key are equal: if they bind the same events to the same aliases, or if they bind the
-            same events to any aliases.
+        alike: When alerts equal those of the first variant.
     """
 
     name: str
@@ -75,14 +71,6 @@ class Variant:
     def operators(self) -> list[tuple[str, Definition]]:
         """The operators of all kinds, each with its stream."""
         return [(name, one) for name, record in self.records if (one := definition_of(name, record)) is not None]
-
-    @property
-    def aliases(self) -> dict[str, frozenset[str]]:
-        """The aliases of each pattern."""
-        texts = {one.name: one.body["text"] for _, one in self.operators if one.kind == PatternKind.name}
-        return {
-            name: frozenset(atom.alias for atom in atoms_of(parse_pattern(text).event)) for name, text in texts.items()
-        }
 
     @cached_property
     def active(self) -> frozenset[str]:
@@ -303,29 +291,36 @@ class RoundPlan:
 
 
 def likeness(first: Variant, other: Variant) -> Likeness:
-    """Which alerts of another variant equal those of the first: aliases count if all compared patterns share them."""
-    tested = first.aliases
-    _require_same_places(first, other)
-    pairs = ((tested.get(other.counterparts.get(name, name)), theirs) for name, theirs in other.aliases.items())
-    return "bindings" if all(mine in (None, theirs) for mine, theirs in pairs) else "events"
+    """When alerts of another variant equal those of the first: by aliases if all compared operators agree on them.
+
+    Raises:
+        RoundsImpossible: Some of them cannot be compared.
+    """
+    tested = {(one.kind, one.name): one for _, one in first.operators}
+    found = [
+        KINDS_BY_NAME[theirs.kind].likeness(mine, theirs)
+        for _, theirs in other.operators
+        if (mine := tested.get((theirs.kind, other.counterparts.get(theirs.name, theirs.name)))) is not None
+    ]
+    return "events" if "events" in found else "bindings"
 
 
-def _require_same_places(first: Variant, other: Variant) -> None:
-    """Check that equal alerts are decided in the same shard, as shards compare their own results."""
-    tested, theirs = _places_of(first), _places_of(other)
-    for name, groups in theirs.items():
-        if groups != tested.get(other.counterparts.get(name, name), groups):
-            raise RoundsImpossible(
-                f"the alerts of the pattern {name!r} and of its counterpart are suppressed in different groups, which "
-                "lie over several keys, so they cannot be compared; run each alone, and compare the counts"
-            )
+def run_exercises(plan: RoundPlan) -> list[str]:
+    """The exercises that compile the kernels of a run."""
+    return sorted({one for variant in plan.variants for one in _variant_exercises(variant) if one})
 
 
-def _places_of(variant: Variant) -> dict[str, tuple[str, ...] | None]:
-    """By pattern the attributes whose values decide about the shard of an alert; None: the key of its events."""
-    patterns = [one for _, one in variant.operators if one.kind == PatternKind.name]
-    found = {one.name: one.body.get(SUPPRESSION) for one in patterns}
-    return {name: tuple(own["by"]) if own and own["is_rekeyed"] else None for name, own in found.items()}
+def _variant_exercises(variant: Variant) -> Iterator[str]:
+    """The exercises of each place of a variant; constraints are about the correlation key."""
+    places = {(name, "") for name in variant.active} | {(name, one.inputs[0].key) for name, one in variant.operators}
+    for name, route in places:
+        some = [one for stream, one in variant.operators if (stream, one.inputs[0].key) == (name, route)]
+        records = [record for stream, record in variant.records if stream == name and not route]
+        known = next((record.document for record in records if isinstance(record, ConstraintsOn)), None)
+        for kind in KINDS_BY_NAME.values():
+            own = [one for one in some if one.kind == kind.name]
+            if own or (kind.is_resident and not route):
+                yield kind.exercise_for(own, variant.declarations[name], known)
 
 
 def _feeds(variant: Variant) -> Iterator[tuple[Operator, Feed]]:

@@ -45,7 +45,6 @@ class JoinInputKind(Kind):
     name: ClassVar[str] = _INPUT
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The feed into the stream of the merged events."""
         return Feed(stream=definition.body["into"], is_rekeyed=definition.body["path"] is not None, is_merged=True)
 
     def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
@@ -53,12 +52,15 @@ class JoinInputKind(Kind):
         source, path = source_of(declaration.name, by or None, declaration)
         return definition.inputs == (source,) and definition.body["path"] == path and bool(definition.body["ends"])
 
+    def is_observed(self, definition: Definition) -> bool:
+        """Whether the keys of the input are finished by measurement (``wait: auto``)."""
+        return bool(definition.body.get("wait"))
+
     def silenced(self, definition: Definition) -> Definition:
         """The input without dead letters, which name its join."""
         return replace(definition, body={**definition.body, "silent": True})
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host of the inputs at one place."""
         from shards.kinds.joins.inputs import JoinInputHost  # noqa: PLC0415 - loads the joins
 
         return JoinInputHost.of(declaration, route, saved)
@@ -87,19 +89,12 @@ class JoinKind(DocumentKind):
         return _schema()
 
     def spilling_to(self, files: SpilledFiles) -> JoinKind:
-        """The same kind with another store of rows."""
         return replace(self, files=files)
 
     def spills(self, definition: Definition) -> bool:
-        """Whether a join spills rows to disk."""
         return bool(definition.body.get("memory", {}).get("spill"))
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
-        """Read the document of a join.
-
-        Raises:
-            OperatorRefused: It describes no join, its memory is unbounded, or it cannot run on its streams.
-        """
         from shards.kinds.joins.conditions import body_of, condition_of  # noqa: PLC0415 - loads the joins
 
         body = {name: document[name] for name in _OWN if name in document}
@@ -118,7 +113,6 @@ class JoinKind(DocumentKind):
         return Definition(kind=self.name, name=name, version=0, inputs=(Input(merged_stream(name)),), body=body)
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
-        """The lookups of a join in ``where`` and ``return``."""
         from shards.kinds.joins.conditions import lookups_of  # noqa: PLC0415 - loads the joins
 
         return set(lookups_of(_body(definition.body)))
@@ -159,14 +153,12 @@ class JoinKind(DocumentKind):
         return found
 
     def inner_streams(self, name: str) -> Sequence[str]:
-        """The stream of the merged events of the inputs."""
         return (merged_stream(name),)
 
     def advice_on_ranges(self, stream: str, key: str) -> str:
         return f"no active join has an input of the stream {stream!r} with {key} and closed_by end or punctuation"
 
     def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """Whether another version of a join can keep the rows of the current one."""
         from joins import keeps_rows  # noqa: PLC0415 - takes long
 
         return keeps_rows(_body(before), _body(after))
@@ -174,7 +166,6 @@ class JoinKind(DocumentKind):
     def waiting(
         self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None
     ) -> Mapping[str, Mapping[str, Any]]:
-        """The disorder and the finished keys of each input of a join with ``wait: auto``."""
         from joins import waiting_inputs  # noqa: PLC0415 - takes long
 
         body = _body(definition.body)
@@ -182,7 +173,6 @@ class JoinKind(DocumentKind):
         return {alias: asdict(one) for alias, one in found.items()}
 
     def unkeyed(self, definition: Definition, counts: Mapping[str, int]) -> Sequence[str]:
-        """A sentence for each input that had events without a usable key."""
         from joins import without_keys  # noqa: PLC0415 - takes long
 
         return without_keys(_body(definition.body), counts)
@@ -193,7 +183,6 @@ class JoinKind(DocumentKind):
         declared: Callable[[str], StreamDeclaration],
         has_constraints: Callable[[str], bool],
     ) -> Sequence[str]:
-        """Sentences about members without effect, and about causes of too many results."""
         from joins import warnings  # noqa: PLC0415 - takes long
         from shards.kinds.joins.notices import notices_of  # noqa: PLC0415 - loads the joins
 
@@ -201,7 +190,6 @@ class JoinKind(DocumentKind):
         return [*notices_of(body, definition.body, declared, has_constraints), *warnings(body)]
 
     def explain(self, definition: Definition) -> Sequence[str]:
-        """Sentences about a join: its algorithm and why, how long events are kept, and what is emitted when."""
         from joins import explain  # noqa: PLC0415 - takes long
 
         return explain(_body(definition.body))
@@ -230,11 +218,9 @@ class JoinKind(DocumentKind):
         return waiting_sentences(waiting_inputs(body, counts, state), decided_us)
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The feed into the stream with the join's name."""
         return Feed(stream=definition.name)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host of the joins at the place of a merged stream."""
         from shards.kinds.joins.host import JoinHost, RunningJoin  # noqa: PLC0415 - loads the joins
 
         return JoinHost(self.name, declaration, route, partial(RunningJoin, spilled=self.files), saved)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from shards.errors import OperatorRefused, ShardError
+from shards.errors import OperatorRefused, RoundsImpossible, ShardError
 from shards.feeds import Feed
 from shards.kinds.patterns.errors import NotDerivable
 from shards.kinds.patterns.result_kinds import PATTERN_RESULTS
 from shards.kinds.patterns.sources import SUPPRESSION, alerts_stream, fed_stream
-from shards.operators import DocumentKind, Host, Kind, SavedHost
+from shards.operators import DocumentKind, Host, Kind, Likeness, SavedHost
 from shards.results import ResultKind
 from streams import USUAL_BUDGET, Definition, Input, StreamDeclaration
 from streams.tables import Lookup, Tables
@@ -90,11 +90,6 @@ class PatternKind(DocumentKind):
     derives: bool = True
 
     def check(self, document: Mapping[str, Any]) -> None:
-        """Check the text of a pattern.
-
-        Raises:
-            OperatorRefused: Document and text have different names.
-        """
         from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
 
         parsed = parse_pattern(document["text"])
@@ -140,8 +135,30 @@ class PatternKind(DocumentKind):
 
         return lookups_in(parse_pattern(definition.body["text"]))
 
+    def exercise_for(
+        self, definitions: Sequence[Definition], declaration: StreamDeclaration, constraints: Mapping[str, Any] | None
+    ) -> str:
+        from nfa import matcher_features, matching_exercise, parse_pattern  # noqa: PLC0415 - takes long
+
+        patterns = [parse_pattern(one.body["text"]) for one in definitions]
+        is_idling = declaration.idle_timeout is not None
+        features = matcher_features(patterns, ties=declaration.ties, is_idling=is_idling)
+        if constraints is None:
+            return matching_exercise(features)
+        from constraints import guard_features, guarded_exercise, parse_constraints  # noqa: PLC0415 - takes long
+
+        known = parse_constraints(constraints).constraint_set
+        return guarded_exercise(features | guard_features(known, ties=declaration.ties))
+
+    def likeness(self, first: Definition, other: Definition) -> Likeness:
+        if _places_of(first) != _places_of(other):  # shards compare their own alerts
+            raise RoundsImpossible(
+                f"the alerts of the pattern {other.name!r} and of its counterpart are suppressed in different groups, "
+                "which lie over several keys, so they cannot be compared; run each alone, and compare the counts"
+            )
+        return "bindings" if _aliases_of(first) == _aliases_of(other) else "events"
+
     def require_rows(self, definition: Definition, tables: Tables) -> None:
-        """Check the number of rows of a pattern with FOR EACH ROW."""
         from nfa import parse_pattern, require_rows  # noqa: PLC0415 - takes most of the start of a process
 
         require_rows(parse_pattern(definition.body["text"]), tables)
@@ -158,7 +175,6 @@ class PatternKind(DocumentKind):
         return (Definition(kind=SUPPRESSION, name=name, version=version, inputs=(into,), body=body),)
 
     def inner_streams(self, name: str) -> Sequence[str]:
-        """The stream of the alerts of a pattern with ``suppress`` or ``incident``."""
         return (alerts_stream(name),)
 
     def feed(self, definition: Definition) -> Feed | None:
@@ -179,6 +195,18 @@ class PatternKind(DocumentKind):
         return pattern_host(declaration, route, saved, follows_all=self.follows_all)
 
 
+def _places_of(pattern: Definition) -> tuple[str, ...] | None:
+    """The attributes whose values decide about the shard of an alert; None: the key of its events."""
+    own = pattern.body.get(SUPPRESSION)
+    return tuple(own["by"]) if own and own["is_rekeyed"] else None
+
+
+def _aliases_of(pattern: Definition) -> frozenset[str]:
+    from nfa import atoms_of, parse_pattern  # noqa: PLC0415 - takes most of the start of a process
+
+    return frozenset(atom.alias for atom in atoms_of(parse_pattern(pattern.body["text"]).event))
+
+
 @dataclass(frozen=True)
 class SuppressionKind(Kind):
     """The kind of operators that decide about the alerts of a pattern; each is a part of its pattern."""
@@ -186,7 +214,6 @@ class SuppressionKind(Kind):
     name: ClassVar[str] = SUPPRESSION
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host of the suppressions at one place."""
         from shards.kinds.patterns.suppressing import (  # noqa: PLC0415 - takes long
             SuppressingOperator,
             SuppressionHost,
