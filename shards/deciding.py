@@ -33,7 +33,7 @@ class Deciders:
         """Decide from the observations of one step; the records come with their streams, in a fixed order."""
         found: list[tuple[str, ControlRecord]] = []
         for (stream, name), summaries in grouped(observed).items():
-            decider = self._deciders.get((stream, name)) or decider_kind(name).make()
+            decider = self._deciders.get((stream, name)) or decider_kind(name).load(None)
             self._deciders[stream, name] = decider
             decider.observe(summaries)
             if (record := decider.decide()) is not None:

@@ -105,15 +105,10 @@ class Decider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeciderKind:
-    """How deciders of one kind are created and loaded.
-
-    Attributes:
-        load: Reads the JSON form of ``Decider.to_json``.
-    """
+    """A kind of decider; ``load`` reads the JSON form of ``Decider.to_json``, None: makes a new decider."""
 
     name: str
-    make: Callable[[], Decider]
-    load: Callable[[Mapping[str, Any]], Decider]
+    load: Callable[[Mapping[str, Any] | None], Decider]
 
 
 Decided: TypeAlias = tuple[int, Mapping[str, Any]]

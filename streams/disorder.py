@@ -140,7 +140,7 @@ class LatenessDecider:
         if latest >= self._number or is_redeclared:
             knowing = [one for one in summaries if one["number"] == latest]
             self._bound_us, self._number = max(one["bound_us"] for one in knowing), latest
-            self._rules = max((AutoLateness.from_json(one["rules"]) for one in knowing), key=_members)
+            self._rules = max((AutoLateness.from_json(one["rules"]) for one in knowing), key=astuple)
         for one in summaries:
             self._open.merge(Lags.from_json(one["lags"]))
         if self._open.events >= BLOCK_EVENTS:
@@ -185,17 +185,15 @@ class LatenessDecider:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read the result of ``to_json``."""
+    def from_json(cls, value: Mapping[str, Any] | None) -> Self:
+        """Read the result of ``to_json``; None: a new decider."""
         found = cls()
+        if value is None:
+            return found
         found._rules = AutoLateness.from_json(value["rules"])
         found._bound_us, found._number, found._since = value["bound_us"], value["number"], value["since"]
         found._blocks, found._open = [Lags.from_json(one) for one in value["blocks"]], Lags.from_json(value["open"])
         return found
-
-
-def _members(rules: AutoLateness) -> tuple[float, ...]:
-    return astuple(rules)
 
 
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:

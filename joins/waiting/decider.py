@@ -238,9 +238,11 @@ class WaitDecider:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read the result of ``to_json``."""
+    def from_json(cls, value: Mapping[str, Any] | None) -> Self:
+        """Read the result of ``to_json``; None: a new decider."""
         found = cls()
+        if value is None:
+            return found
         found._version = value["version"]
         found._inputs = {name: InputKeys.from_json(one) for name, one in value["inputs"].items()}
         found._allowed, found._names, found._held = value["allowed"], value["names"], value["held"]

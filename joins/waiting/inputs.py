@@ -78,7 +78,7 @@ def waiting_inputs(
     body: JoinBody, counts: Mapping[str, int], state: Mapping[str, Any] | None
 ) -> dict[str, WaitingInput]:
     """Measurements of a join's inputs by alias, from sums over all shards and the decider's state (None: none yet)."""
-    decider = WaitDecider() if state is None else WaitDecider.from_json(state)
+    decider = WaitDecider.from_json(state)
     aliases = {one.alias for one in body.inputs}
     known = {name: one.figures() for name, one in decider.inputs.items() if name in aliases}
     is_all = len(known) == len(body.inputs)

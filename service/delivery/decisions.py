@@ -64,8 +64,7 @@ class Decisions:
 
     def _decided(self, stream: str, name: str, before: DeciderRecord, unread: _Observed) -> bool:
         """Store a decider after its observations, with its decision if due; False if another driver came first."""
-        kind = decider_kind(name)
-        decider = kind.make() if before.state is None else kind.load(before.state)
+        decider = decider_kind(name).load(before.state)
         decider.observe([summary for _, summary in unread])
         now_us = self._clock.now_us()
         is_due = not before.decisions or now_us - before.decisions[-1].at_us >= PAUSE_US

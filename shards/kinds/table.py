@@ -28,7 +28,7 @@ EXERCISES: tuple[str, ...] = (*(kind.exercise for kind in KINDS if kind.exercise
 
 KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 
-_OF_STREAMS = DeciderKind(name=LATENESS, make=LatenessDecider, load=LatenessDecider.from_json)
+_OF_STREAMS = DeciderKind(name=LATENESS, load=LatenessDecider.from_json)
 
 DECIDERS: Mapping[str, DeciderKind] = {
     one.name: one for one in (_OF_STREAMS, *(kind.decider for kind in DOCUMENT_KINDS)) if one is not None

@@ -11,8 +11,8 @@ from shards.errors import ShardError
 from shards.hosts.keyed_host import KeyedHost, Operator
 from shards.kinds.derived_rows import derived_rows
 from shards.kinds.joins.conditions import body_of, condition_of
-from shards.kinds.joins.deciding import WAIT
 from shards.kinds.joins.errors import KeyFinished, ResultLimitReached, RetractionLate
+from shards.kinds.joins.kind import WAIT
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import letter_body
 from shards.operators import KeyChoice, Observation, Origin, Output, Result, SavedHost

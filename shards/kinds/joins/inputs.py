@@ -29,7 +29,7 @@ from joins import (
     value_at,
 )
 from shards.hosts.trace_ends import TraceEnds
-from shards.kinds.joins.deciding import WAIT
+from shards.kinds.joins.kind import WAIT
 from shards.kinds.joins.rows import refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import source_of

@@ -17,7 +17,6 @@ import orjson
 
 from shards.errors import OperatorRefused, OperatorSuspended, ShardError
 from shards.feeds import Feed
-from shards.kinds.joins.deciding import WAIT_DECIDER
 from shards.kinds.joins.errors import JOIN_LETTERS, JoinSuspended
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.sources import KEYLESS, source_of
@@ -27,7 +26,10 @@ from streams import Definition, ForestallError, Input, SpilledFiles, StreamDecla
 from streams.tables import Lookup
 
 if TYPE_CHECKING:
-    from joins import JoinBody
+    from joins import JoinBody, WaitDecider
+
+WAIT = "wait"
+"""The name of the decider of joins with ``wait: auto``, which finishes keys of their inputs."""
 
 _OWN = (*"inputs window where emit outer return type late memory wait results".split(),)
 _INPUT = "join-input"
@@ -66,6 +68,12 @@ class JoinInputKind(Kind):
         return JoinInputHost.of(declaration, route, saved)
 
 
+def _decider(state: Mapping[str, Any] | None) -> WaitDecider:
+    from joins import WaitDecider  # noqa: PLC0415 - takes long
+
+    return WaitDecider.from_json(state)
+
+
 @dataclass(frozen=True)
 class JoinKind(DocumentKind):
     """The kind of joins.
@@ -80,7 +88,7 @@ class JoinKind(DocumentKind):
     letters: ClassVar[tuple[type[ShardError], ...]] = JOIN_LETTERS
     suspended: ClassVar[type[OperatorSuspended]] = JoinSuspended
     holds: ClassVar[str] = "rows"
-    decider: ClassVar[DeciderKind] = WAIT_DECIDER
+    decider: ClassVar[DeciderKind] = DeciderKind(name=WAIT, load=_decider)
     exercise: ClassVar[str] = "joins.exercises:joined"
     files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)
 
