@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -113,12 +113,7 @@ class ItemColumns:
 
     def slice(self, first: int, last: int) -> ItemColumns:
         """Items from a place up to another."""
-        return ItemColumns(
-            kinds=self.kinds[first:last],
-            inputs=self.inputs[first:last],
-            keys=self.keys[first:last],
-            times_us=self.times_us[first:last],
-        )
+        return ItemColumns(**{one.name: getattr(self, one.name)[first:last] for one in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,19 +161,9 @@ class JoinedColumns:
         return self._first(results, closings, violations)
 
     def _first(self, results: int, closings: int, violations: int) -> JoinedColumns:
-        return JoinedColumns(
-            members=self.members[:results],
-            result_times_us=self.result_times_us[:results],
-            result_items=self.result_items[:results],
-            result_whys=self.result_whys[:results],
-            closing_keys=self.closing_keys[:closings],
-            closing_causes=self.closing_causes[:closings],
-            closing_times_us=self.closing_times_us[:closings],
-            closing_items=self.closing_items[:closings],
-            closing_places=self.closing_places[:closings],
-            violations=self.violations[:violations],
-            cuts=self.cuts[self.cuts < results],
-        )
+        found = {name: getattr(self, name)[:results] for name in OF_RESULTS}
+        found |= {name: getattr(self, name)[:closings] for name in OF_CLOSINGS}
+        return JoinedColumns(**found, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
         """The results without some of them; results after which others were cut must be kept.
@@ -189,16 +174,14 @@ class JoinedColumns:
         if is_kept.all():
             return self
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_kept)])
-        return replace(
-            self,
-            members=self.members[is_kept],
-            result_times_us=self.result_times_us[is_kept],
-            result_items=self.result_items[is_kept],
-            result_whys=self.result_whys[is_kept],
-            closing_places=before[self.closing_places],
-            cuts=before[self.cuts],
-        )
+        found = {name: getattr(self, name)[is_kept] for name in OF_RESULTS}
+        return replace(self, **found, closing_places=before[self.closing_places], cuts=before[self.cuts])
 
+
+OF_RESULTS = ("members", "result_times_us", "result_items", "result_whys")
+"""The columns of ``JoinedColumns`` with a value for each result."""
+OF_CLOSINGS = ("closing_keys", "closing_causes", "closing_times_us", "closing_items", "closing_places")
+"""The columns of ``JoinedColumns`` with a value for each closed key."""
 
 Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
 """Items of one kind: their rows, the kind, their keys and their inputs."""

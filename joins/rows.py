@@ -13,7 +13,7 @@ from joins.emitting import DerivedEventBuilder
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns
 from joins.paging import Pager
-from joins.retracting import KnownBeside, Retractions
+from joins.retracting import Beside, Retractions
 from joins.totalling import KeyTotals
 from joins.windowed import WindowJoin
 from streams import SpilledFiles
@@ -161,9 +161,9 @@ class JoinRows:
             self.retractions.load(sections["ledger"])
 
     @property
-    def _beside(self) -> KnownBeside:
+    def _beside(self) -> Beside:
         """Access to the state of keys besides their rows."""
-        return KnownBeside(self._join, self.totals, self.retractions)
+        return Beside(self._join, self.totals, self.retractions)
 
     def _pager_of(self, label: str) -> Pager | None:
         rows = self._body.memory_rows

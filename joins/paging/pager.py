@@ -6,9 +6,9 @@ items is joined, and before time leads to a result of it, so paging does not cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,27 +19,9 @@ from joins.kernels.paging import KEY
 from joins.kernels.tables import NEVER
 from joins.paging.blocks import BlockRows
 from joins.paging.index import AWAY, KeysOnDisk
+from joins.retracting import Beside
 from joins.windowed import WindowJoin
 from streams import SpilledFiles
-
-
-class Beside(Protocol):
-    """The state of keys in a join besides their rows."""
-
-    def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
-        """Remove and return the state of keys, in the order of their ``rows`` (``ROW``), as bytes; None: no state."""
-
-    def unpack(
-        self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
-    ) -> None:
-        """Restore the state that ``pack`` returned; the rows are restored, each with the place of its key as owner."""
-
-    def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """The times until which the state of hashed keys is needed, although their rows have left their windows."""
-
-    def needed(self) -> NDArray[np.int64]:
-        """Sequence numbers of the events that are needed in memory, ascending."""
-
 
 _BLOCKS = 8  # the rows in memory would fill this number of blocks, unless these get too small or too large
 _LEAST_BLOCK, _LARGEST_BLOCK = 1_024, 8_192  # rows; each file that is read has a fixed cost

@@ -19,14 +19,14 @@ from joins.windowed import WindowJoin
 from streams import EventBatch, pieces_of, texts_of
 
 
-class KnownBeside:
+class Beside:
     """The state of one join's keys besides their rows; ``retractions`` is None if no event may be retracted."""
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
         self._join, self._totals, self._retractions = join, totals, retractions
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
-        """As ``Beside.pack``."""
+        """Remove and return the state of keys, in the order of their ``rows`` (``ROW``), as bytes; None: no state."""
         texts = [[*self._totals.open.pop(key)] if key in self._totals.open else None for key in keys]
         if self._retractions is None:
             return [None if known is None else packed_totals(known) for known in texts]
@@ -47,7 +47,7 @@ class KnownBeside:
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
     ) -> None:
-        """As ``Beside.unpack``."""
+        """Restore the state that ``pack`` returned; the rows are restored, each with the place of its key as owner."""
         retractions, plain = self._retractions, np.ones(len(keys), np.bool_)
         for place, (key, content) in enumerate(zip(keys, packed, strict=True)):
             if content is None:
@@ -63,7 +63,7 @@ class KnownBeside:
             retractions.settle_joined(held, np.sort(rows["sequence"][is_joined]))
 
     def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """As ``Beside.until_us``."""
+        """The times until which the state of hashed keys is needed, although their rows have left their windows."""
         ledger = None if self._retractions is None else self._retractions.ledger
         return np.array(
             [FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key) for key in keys],
@@ -71,7 +71,7 @@ class KnownBeside:
         )
 
     def needed(self) -> NDArray[np.int64]:
-        """As ``Beside.needed``."""
+        """Sequence numbers of the events that are needed in memory, ascending."""
         return self._join.held_sequences() if self._retractions is None else self._retractions.needed()
 
     @staticmethod
