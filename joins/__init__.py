@@ -6,9 +6,8 @@ that completes it; neither batch boundaries nor saving and loading change the re
 first item at which this is known; each event costs one look-up.
 """
 
-from joins.changing import keeps_rows
 from joins.combinations import FIGURE, Condition
-from joins.document import JoinBody, JoinInput, read_join
+from joins.document import JoinBody, JoinInput, keeps_rows, read_join
 from joins.errors import JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain, warnings
@@ -34,5 +33,4 @@ from joins.running import JoinRun
 from joins.waiting.chunks import KeyMonitor
 from joins.waiting.decider import WaitDecider, held_summary, keys_summary
 from joins.waiting.inputs import waiting_inputs, waiting_sentences
-from joins.windowed import JoinStats, WindowJoin
-from joins.windows import Window
+from joins.windowed import JoinStats, Window, WindowJoin

@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from joins.errors import JoinRefused
 from joins.limiting import ResultLimits
 from joins.returns import Column, Expressions, Member, no_expressions, read_members
-from joins.windowed import MOST_INPUTS, MOST_RESULTS
-from joins.windows import Window
+from joins.windowed import MOST_INPUTS, MOST_RESULTS, Window
 from streams import UNITS_US
 
 Emit: TypeAlias = Literal["each", "on_close"]
@@ -395,3 +394,20 @@ def _text(value: Mapping[str, Any], name: str) -> str:
     if not isinstance(found, str) or not found:
         raise JoinRefused(f"{name!r} of a join is a text, got {found!r}", field=name)
     return found
+
+
+def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
+    """Whether a new version of a join changes only members that can change while the join runs.
+
+    These are windows, closings of keys, the condition, the handling of late events, limits, and the members and type of
+    the derived events. With other inputs, keys or event types, another ``emit``, ``outer`` or ``wait``, or with
+    ``where`` added or removed in a join with ``outer``, the state might contain events that the new version would never
+    have held, or lack events that it needs.
+    """
+    return _fixed(before) == _fixed(after)
+
+
+def _fixed(body: JoinBody) -> object:
+    inputs = [(one.alias, one.stream, one.key, frozenset(one.types), one.retractions) for one in body.inputs]
+    knows_joined = body.where is not None and bool(body.reporting)  # by the condition, not by keys
+    return inputs, body.emit, frozenset(body.outer), body.waits, knows_joined

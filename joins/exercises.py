@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from joins.items import Item, ItemColumns
-from joins.windowed import WindowJoin
-from joins.windows import Window
+from joins.windowed import Window, WindowJoin
 
 JOIN_EXERCISE = "joins.exercises:joined"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from joins.document import JoinBody, JoinInput
-from joins.windows import Window
+from joins.windowed import Window
 from streams import duration_text
 
 _PAIR = 2

@@ -6,18 +6,56 @@ and to later keys as they appear; keys that are over by a range need not be reme
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from joins.intervals import Intervals
-from streams import GrowingNumbers, KeyRange, whole_numbers
+from streams import GREATEST_NUMBER, LEAST_NUMBER, GrowingNumbers, KeyRange, whole_numbers
 
 _FEW = 1_024
 
 Pairs = Sequence[Sequence[Sequence[int]]]
+
+
+class Intervals:
+    """A set of 64-bit integers as ascending intervals that do not touch; both bounds are inclusive."""
+
+    def __init__(self, ranges: Iterable[KeyRange] = ()) -> None:
+        self.least = np.zeros(0, np.int64)
+        self.greatest = np.zeros(0, np.int64)
+        for one in ranges:
+            self.add(one)
+
+    def __len__(self) -> int:
+        """Number of intervals."""
+        return len(self.least)
+
+    def add(self, new: KeyRange) -> None:
+        """Add the numbers of a range; a range whose bounds cross is empty."""
+        low, high = new.least, new.greatest
+        if low > high:
+            return
+        first = int(np.searchsorted(self.greatest, max(low - 1, LEAST_NUMBER), side="left"))
+        last = int(np.searchsorted(self.least, min(high + 1, GREATEST_NUMBER), side="right"))
+        if first < last:
+            low, high = min(low, int(self.least[first])), max(high, int(self.greatest[last - 1]))
+        self.least = np.concatenate([self.least[:first], np.array([low]), self.least[last:]])
+        self.greatest = np.concatenate([self.greatest[:first], np.array([high]), self.greatest[last:]])
+
+    def covers(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The mask of the numbers that are in the set."""
+        if not len(self):
+            return np.zeros(len(numbers), np.bool_)
+        places = np.searchsorted(self.least, numbers, side="right") - 1
+        found: NDArray[np.bool_] = (places >= 0) & (numbers <= self.greatest[places])
+        return found
+
+    def pairs(self) -> list[list[int]]:
+        """The bounds of each interval, ascending."""
+        found: list[list[int]] = np.stack([self.least, self.greatest], 1).tolist()
+        return found
 
 
 class FinishedRanges:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ from joins.kernels.paging import KEY, ROW, put_keys, take_keys
 from joins.kernels.retracting import is_key_over, retract_event, unjoin_event
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
 from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, join_outer, leave_nodes, note_inputs
-from joins.outer.leaving import due_times
-from joins.windows import Window
+from joins.outer import due_times
 
 MOST_INPUTS = 16
 MOST_RESULTS = 2**31
@@ -30,6 +29,29 @@ _PART = 65_536  # results; roughly the most that a part of a call has
 _FIRST_ROOM = 64
 _SLOTS_TO_CLUSTERS = 2
 _FOREVER = np.iinfo(np.int64).max
+
+
+WindowKind: TypeAlias = Literal["none", "time", "events", "events-of-key"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which earlier events of an input are joined with an event of another input.
+
+    Attributes:
+        kind: ``none``: all so far. ``time``: events less than ``size`` microseconds older. ``events``: the newest
+            ``size`` events of the input, including events that join nothing. ``events-of-key``: the newest ``size``
+            events of the key.
+        size: Size of the window, at least 1; windows of events may have size 0, which keeps no event. Meaningless for
+            ``none``.
+    """
+
+    kind: WindowKind = "none"
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size < (1 if self.kind == "time" else 0):
+            raise ValueError(f"a window of the kind {self.kind!r} cannot have the size {self.size}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

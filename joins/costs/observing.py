@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from joins.costs.lives import KeyRecord, SeenKey
 from joins.document import JoinBody
 from joins.items import Item, ItemColumns
-from joins.windows import Window
+from joins.windowed import Window
 
 _MOST_ITEMS = 64  # of sampled keys in a call; where there are more, fewer keys are followed
 _MOST_BITS = 16  # of a hash that decide whether its key is followed

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels.tables import DONE, NEVER, NIL, OUTPUT_FULL, Items
-from joins.windows import Window
+from joins.windowed import Window
 from literature.kernels import chains as kernel
 from literature.kernels.chains import ChainRules, ChainState, Combined, chain_batch
 

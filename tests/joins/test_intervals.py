@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.intervals import Intervals
+from joins.finished_ranges import Intervals
 from streams import GREATEST_NUMBER, LEAST_NUMBER, KeyRange
 
 NUMBERS = st.integers(-6, 6)

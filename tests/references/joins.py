@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from joins.items import UNKEYED, Item, Why
-from joins.windows import Window
+from joins.windowed import Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from joins import Item, JoinInput, JoinRefused, Why, read_join
-from joins.outer import FINISHED
+from joins.kernels.tables import FINISHED
 from shards import InlineShards, OldestFirst, Policy, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
 from streams import (

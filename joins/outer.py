@@ -1,13 +1,41 @@
-"""The times at which keys on disk lead to results."""
+"""Joins of more than two inputs, some of which may be absent: the reasons of absences, and when keys on disk are due.
+
+They report the full disjunction of their inputs: each combination that is part of no larger one. ``joins.WindowJoin``
+finds these combinations (``optional``).
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from joins.items import UNKEYED, JoinedColumns
 from joins.kernels.paging import SEEN
+from joins.kernels.tables import FINISHED, NIL
+
+ENDED = -3
+"""Absent, in a combination that may lack inputs: the end of the input has finished the key."""
 
 _FOREVER = np.iinfo(np.int64).max
+_WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKEYED: '"no_key"'}
+
+
+def decided_by_the_end(found: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
+    """Combinations decided at the end of the input, with ``ENDED`` for inputs that had not closed the key before.
+
+    ``found`` are the results of the closings of all keys by all inputs; ``closed`` has, for the key of each item, the
+    inputs that had closed it before, as bits.
+    """
+    inputs = np.arange(found.members.shape[1], dtype=np.uint64)
+    had_closed = (closed[found.result_items][:, None] >> inputs) & np.uint64(1) != 0
+    return replace(found, members=np.where((found.members == FINISHED) & ~had_closed, ENDED, found.members))
+
+
+def words_of(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+    """The reasons why an input is absent, as JSON strings, and the place of each combination's reason among these."""
+    return list(_WORDS.values()), NIL - members
 
 
 def due_times(
