@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from streams.durations import seconds_in
 from streams.errors import DeclarationError
 from streams.nearest import did_you_mean
 from streams.showing import shown
+
+if TYPE_CHECKING:
+    from streams.declaration import StreamDeclaration
 
 Late: TypeAlias = Literal["dead_letter", "drop", "process"]
 
@@ -120,41 +123,7 @@ _LATENESS_FORM = (
 )
 
 
-class TimedStream(Protocol):
-    """The event-time members of ``StreamDeclaration``."""
-
-    @property
-    def name(self) -> str:
-        """Name of the stream."""
-        ...
-
-    @property
-    def lateness(self) -> Lateness | None:
-        """Seconds, or a measured bound."""
-        ...
-
-    @property
-    def late(self) -> Late:
-        """What to do with late events."""
-        ...
-
-    @property
-    def idle_timeout(self) -> float | None:
-        """Seconds of event time."""
-        ...
-
-    @property
-    def quiet_after(self) -> float | None:
-        """Seconds of the wall clock."""
-        ...
-
-    @property
-    def max_ahead(self) -> MaxAhead | None:
-        """Seconds ahead of the wall clock; None: the default."""
-        ...
-
-
-def check_event_time(stream: TimedStream) -> None:
+def check_event_time(stream: StreamDeclaration) -> None:
     """Reject invalid durations, and a policy for late events on a stream where no event is ever late."""
     for name, meaning in _DURATIONS.items():
         value: Lateness | MaxAhead | None = getattr(stream, name)
@@ -192,7 +161,7 @@ def microseconds(seconds: Lateness | None) -> int | None:
     return None if seconds is None else round(seconds * _SECOND_US)
 
 
-def event_time_json(stream: TimedStream) -> dict[str, Any]:
+def event_time_json(stream: StreamDeclaration) -> dict[str, Any]:
     """The event-time members that are set, as plain JSON."""
     found = {
         name: value.to_json() if isinstance(value, AutoLateness) else value

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from streams import KeyForm
-from streams.readers import RawRow, ReaderOptions, mapped_row
+from streams.readers import RawRow, mapped_row
+
+if TYPE_CHECKING:
+    from pipeline.feeds.kafka import KafkaOptions
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
@@ -37,26 +39,7 @@ def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple
     return value, None
 
 
-class StrangeOptions(Protocol):
-    """The part of ``KafkaOptions`` that a mapping needs."""
-
-    @property
-    def mapping(self) -> ReaderOptions | None:
-        """The mapping by which plain JSON is read."""
-        ...
-
-    @property
-    def key(self) -> KeyForm:
-        """The place of the stream's correlation key."""
-        ...
-
-    @property
-    def max_row_bytes(self) -> int:
-        """The largest size of a record; larger ones have a fault."""
-        ...
-
-
-def read_strange(body: bytes, place: str, options: StrangeOptions) -> tuple[bytes, str | None]:
+def read_strange(body: bytes, place: str, options: KafkaOptions) -> tuple[bytes, str | None]:
     """The event of a plain JSON record, read by a mapping; the result has the form of ``read_message``.
 
     A CloudEvent is returned unchanged. ``place`` is topic, partition and offset, joined by colons; it is the id of an

@@ -5,6 +5,14 @@ cached yet and reports its progress. Promises: a cached kernel is not compiled a
 whatever fails here, a missing kernel is compiled by the process that calls it.
 """
 
-from streams.compiling.ahead import JSON_LINES, LOOKUPS, compile_kernels, compile_missing, kernels_folder, progress_of
-from streams.compiling.progress import COMPILING, CompileProgress
-from streams.compiling.running import run_exercise
+from streams.compiling.ahead import (
+    COMPILING,
+    JSON_LINES,
+    LOOKUPS,
+    CompileProgress,
+    compile_kernels,
+    compile_missing,
+    kernels_folder,
+    progress_of,
+    run_exercise,
+)

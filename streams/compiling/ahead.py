@@ -17,13 +17,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Event
 from types import ModuleType
 from typing import IO
-
-from streams.compiling.progress import CompileProgress
 
 LOOKUPS = "streams.compiling.exercises:lookups"
 """The exercise for looking up keys in reference tables."""
@@ -31,13 +31,45 @@ LOOKUPS = "streams.compiling.exercises:lookups"
 JSON_LINES = "streams.compiling.exercises:json_lines"
 """The exercise for reading JSON lines by columns."""
 
+COMPILING = "compiling kernels"
+"""The beginning of ``CompileProgress.text``."""
+
 _POLL_S = 0.1
 _SHOWN_EVERY_S = 1.0
 _MOST_PROCESSES = 4  # three kernels take most of the time; each process takes some 200 MB
 _TAIL_CHARACTERS = 2_000
 
 
+@dataclass(frozen=True, slots=True)
+class CompileProgress:
+    """The progress of compiling kernels: the number of cached ones, and of needed ones (None: not known yet)."""
+
+    kept: int
+    needed: int | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all needed kernels are cached."""
+        return self.kept == self.needed
+
+    @property
+    def text(self) -> str:
+        """The progress in words."""
+        return COMPILING if self.needed is None else f"{COMPILING}, {self.kept} of {self.needed}"
+
+
 Report = Callable[[CompileProgress], None]
+
+
+def exercise_of(name: str) -> Callable[[], object]:
+    """The function of an exercise ``module:function`` or ``module:function:argument``; its module is imported."""
+    module, function, *arguments = name.split(":", 2)
+    return partial(getattr(import_module(module), function), *arguments)
+
+
+def run_exercise(name: str) -> None:
+    """Run an exercise in this process, which loads its kernels."""
+    exercise_of(name)()
 
 
 def compile_kernels(
