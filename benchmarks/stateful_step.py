@@ -36,6 +36,7 @@ from benchmarks.filled_log import FilledLog, filled_log, order_batches
 from pipeline import EventLogOptions, JobOptions, LogQuery, SessionOptions, Sink, build_session, warm_up
 from pipeline.held_shards import HeldOptions
 from pipeline.sources import EventLogSource
+from pipeline.sources.options import with_options
 from pipeline.spark.pulse import Pulse
 from pipeline.step import OUTPUT_DDL, match_shards, to_batch
 from shards import OutputRow, ShardState, StoredEntry
@@ -191,8 +192,8 @@ def _run(
 
 def start_plan(session: SparkSession, options: JobOptions, plan: Plan, sink: Sink) -> LogQuery:
     """Start a query with a plan in place of ``match_shards``; it needs its own checkpoint."""
-    session.dataSource.register(EventLogSource)
-    entries = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping()).load()
+    session.dataSource.register(with_options(EventLogSource, options.log))
+    entries = session.readStream.format(EventLogSource.name()).load()
     query = LogQuery(session, sink, Pulse(lambda: None))
     query.start(plan(entries, options.held), options.checkpoint, interval_s=0.0, is_bounded=options.is_bounded)
     return query

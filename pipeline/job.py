@@ -17,6 +17,7 @@ from pipeline.errors import QueryFailed
 from pipeline.held_shards import HeldOptions
 from pipeline.progress import BatchMeter, BatchReport
 from pipeline.sources import EventLogOptions, EventLogSource
+from pipeline.sources.options import with_options
 from pipeline.spark.account import again_if_lost, summary_of
 from pipeline.spark.pulse import Heartbeat, Pulse
 from pipeline.spark.running_query import RunningQuery
@@ -82,9 +83,8 @@ def start_query(
 
     ``QueryFailed`` if the query cannot start, for example because the checkpoint belongs to another log.
     """
-    session.dataSource.register(EventLogSource)
-    reader = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping())
-    entries = again_if_lost(reader.load)
+    session.dataSource.register(with_options(EventLogSource, options.log))
+    entries = again_if_lost(session.readStream.format(EventLogSource.name()).load)
     meter = BatchMeter(sink, report)
     query = LogQuery(session, meter, Pulse(heartbeat, meter.committed))
     frame = match_shards(entries, options.held)

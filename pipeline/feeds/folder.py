@@ -12,12 +12,11 @@ name is read once: if its file changes afterwards, the feed emits one row with a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import ClassVar, cast
 
-import orjson
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -25,9 +24,8 @@ from pyspark.sql.types import StructType
 
 from pipeline.errors import FeedFolderMissing, SourceOptionError
 from pipeline.feeds.journal import BlockPart, FileVersion, Journal, read_part
-from pipeline.feeds.mappings import mapping_form, mapping_of
 from pipeline.feeds.rows import FEED_DDL, FeedRow
-from streams import EventFileError, key_json
+from streams import EventFileError
 from streams.readers import FILE_KINDS, RowLayout, kind_of, raw_rows
 
 _BLOCK = "block"
@@ -59,58 +57,6 @@ class FolderOptions:
             if getattr(self, name) < 1:
                 raise SourceOptionError(f"option {name} is {getattr(self, name)}: at least 1", option=name)
 
-    def to_mapping(self) -> dict[str, str]:
-        """The options as strings, for Spark."""
-        layout = self.layout
-        return {
-            "folder": str(self.folder),
-            "state": str(self.state),
-            "kind": self.kind or "",
-            "layout": orjson.dumps(
-                {
-                    "top": None if layout.top is None else sorted(layout.top),
-                    "texts": sorted(layout.texts),
-                    "id": layout.id,
-                    "time": layout.time,
-                    "max_row_bytes": layout.max_row_bytes,
-                    "data": layout.data,
-                    "key": key_json(layout.key),
-                    "mapping": None if layout.mapping is None else mapping_form(layout.mapping),
-                    "written": mapping_form(layout.written),
-                }
-            ).decode(),
-            "max_rows": str(self.max_rows),
-            "max_bytes": str(self.max_bytes),
-        }
-
-    @classmethod
-    def from_mapping(cls, options: Mapping[str, str]) -> FolderOptions:
-        """Read the options from Spark's strings.
-
-        Raises:
-            SourceOptionError: An option is missing.
-        """
-        for name in ("folder", "state", "layout", "max_rows", "max_bytes"):
-            if not options.get(name):
-                raise SourceOptionError(f"option {name} of a folder feed is missing", option=name)
-        layout: dict[str, Any] = orjson.loads(options["layout"])
-        top, mapping, event_id = layout.pop("top"), layout.pop("mapping", None), layout.pop("id")
-        return cls(
-            folder=Path(options["folder"]),
-            state=Path(options["state"]),
-            kind=options.get("kind") or None,
-            layout=RowLayout(
-                top=None if top is None else frozenset(top),
-                texts=frozenset(layout.pop("texts")),
-                id=tuple(event_id) if isinstance(event_id, list) else event_id,
-                mapping=None if mapping is None else mapping_of(mapping),
-                written=mapping_of(layout.pop("written")),
-                **layout,
-            ),
-            max_rows=int(options["max_rows"]),
-            max_bytes=int(options["max_bytes"]),
-        )
-
 
 @dataclass(frozen=True)
 class FolderPart(InputPartition):
@@ -122,6 +68,8 @@ class FolderPart(InputPartition):
 class FolderSource(DataSource):
     """The format ``forestall_folder``, with the options of ``FolderOptions``."""
 
+    given: ClassVar[FolderOptions]
+
     @classmethod
     def name(cls) -> str:
         return "forestall_folder"
@@ -130,7 +78,7 @@ class FolderSource(DataSource):
         return FEED_DDL
 
     def streamReader(self, schema: StructType) -> FolderReader:
-        return FolderReader(FolderOptions.from_mapping(self.options))
+        return FolderReader(self.given)
 
 
 class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

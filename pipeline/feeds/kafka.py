@@ -13,9 +13,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
-import orjson
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -23,9 +22,8 @@ from pyspark.sql.types import StructType
 
 from pipeline.errors import KafkaClientMissing, KafkaGap, KafkaUnreachable, SourceOptionError
 from pipeline.feeds.kafka_messages import read_message, read_strange
-from pipeline.feeds.mappings import mapping_form, mapping_of
 from pipeline.feeds.rows import FEED_DDL, FeedRow, to_batch
-from streams import KeyForm, key_json
+from streams import KeyForm
 from streams.readers import ReaderOptions
 
 if TYPE_CHECKING:
@@ -80,42 +78,6 @@ class KafkaOptions:
             if name in self.settings:
                 raise SourceOptionError(f"the setting {name} cannot be given: {why}", option=name)
 
-    def to_mapping(self) -> dict[str, str]:
-        """The options as strings, for Spark; the settings have a name whose value Spark does not print."""
-        return {
-            "servers": self.servers,
-            "topics": ",".join(self.topics),
-            "begin": self.begin,
-            "secret_settings": orjson.dumps(dict(self.settings)).decode(),
-            "max_rows": str(self.max_rows),
-            "max_row_bytes": str(self.max_row_bytes),
-            "timeout_s": str(self.timeout_s),
-            "mapping": "" if self.mapping is None else orjson.dumps(mapping_form(self.mapping)).decode(),
-            "key": orjson.dumps(key_json(self.key)).decode(),
-        }
-
-    @classmethod
-    def from_mapping(cls, options: Mapping[str, str]) -> KafkaOptions:
-        """Read the options from Spark's strings.
-
-        Raises:
-            SourceOptionError: An option is missing or malformed.
-        """
-        try:
-            return cls(
-                servers=options["servers"],
-                topics=tuple(options["topics"].split(",")),
-                begin="latest" if options.get("begin") == "latest" else "earliest",
-                settings=orjson.loads(options.get("secret_settings", "{}")),
-                max_rows=int(options["max_rows"]),
-                max_row_bytes=int(options["max_row_bytes"]),
-                timeout_s=float(options["timeout_s"]),
-                mapping=mapping_of(orjson.loads(options["mapping"])) if options.get("mapping") else None,
-                key=orjson.loads(options.get("key", '"subject"')),
-            )
-        except (KeyError, ValueError) as error:
-            raise SourceOptionError(f"options of a Kafka feed cannot be read: {error}") from error
-
 
 @dataclass(frozen=True)
 class KafkaPart(InputPartition):
@@ -131,6 +93,8 @@ class KafkaPart(InputPartition):
 class KafkaSource(DataSource):
     """The format ``forestall_kafka``, with the options of ``KafkaOptions``."""
 
+    given: ClassVar[KafkaOptions]
+
     @classmethod
     def name(cls) -> str:
         return "forestall_kafka"
@@ -139,7 +103,7 @@ class KafkaSource(DataSource):
         return FEED_DDL
 
     def streamReader(self, schema: StructType) -> KafkaReader:
-        return KafkaReader(KafkaOptions.from_mapping(self.options))
+        return KafkaReader(self.given)
 
 
 class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -19,6 +19,7 @@ from pipeline.errors import QueryFailed
 from pipeline.feeds.folder import FolderOptions, FolderSource
 from pipeline.feeds.kafka import KafkaOptions, KafkaSource
 from pipeline.feeds.rows import FeedRow, from_table
+from pipeline.sources.options import with_options
 from pipeline.spark.account import summary_of
 from pipeline.spark.running_query import RunningQuery
 from streams import ForestallError
@@ -72,8 +73,8 @@ class FeedQuery(RunningQuery[FeedRow]):
 def start_feed(session: SparkSession, options: FeedOptions, sink: FeedSink) -> FeedQuery:
     """Start feeding; returns at once. The sink is called on the driver, see the module."""
     kind = FolderSource if isinstance(options.source, FolderOptions) else KafkaSource
-    session.dataSource.register(kind)
-    frame = session.readStream.format(kind.name()).options(**options.source.to_mapping()).load()
+    session.dataSource.register(with_options(kind, options.source))
+    frame = session.readStream.format(kind.name()).load()
     query = FeedQuery(session, sink)
     query.start(frame, options.state / _CHECKPOINT, interval_s=options.interval_s, is_bounded=options.is_bounded)
     return query

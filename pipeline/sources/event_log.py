@@ -5,19 +5,22 @@ Spark starts a process for each query only to make the source; this module impor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     from pipeline.sources.log_reader import EventLogReader
+    from pipeline.sources.options import EventLogOptions
 
 SCHEMA_DDL = "shard INT, after STRING, position STRING, kind STRING, stream STRING, route STRING, body BINARY"
 
 
 class EventLogSource(DataSource):
     """The format ``forestall_event_log``, with the options of ``EventLogOptions``."""
+
+    given: ClassVar[EventLogOptions]
 
     @classmethod
     def name(cls) -> str:
@@ -28,6 +31,5 @@ class EventLogSource(DataSource):
 
     def streamReader(self, schema: StructType) -> EventLogReader:
         from pipeline.sources.log_reader import EventLogReader  # noqa: PLC0415 - takes long
-        from pipeline.sources.options import EventLogOptions  # noqa: PLC0415 - takes long
 
-        return EventLogReader(EventLogOptions.from_mapping(self.options))
+        return EventLogReader(self.given)

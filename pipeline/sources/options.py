@@ -1,13 +1,14 @@
-"""Options of the event-log source, with their form for Spark."""
+"""Options of the event-log source, and how the classes of sources get their options."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from pipeline.errors import SourceOptionError
 from streams import MAX_SHARDS
 
+_Source = TypeVar("_Source")
 _FLOORS = {
     "shards": 1,
     "max_entries": 1,
@@ -68,32 +69,7 @@ class EventLogOptions:
         if self.shards > MAX_SHARDS:
             raise SourceOptionError(f"option shards is {self.shards}: at most {MAX_SHARDS}", option="shards")
 
-    def to_mapping(self) -> dict[str, str]:
-        """The options as strings, for Spark."""
-        return {part.name: str(getattr(self, part.name)) for part in fields(self)}
 
-    @classmethod
-    def from_mapping(cls, options: Mapping[str, str]) -> EventLogOptions:
-        """Read the options from Spark's strings.
-
-        Raises:
-            SourceOptionError: An option is missing or not a whole number.
-        """
-        numbers: dict[str, int] = {}
-        for name in _FLOORS:
-            text = options.get(name)
-            if text is None:
-                continue
-            if not text.lstrip("-").isdigit():
-                raise SourceOptionError(f"option {name} is {text!r}: give a whole number", option=name)
-            numbers[name] = int(text)
-        if "shards" not in numbers:
-            raise SourceOptionError("option shards is missing: the number of shards of the log", option="shards")
-        shards = numbers.pop("shards")
-        return cls(
-            redis_url=options.get("redis_url", ""),
-            snapshots=options.get("snapshots", "redis"),
-            results=options.get("results", ""),
-            shards=shards,
-            **numbers,
-        )
+def with_options(source: type[_Source], options: Any) -> type[_Source]:
+    """A source class with the class attribute ``given``, which Spark sends to its processes with the class."""
+    return type(source.__name__, (source,), {"given": options})

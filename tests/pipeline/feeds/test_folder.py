@@ -1,15 +1,17 @@
 import gzip
 import os
-from dataclasses import replace
 
 import orjson
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StructType
 
 from pipeline.errors import FeedFolderMissing, SourceOptionError
 from pipeline.feeds.folder import FolderOptions, FolderReader, FolderSource
 from pipeline.feeds.rows import from_table
+from pipeline.sources.options import with_options
 from streams import TimeForm
 from streams.readers import Columns, ReaderOptions, RowLayout
 
@@ -190,29 +192,17 @@ def test_a_folder_that_goes_away_is_named(options, folder):
         all_now(reader, reader.initialOffset())
 
 
-def test_options_survive_the_way_through_spark(folder, tmp_path):
-    layout = RowLayout(top=None, texts=frozenset({"x"}), id="n", time="t", max_row_bytes=9)
+def test_a_source_takes_its_options_to_other_processes(folder, tmp_path):
+    mapping = ReaderOptions(key={"A": "k"}, columns=Columns(id="n", attributes=("a", "b")), clock=TimeForm(zone="UTC"))
+    layout = RowLayout(top=None, texts=frozenset({"x"}), mapping=mapping, key={"A": "data.k", "*": "x"})
     options = FolderOptions(folder=folder, state=tmp_path, kind="csv", layout=layout, max_rows=5, max_bytes=6)
-    assert FolderOptions.from_mapping(options.to_mapping()) == options
-    mapping = ReaderOptions(
-        key="k",
-        columns=Columns(id="n", attributes=("a", "b")),
-        clock=TimeForm(zone="Europe/Berlin", unit="s"),
-    )
-    strange = replace(options, layout=RowLayout(data="body", mapping=mapping, key="data.k"))
-    assert FolderOptions.from_mapping(strange.to_mapping()) == strange
-    by_type = replace(
-        strange, layout=RowLayout(mapping=replace(mapping, key={"A": "k"}), key={"A": "data.k", "*": "x"})
-    )
-    assert FolderOptions.from_mapping(by_type.to_mapping()) == by_type
-    usual = FolderOptions(folder=folder, state=tmp_path)
-    assert FolderOptions.from_mapping(usual.to_mapping()) == usual
-    assert FolderSource(usual.to_mapping()).schema().startswith("place BIGINT")
+    source = cloudpickle.loads(cloudpickle.dumps(with_options(FolderSource, options)))
+    assert (source.given, source.name()) == (options, FolderSource.name())
+    assert source({}).schema().startswith("place BIGINT")
+    assert source({}).streamReader(StructType()).initialOffset() == {"block": 0}
 
 
 @pytest.mark.parametrize("change", [{"kind": "doc"}, {"max_rows": 0}, {"max_bytes": 0}])
 def test_impossible_options_are_refused(folder, tmp_path, change):
     with pytest.raises(SourceOptionError):
         FolderOptions(folder=folder, state=tmp_path, **change)
-    with pytest.raises(SourceOptionError, match="option folder"):
-        FolderOptions.from_mapping({})

@@ -66,9 +66,7 @@ STRANGE = KafkaOptions(
 
 
 def test_plain_json_of_strangers_is_read_by_a_mapping():
-    options = KafkaOptions.from_mapping(STRANGE.to_mapping())
-    assert options == STRANGE
-    body, fault = read_strange(b'{"what": "A", "at": "2026-01-01 02:00", "order": "o1", "n": 1}', "t:0:7", options)
+    body, fault = read_strange(b'{"what": "A", "at": "2026-01-01 02:00", "order": "o1", "n": 1}', "t:0:7", STRANGE)
     assert fault is None
     event = parse_cloudevent(orjson.loads(body), StreamDeclaration(name="orders", key="data.order"))
     assert (event.id, event.type, event.key, event.time_us) == ("t:0:7", "A", "o1", 1_767_225_600_000_000)
@@ -80,9 +78,7 @@ def test_the_key_of_strangers_goes_where_the_stream_has_it_for_the_type():
         key={"A": "order", "*": "ref"}, columns=Columns(type="what", time="at"), clock=TimeForm(zone="+02:00")
     )
     stream = StreamDeclaration(name="orders", key={"A": "data.order", "B": "subject"})
-    given = KafkaOptions(servers="b:1", topics=("t",), mapping=mapping, key=stream.key)
-    options = KafkaOptions.from_mapping(given.to_mapping())
-    assert options == given
+    options = KafkaOptions(servers="b:1", topics=("t",), mapping=mapping, key=stream.key)
     for event_type in ("A", "B"):
         line = orjson.dumps({"what": event_type, "at": "2026-01-01 02:00", "order": "o1", "ref": "r1"})
         event = parse_cloudevent(orjson.loads(read_strange(line, "t:0:7", options)[0]), stream)
