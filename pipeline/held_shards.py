@@ -32,7 +32,7 @@ from typing import Any, cast
 
 import structlog
 
-from pipeline.measures import Costs, Spent, Work, stats_row
+from pipeline.measures import Costs, Work, stats_row
 from pipeline.quarantine import Quarantine
 from pipeline.records import ShardRecords
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex, missing_snapshot, open_snapshots
@@ -153,8 +153,7 @@ class HeldShards:
         self._quarantine.done(shard)
         self._begun.discard(shard)
         self._finished[shard] = self._held[shard].state.position
-        spent = Spent(load_s=loaded - begun, match_s=matched - loaded, keep_s=time.perf_counter() - matched)
-        self._work.setdefault(shard, Work(after)).add(entries, spent)
+        self._work.setdefault(shard, Work(after)).add(entries, (begun, loaded, matched, time.perf_counter()))
         return rows
 
     def report(self, shard: int) -> RowBlock:

@@ -27,40 +27,28 @@ _COSTS_S = 1.0
 _MOST_OPERATORS = 200  # that a report names, of one host
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """Time spent on a shard, in seconds: getting the state, matching the entries, saving the state."""
-
-    load_s: float
-    match_s: float
-    keep_s: float
-
-    def plus(self, other: Spent) -> Spent:
-        """The sum of both."""
-        return Spent(
-            load_s=self.load_s + other.load_s,
-            match_s=self.match_s + other.match_s,
-            keep_s=self.keep_s + other.keep_s,
-        )
-
-
-_NO_TIME = Spent(load_s=0.0, match_s=0.0, keep_s=0.0)
-
-
 @dataclass(slots=True)
 class Work:
-    """What a shard has matched from a position on: entries, their bytes, and the time spent."""
+    """What a shard has matched from a position on: entries, their bytes, and the seconds spent.
+
+    The seconds are those of getting the state, matching the entries, and saving the state.
+    """
 
     after: str
     entries: int = 0
     bytes: int = 0
-    spent: Spent = _NO_TIME
+    load_s: float = 0.0
+    match_s: float = 0.0
+    keep_s: float = 0.0
 
-    def add(self, entries: Sequence[StoredEntry], spent: Spent) -> None:
-        """Add the entries of a step."""
+    def add(self, entries: Sequence[StoredEntry], times_s: Sequence[float]) -> None:
+        """Add the entries of a step; ``times_s``: when it began, had the state, had matched, and had saved."""
         self.entries += len(entries)
         self.bytes += sum(len(entry.body) for entry in entries)
-        self.spent = self.spent.plus(spent)
+        begun, loaded, matched, kept = times_s
+        self.load_s += loaded - begun
+        self.match_s += matched - loaded
+        self.keep_s += kept - matched
 
 
 class Costs:
@@ -113,9 +101,9 @@ def stats_row(state: ShardState, work: Work, state_bytes: int, costs: Mapping[st
         "process": [socket.gethostname(), os.getpid()],
         "entries": work.entries,
         "bytes": work.bytes,
-        "load_s": work.spent.load_s,
-        "match_s": work.spent.match_s,
-        "keep_s": work.spent.keep_s,
+        "load_s": work.load_s,
+        "match_s": work.match_s,
+        "keep_s": work.keep_s,
         "state_bytes": state_bytes,
         "promises": state.promises(),
         "observed": [one.to_json() for one in state.observations()],

@@ -18,16 +18,19 @@ The frame must be computed exactly once per micro-batch: the sink collects it on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
+from pipeline.errors import QueryFailed
 from pipeline.held_shards import HeldOptions, held_shards
+from pipeline.spark.account import summary_of
 from pipeline.spark.workers import matcher_workers
 from shards import OutputRow, RowBlock, StoredEntry
 from streams import column_of, position_order, texts_of
@@ -35,16 +38,33 @@ from streams import column_of, position_order, texts_of
 OUTPUT_DDL = (
     "shard INT, position STRING, kind STRING, stream STRING, subject STRING, counter STRING, id STRING, body BINARY"
 )
-_OUTPUT = pa.schema(
-    [
-        pa.field("shard", pa.int32()),
-        *(pa.field(name, pa.string()) for name in ("position", "kind", "stream", "subject", "counter", "id")),
-        pa.field("body", pa.binary()),
-    ]
-)
+_TEXTS = ("position", "kind", "stream", "subject", "counter", "id")
+_OUTPUT = pa.schema({"shard": pa.int32(), **dict.fromkeys(_TEXTS, pa.string()), "body": pa.binary()})
 _MOST_ROWS, _MOST_BYTES = 10_000, 4_000_000  # that Spark takes at once
 
-Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+def load_states(session: SparkSession, options: HeldOptions) -> None:
+    """Let the processes that will match find the state of each shard: a service is ready once it has them.
+
+    The options are those of the following query.
+    ``QueryFailed`` has the reason if a state cannot be loaded.
+    """
+    tasks = max(1, min(options.log.tasks, options.log.shards))
+    shards = session.range(0, options.log.shards, numPartitions=tasks)
+    with matcher_workers(session.sparkContext):
+        loaded = shards.mapInArrow(partial(_load, options=options), "id LONG")
+    try:
+        loaded.collect()
+    except PySparkException as error:
+        raise QueryFailed(f"the states of the shards cannot be loaded: {summary_of(error)}") from error
+
+
+def _load(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator[pa.RecordBatch]:
+    held = held_shards(options)
+    for batch in batches:
+        for shard in batch.column(0).to_pylist():
+            held.load(shard)
+        yield batch
 
 
 def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
@@ -118,8 +138,3 @@ def from_table(table: pa.Table) -> list[OutputRow]:
     places = {position: position_order(position) for position in {row.position for row in rows}}
     rows.sort(key=lambda row: (row.shard, places[row.position]))
     return rows
-
-
-def _mapped(entries: DataFrame, step: Step) -> DataFrame:
-    with matcher_workers(entries.sparkSession.sparkContext):
-        return entries.mapInArrow(step, OUTPUT_DDL)

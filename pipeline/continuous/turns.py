@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from pipeline.continuous.indexer import IndexingSink
 from pipeline.continuous.query import ContinuousQuery, finish_blocks, start_continuous
 from pipeline.job import JobOptions, LogQuery, start_query
-from pipeline.loading import load_states
 from pipeline.progress import BatchReport
 from pipeline.spark.pulse import Heartbeat
+from pipeline.step import load_states
 
 _Phase = Callable[[str], None]
 

@@ -2,7 +2,7 @@
 
 One stream key per shard, ``streams.log_key``; one row per log entry, and an entry holds a whole batch of events, so
 Spark moves few rows. The offset is the last position read of each shard. All of this runs in Python processes that
-Spark starts, and is rebuilt there from plain options.
+Spark starts.
 
 Promises: a range between two offsets always yields the same entries, because the log only grows; entries are removed
 only before a snapshot of a state that Spark has committed, and never the last ``retain_entries`` of a shard; the source
@@ -29,26 +29,16 @@ from pipeline.sources.log_reading import (
     connect,
     counts,
     last_position,
+    reaching,
     read_pages,
     text_of,
-    unreachable,
     written_up_to,
 )
 from pipeline.sources.options import EventLogOptions
 from streams import LAYOUT_KEY, log_key, position_order, read_script
 
-_ARROW_SCHEMA = pa.schema(
-    [
-        pa.field("shard", pa.int32()),
-        pa.field("after", pa.string()),
-        pa.field("position", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("stream", pa.string()),
-        pa.field("route", pa.string()),
-        pa.field("body", pa.binary()),
-    ]
-)
-
+_TEXTS = ("after", "position", "kind", "stream", "route")
+_ARROW_SCHEMA = pa.schema({"shard": pa.int32(), **dict.fromkeys(_TEXTS, pa.string()), "body": pa.binary()})
 
 Offset = dict[str, str]
 
@@ -146,14 +136,12 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ``retain_entries`` of the shard stay too.
         """
         server = self._connection()
-        try:
+        with reaching():
             for shard, key in enumerate(self._keys):
                 floor = self._drop_snapshots(shard, end[str(shard)])
                 surplus = server.xlen(key) - self._options.retain_entries
                 if floor is not None and surplus > 0:
                     server.xtrim(key, minid=floor, approximate=True, limit=surplus)
-        except (redis.ConnectionError, redis.TimeoutError) as error:
-            raise unreachable(error) from error
 
     def _drop_snapshots(self, shard: int, committed: str) -> str | None:
         """Remove snapshots older than the newest committed one, whose position is returned."""
@@ -243,20 +231,18 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _ends(self, start: Offset, entries: int) -> Offset:
         """For each shard, the last position among at most ``entries`` (0: all) entries after ``start``."""
         afters = [start[str(shard)] for shard in range(self._options.shards)]
-        try:
-            script = read_script("pipeline.sources", "ends")
-            keys, args = script.bind(
-                {
-                    "layout": LAYOUT_KEY,
-                    "shards": self._keys,
-                    "most_entries": entries,
-                    "most_bytes": self._options.max_bytes,
-                    "afters": afters,
-                }
-            )
+        script = read_script("pipeline.sources", "ends")
+        keys, args = script.bind(
+            {
+                "layout": LAYOUT_KEY,
+                "shards": self._keys,
+                "most_entries": entries,
+                "most_bytes": self._options.max_bytes,
+                "afters": afters,
+            }
+        )
+        with reaching():
             found = self._connection().register_script(script.text)(keys, args)
-        except (redis.ConnectionError, redis.TimeoutError) as error:
-            raise unreachable(error) from error
         positions = cast("list[bytes]", found)
         if not positions:
             raise SourceOptionError(
@@ -271,10 +257,8 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self._options.wait_ms:
             return False
         afters: dict[Any, Any] = {key: start[str(shard)] for shard, key in enumerate(self._keys)}
-        try:
+        with reaching():
             return bool(self._connection().xread(afters, count=1, block=self._options.wait_ms))
-        except (redis.ConnectionError, redis.TimeoutError) as error:
-            raise unreachable(error) from error
 
 
 def log_ends(options: EventLogOptions) -> Offset:

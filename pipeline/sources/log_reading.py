@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias, cast
 
 import redis
@@ -47,13 +48,11 @@ def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Itera
     """
     reached = after
     while reached != until:
-        try:
+        with reaching():
             page = cast(
                 "list[tuple[bytes, dict[bytes, bytes]]]",
                 server.xrange(log_key(shard), min=f"({reached}", max=until, count=_PAGE_ENTRIES),
             )
-        except (redis.ConnectionError, redis.TimeoutError) as error:
-            raise unreachable(error) from error
         if not page:
             raise LogDamaged(
                 f"shard {shard} of the event log ends at {reached} where entries up to {until} were planned: "
@@ -89,25 +88,41 @@ def text_of(fields: Mapping[bytes, bytes], name: bytes) -> str:
     return fields.get(name, b"").decode(errors="replace")
 
 
+@contextmanager
+def reaching() -> Iterator[None]:
+    """Report a server that does not answer in the block as ``LogUnreachable``."""
+    try:
+        yield
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        raise unreachable(error) from error
+
+
 def unreachable(error: Exception) -> LogUnreachable:
     """The error for a server that does not answer."""
     return LogUnreachable(f"the event log does not answer: {error}; what was not matched is matched after a restart")
 
 
-def last_position(server: redis.Redis, key: str, position: str) -> str:
-    """The last position, at or before ``position``, at which a shard has, or had, an entry."""
+def _facts(server: redis.Redis, key: str) -> Any:
+    """What Redis knows about a stream; None: there is none."""
     try:
-        facts: Any = server.xinfo_stream(key)
-        if not facts["length"] or position_order(position) < position_order(facts["first-entry"][0].decode()):
-            last: str = facts["last-generated-id"].decode()  # entries up to this one were trimmed
-            return min(position, last, key=position_order)
-        found = cast("list[tuple[bytes, Any]]", server.xrevrange(key, max=position, count=1))
-    except (redis.ConnectionError, redis.TimeoutError) as error:
-        raise unreachable(error) from error
+        with reaching():
+            return server.xinfo_stream(key)
     except redis.ResponseError as error:
         if "no such key" in str(error):
-            return START
+            return None
         raise
+
+
+def last_position(server: redis.Redis, key: str, position: str) -> str:
+    """The last position, at or before ``position``, at which a shard has, or had, an entry."""
+    facts = _facts(server, key)
+    if facts is None:
+        return START
+    if not facts["length"] or position_order(position) < position_order(facts["first-entry"][0].decode()):
+        last: str = facts["last-generated-id"].decode()  # entries up to this one were trimmed
+        return min(position, last, key=position_order)
+    with reaching():
+        found = cast("list[tuple[bytes, Any]]", server.xrevrange(key, max=position, count=1))
     return found[0][0].decode()
 
 
@@ -115,10 +130,8 @@ def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
     """The position after which each shard's log begins: its start, or the position of the last resharding."""
     if not options.generation:
         return dict.fromkeys(range(options.shards), START)
-    try:
+    with reaching():
         found = server.hmget(LAYOUT_KEY, [f"start:{shard}" for shard in range(options.shards)])
-    except (redis.ConnectionError, redis.TimeoutError) as error:
-        raise unreachable(error) from error
     starts = cast("list[bytes | None]", found)
     return {shard: START if start is None else start.decode() for shard, start in enumerate(starts)}
 
@@ -131,12 +144,5 @@ def written_up_to(server: redis.Redis, options: EventLogOptions, shard: int) -> 
 
 def counts(server: redis.Redis, key: str) -> tuple[int, int]:
     """The number of entries ever added to a shard, and the number that it still has."""
-    try:
-        facts: Any = server.xinfo_stream(key)
-    except (redis.ConnectionError, redis.TimeoutError) as error:
-        raise unreachable(error) from error
-    except redis.ResponseError as error:
-        if "no such key" in str(error):
-            return 0, 0
-        raise
-    return int(facts["entries-added"]), int(facts["length"])
+    facts = _facts(server, key)
+    return (0, 0) if facts is None else (int(facts["entries-added"]), int(facts["length"]))

@@ -2,9 +2,9 @@ import pytest
 
 from pipeline.errors import QueryFailed
 from pipeline.job import JobOptions
-from pipeline.loading import load_states
 from pipeline.snapshots import SnapshotIndex
 from pipeline.sources import EventLogOptions
+from pipeline.step import load_states
 from streams import StreamDeclaration, StreamOn
 from tests.builders.shards import event, log_of
 
