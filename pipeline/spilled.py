@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from pipeline.snapshots.store import IN_REDIS
+from pipeline.snapshots.stores import IN_REDIS
 from pipeline.sources.options import EventLogOptions
 from shards import Kind
 from streams import SpilledFiles, replacing

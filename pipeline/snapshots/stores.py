@@ -1,0 +1,123 @@
+"""Stores of snapshots, bytes by shard and position: files, or values in Redis, and their choice by an option."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import redis
+
+from streams import replacing
+
+IN_REDIS = "redis"
+_KEY = "forestall:snapshot:{shard}:{position}"
+
+
+class FolderSnapshots:
+    """Snapshots as files ``<shard>/<position>.state``; a file appears whole or not at all.
+
+    The folder is created on the first write. ``is_durable``: sync files to disk; without, a crash of the machine may
+    lose or damage them.
+    """
+
+    def __init__(self, folder: Path, *, is_durable: bool) -> None:
+        self._folder = folder
+        self._is_durable = is_durable
+
+    def write(self, shard: int, position: str, body: bytes) -> None:
+        path = self._path(shard, position)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, is_durable=self._is_durable) as file:
+            file.write(body)
+
+    def read(self, shard: int, position: str) -> bytes | None:
+        try:
+            return self._path(shard, position).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def has(self, shard: int, position: str) -> bool:
+        return self._path(shard, position).is_file()
+
+    def remove(self, shard: int, position: str) -> None:
+        self._path(shard, position).unlink(missing_ok=True)
+
+    def positions(self, shard: int) -> list[str]:
+        """The positions of a shard's files, in no order."""
+        return [path.stem for path in (self._folder / str(shard)).glob("*.state")]
+
+    def keep_only(self, shard: int, positions: tuple[str, ...]) -> None:
+        """Remove all other files of a shard, including unfinished ones of dead processes."""
+        kept = {f"{position}.state" for position in positions}
+        for path in (self._folder / str(shard)).glob("*"):
+            if path.name not in kept:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+
+    def _path(self, shard: int, position: str) -> Path:
+        return self._folder / str(shard) / f"{position}.state"
+
+
+class RedisSnapshots:
+    """Snapshots as values in Redis, for clusters whose machines share no folder.
+
+    One key per snapshot; its limit is 512 MB per state, and more shards make states smaller.
+    """
+
+    def __init__(self, server: redis.Redis, generation: int = 0) -> None:
+        self._server = server
+        self._generation = generation
+
+    def write(self, shard: int, position: str, body: bytes) -> None:
+        self._server.set(self._key(shard, position), body)
+
+    def read(self, shard: int, position: str) -> bytes | None:
+        return cast("bytes | None", self._server.get(self._key(shard, position)))
+
+    def has(self, shard: int, position: str) -> bool:
+        return bool(self._server.exists(self._key(shard, position)))
+
+    def remove(self, shard: int, position: str) -> None:
+        self._server.delete(self._key(shard, position))
+
+    def _key(self, shard: int, position: str) -> str:
+        return _KEY.format(shard=place_of(self._generation, shard), position=position)
+
+
+class FormerlyInRedis(FolderSnapshots):
+    """A folder for new snapshots that replaced Redis; snapshots written before are still read from Redis."""
+
+    def __init__(self, folder: Path, before: RedisSnapshots) -> None:
+        super().__init__(folder, is_durable=True)
+        self._before = before
+
+    def read(self, shard: int, position: str) -> bytes | None:
+        """The bytes, if they exist in either store."""
+        body = super().read(shard, position)
+        return self._before.read(shard, position) if body is None else body
+
+    def has(self, shard: int, position: str) -> bool:
+        """Whether the bytes exist in either store."""
+        return super().has(shard, position) or self._before.has(shard, position)
+
+    def remove(self, shard: int, position: str) -> None:
+        """Remove the bytes from both stores."""
+        super().remove(shard, position)
+        self._before.remove(shard, position)
+
+
+def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> FolderSnapshots | RedisSnapshots:
+    """The store that an option names: ``redis``, or a folder that every worker reaches under the same path.
+
+    Each generation of the log's layout has its own snapshots.
+    """
+    if place == IN_REDIS:
+        return RedisSnapshots(server, generation)
+    folder = Path(place) / f"generation-{generation}" if generation else Path(place)
+    return FormerlyInRedis(folder, RedisSnapshots(server, generation))
+
+
+def place_of(generation: int, shard: int) -> str:
+    """The part for a shard in the keys of snapshots."""
+    return f"{generation}:{shard}" if generation else str(shard)
