@@ -209,44 +209,33 @@ class _Events:
         if has_key.any() and not has_key.all():
             own = pa.compute.if_else(column_of(has_key), own, sources)
         places = np.concatenate([one.places for one in found])
-        order = _order(places, times_us, patterns, pattern, ids)
         if arrivals is not None:
             by_event = (places[:, 1] == 1) & (np.append(passed_us, 0)[places[:, 0]] == times_us)
             arrivals = np.where(by_event, np.append(arrivals, 0)[places[:, 0]], 0)
-        taken = column_of(order)
-        return cls(
+        events = cls(
             patterns=patterns,
             intos=intos,
-            pattern=pattern[order],
-            ids=ids.take(taken),
-            times_us=times_us[order],
-            sources=sources.take(taken),
-            keys=own.take(taken),
-            data=pieces_of([piece for one in found for piece in one.data], pa.binary()).take(taken),
-            is_retraction=np.repeat([one.is_retraction for one in found], [len(one.pattern) for one in found])[order],
-            is_good=is_good[order],
-            arrivals=None if arrivals is None else arrivals[order],
+            pattern=pattern,
+            ids=ids,
+            times_us=times_us,
+            sources=sources,
+            keys=own,
+            data=pieces_of([piece for one in found for piece in one.data], pa.binary()),
+            is_retraction=np.repeat([one.is_retraction for one in found], [len(one.pattern) for one in found]),
+            is_good=is_good,
+            arrivals=arrivals,
         )
+        return events._taken(_order(places, times_us, patterns, pattern, ids))
 
     def chosen(self, keep: NDArray[np.bool_]) -> _Events:
         """The events of a mask."""
-        if keep.all():
-            return self
-        rows = np.flatnonzero(keep)
+        return self if keep.all() else self._taken(np.flatnonzero(keep))
+
+    def _taken(self, rows: NDArray[np.intp]) -> _Events:
         taken = column_of(rows)
-        return _Events(
-            patterns=self.patterns,
-            intos=self.intos,
-            pattern=self.pattern[rows],
-            ids=self.ids.take(taken),
-            times_us=self.times_us[rows],
-            sources=self.sources.take(taken),
-            keys=self.keys.take(taken),
-            data=self.data.take(taken),
-            is_retraction=self.is_retraction[rows],
-            is_good=self.is_good[rows],
-            arrivals=None if self.arrivals is None else self.arrivals[rows],
-        )
+        found = {name: getattr(self, name).take(taken) for name in ("ids", "sources", "keys", "data")}
+        found |= {name: getattr(self, name)[rows] for name in ("pattern", "times_us", "is_retraction", "is_good")}
+        return replace(self, **found, arrivals=None if self.arrivals is None else self.arrivals[rows])
 
     def batches(self, *, is_rekeyed: bool) -> Iterator[tuple[str, EventBatch]]:
         """The events with the keys of their traces, or those with keys of their own, by derived stream."""

@@ -253,7 +253,6 @@ class PatternHost(Host):
         return words.of(matcher.open_cases(case_query(question)), matcher.newest_us)
 
     def open_cases(self, query: CaseQuery) -> OpenCases:
-        """The open traces that a query selects."""
         return self._opened().open_cases(query)
 
     def dump(self) -> SavedHost:
