@@ -112,7 +112,23 @@ class FieldMapping:
 
         ``DeclarationError`` if a member is unknown or of the wrong type.
         """
-        return _mapping(value)
+        if not isinstance(value, Mapping):
+            raise DeclarationError(f"'mapping' is a JSON object of paths, got {shown(value)}", field="mapping")
+        if strangers := sorted(str(name) for name in value if name not in _IN_MAPPING):
+            raise DeclarationError(
+                f"'mapping' has {', '.join(strangers)}; it takes {', '.join(_IN_MAPPING)}", field="mapping"
+            )
+        usual = FieldMapping()
+        event_id, data = value.get("id", usual.id), value.get("data", usual.data)
+        words = {name: _text(value, name, None) for name in _WORDS if value.get(name) is not None}
+        clock = {member: words.pop(name) for name, member in _OF_CLOCK.items() if name in words}
+        return cls(
+            id=tuple(_texts(value, "id")) if isinstance(event_id, list) and event_id else _text(value, "id", "id"),
+            data=None if data is None else _text(value, "data", "data"),
+            clock=TimeForm(**cast("dict[str, Any]", clock)),
+            columns=_column_types(value.get("columns", {})),
+            **cast("dict[str, Any]", words),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +325,7 @@ class StreamDeclaration:
             duplicates=cast("Duplicates", _choice(value, "duplicates", get_args(Duplicates))),
             derived=_flag(value, "derived"),
             **event_time_members(value),
-            mapping=_mapping(value.get("mapping", {})),
+            mapping=FieldMapping.from_json(value.get("mapping", {})),
             description=_text(value, "description", ""),
         )
 
@@ -354,26 +370,6 @@ def _keys(value: object) -> dict[str, KeyForm]:
             f"'keys' of a stream declaration is a JSON object of paths by name, got {shown(value)}", field="keys"
         )
     return {name: key_form(key, f"the further key {name!r} in 'keys'", "keys") for name, key in value.items()}
-
-
-def _mapping(value: object) -> FieldMapping:
-    if not isinstance(value, Mapping):
-        raise DeclarationError(f"'mapping' is a JSON object of paths, got {shown(value)}", field="mapping")
-    if strangers := sorted(str(name) for name in value if name not in _IN_MAPPING):
-        raise DeclarationError(
-            f"'mapping' has {', '.join(strangers)}; it takes {', '.join(_IN_MAPPING)}", field="mapping"
-        )
-    usual = FieldMapping()
-    event_id, data = value.get("id", usual.id), value.get("data", usual.data)
-    words = {name: _text(value, name, None) for name in _WORDS if value.get(name) is not None}
-    clock = {member: words.pop(name) for name, member in _OF_CLOCK.items() if name in words}
-    return FieldMapping(
-        id=tuple(_texts(value, "id")) if isinstance(event_id, list) and event_id else _text(value, "id", "id"),
-        data=None if data is None else _text(value, "data", "data"),
-        clock=TimeForm(**cast("dict[str, Any]", clock)),
-        columns=_column_types(value.get("columns", {})),
-        **cast("dict[str, Any]", words),
-    )
 
 
 def _column_types(value: object) -> dict[str, ColumnType]:

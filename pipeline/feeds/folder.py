@@ -58,13 +58,6 @@ class FolderOptions:
                 raise SourceOptionError(f"option {name} is {getattr(self, name)}: at least 1", option=name)
 
 
-@dataclass(frozen=True)
-class FolderPart(InputPartition):
-    """Blocks of one file, read by one task."""
-
-    part: BlockPart
-
-
 class FolderSource(DataSource):
     """The format ``forestall_folder``, with the options of ``FolderOptions``."""
 
@@ -115,11 +108,11 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """One partition per file, in order."""
-        return [FolderPart(part) for part in self._opened().parts(start[_BLOCK], end[_BLOCK])]
+        return self._opened().parts(start[_BLOCK], end[_BLOCK])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition, in columns of ``FEED_DDL``; ``FeedDamaged`` if the spool file is gone or damaged."""
-        return read_part(cast(FolderPart, partition).part)
+        return read_part(cast(BlockPart, partition))
 
     def commit(self, end: dict[str, int]) -> None:
         """Remove the spool files before ``end``."""

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import orjson
 import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
 
 from pipeline.errors import FeedDamaged
 from pipeline.feeds.rows import FEED_SCHEMA, FeedRow, to_batch
@@ -45,9 +46,12 @@ class Block:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BlockPart:
-    """Consecutive blocks of one spool file: ``first`` to before ``until``; ``place`` is the place of the first row."""
+@dataclass(frozen=True)
+class BlockPart(InputPartition):
+    """Consecutive blocks of one spool file, read by one task: ``first`` to before ``until``.
+
+    ``place`` is the place of the first row.
+    """
 
     spool: str
     first: int

@@ -52,7 +52,7 @@ def read_strange(body: bytes, place: str, options: KafkaOptions) -> tuple[bytes,
     if options.mapping is None or not isinstance(value, dict) or "specversion" in value:
         return body, None
     topic, _, number = place.partition(":")
-    row = mapped_row(RawRow(place=number, body=body), Path(topic), options, options.mapping)
+    row = mapped_row(RawRow(place=number, body=body), Path(topic), options.key, options.mapping)
     return row.body, row.fault
 
 

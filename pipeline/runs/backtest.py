@@ -12,43 +12,29 @@ machine or a cluster. Their results are equal.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from pipeline.runs.deciding import observing_variants
 from pipeline.runs.history import History
-from pipeline.runs.tasks import FACTS, SUMMARY, BacktestOptions, Reported, RoundTask
-from shards import ComparisonCounts, DeciderState, Decision, RoundPlan, Variant, VariantCounts
+from pipeline.runs.tasks import FACTS, SUMMARY, BacktestOptions, RoundTask
+from shards import ComparisonCounts, DeciderState, Decision, RoundPlan, VariantCounts
 from streams import EventFileError
+
+if TYPE_CHECKING:
+    from pipeline.runs.in_process import InProcess
+    from pipeline.runs.in_spark import InSpark
 
 Progress = Callable[[float], None]
 """Receives the share of work done, 0.0 to 1.0, never falling; an exception raised here ends the backtest."""
 
 READING_SHARE = 0.4
 """The share of a round's progress after which its files are read."""
-
-
-class Executor(Protocol):
-    """Runs the tasks of one backtest, round by round; ``BacktestFailed`` if that is not possible."""
-
-    def decisions(
-        self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
-    ) -> Sequence[Decision | DeciderState]:
-        """The decisions for variants, each given with its index, and the states of the deciders."""
-        ...
-
-    def run(self, task: RoundTask, progress: Progress) -> Iterable[Reported]:
-        """The output of a round for its histories and the events of earlier rounds, without events for later rounds."""
-        ...
-
-    def close(self) -> None:
-        """Release what rounds handed on."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +69,7 @@ class BacktestResult:
 
 
 def run_backtest(
-    executor: Executor,
+    executor: InProcess | InSpark,
     histories: Mapping[str, History],
     plan: RoundPlan,
     options: BacktestOptions,

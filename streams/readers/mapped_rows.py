@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import orjson
 
@@ -42,25 +42,42 @@ class RawRow:
     fault: str | None = None
 
 
-class KeyPlace(Protocol):
-    """The members of ``RowLayout`` that are used here."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLayout:
+    """The layout by which columns become a JSON object.
 
-    @property
-    def key(self) -> KeyForm:
-        """Place of the correlation key in a CloudEvent."""
-        ...
+    Attributes:
+        top: Columns that are members of the object itself, the others being members of its ``data``; None: every column
+            is a member of the object itself, and dots in its name make nested objects.
+        texts: Columns of CSV that are texts whatever they look like; also those of ``top`` except the time.
+        id: Column of the event's id, which is generated if missing; or several columns, from which the stream makes the
+            id.
+        time: Column of the event's time; whole microseconds stay numbers.
+        max_row_bytes: Larger rows are faulty.
+        data: Path of the attributes, if ``top`` is set.
+        mapping: For files in foreign forms: every row becomes a CloudEvent through these options. None: columns by
+            name.
+        written: Without a mapping: how files are written.
+        key: Place of the correlation key in the CloudEvent, if there is a mapping; possibly by event type.
+    """
 
-    @property
-    def max_row_bytes(self) -> int:
-        """Larger rows are faulty."""
-        ...
+    top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})
+    texts: frozenset[str] = frozenset({"id", "type", "key", "subject"})
+    id: str | tuple[str, ...] = "id"
+    time: str = "time"
+    max_row_bytes: int = 10 * 1024 * 1024
+    data: str = "data"
+    mapping: ReaderOptions | None = None
+    written: ReaderOptions = field(default_factory=ReaderOptions)
+    key: KeyForm = "subject"
 
 
-_Rows: TypeAlias = Callable[[io.BufferedReader, Path, KeyPlace, ReaderOptions], Iterator[RawRow]]
+RowReader: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout, ReaderOptions], Iterator[RawRow]]
+"""Reads the rows of a file."""
 
 
-def mapped_row(row: RawRow, path: Path, layout: KeyPlace, options: ReaderOptions) -> RawRow:
-    """The CloudEvent of a row whose body is an object of the file's columns."""
+def mapped_row(row: RawRow, path: Path, key: KeyForm, options: ReaderOptions) -> RawRow:
+    """The CloudEvent of a row whose body is an object of the file's columns; its key is at the place ``key``."""
     if row.fault is not None:
         return row
     declaration = declaration_of(options)
@@ -72,7 +89,7 @@ def mapped_row(row: RawRow, path: Path, layout: KeyPlace, options: ReaderOptions
             event = replace(event, id=f"{path.name}:{row.place}")
     except (EventRejected, orjson.JSONDecodeError) as error:
         return RawRow(place=row.place, body=row.body[:_SHOWN_BYTES], fault=str(error))
-    return RawRow(place=row.place, body=orjson.dumps(keyed_cloudevent(event, SOURCE, layout.key)))
+    return RawRow(place=row.place, body=orjson.dumps(keyed_cloudevent(event, SOURCE, key)))
 
 
 def raw_lines(stream: io.BufferedReader, max_row_bytes: int) -> Iterator[RawRow]:
@@ -89,13 +106,13 @@ def raw_lines(stream: io.BufferedReader, max_row_bytes: int) -> Iterator[RawRow]
             yield RawRow(place=number, body=text)
 
 
-def _lines(stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions) -> Iterator[RawRow]:
+def _lines(stream: io.BufferedReader, path: Path, layout: RowLayout, options: ReaderOptions) -> Iterator[RawRow]:
     for row in raw_lines(stream, layout.max_row_bytes):
-        yield row if len(row.body) > layout.max_row_bytes else mapped_row(row, path, layout, options)
+        yield row if len(row.body) > layout.max_row_bytes else mapped_row(row, path, layout.key, options)
 
 
 def _comma_separated(
-    stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions
+    stream: io.BufferedReader, path: Path, layout: RowLayout, options: ReaderOptions
 ) -> Iterator[RawRow]:
     form = form_of(path, options)
     assembly, columns = Assembly(path, form.options), None
@@ -106,7 +123,9 @@ def _comma_separated(
             yield _cells_row(row, line, columns, assembly, (path, layout))
 
 
-def _cells_row(row: list[str], line: int, columns: CellPlaces, assembly: Assembly, of: tuple[Path, KeyPlace]) -> RawRow:
+def _cells_row(
+    row: list[str], line: int, columns: CellPlaces, assembly: Assembly, of: tuple[Path, RowLayout]
+) -> RawRow:
     path, layout = of
     try:
         event = read_row(row, columns, assembly)
@@ -116,4 +135,4 @@ def _cells_row(row: list[str], line: int, columns: CellPlaces, assembly: Assembl
     return RawRow(place=line, body=orjson.dumps(keyed_cloudevent(named, SOURCE, layout.key)))
 
 
-MAPPED_ROWS: Mapping[str, _Rows] = {"jsonl": _lines, "csv": _comma_separated}
+MAPPED_ROWS: Mapping[str, RowReader] = {"jsonl": _lines, "csv": _comma_separated}

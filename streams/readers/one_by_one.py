@@ -25,10 +25,10 @@ from streams.readers.assembling import Assembly
 from streams.readers.files import read_events
 from streams.readers.jsonl import IN_MICROSECONDS, identified
 from streams.readers.line_columns import chunks_by_columns
-from streams.readers.mapped_rows import RawRow
+from streams.readers.mapped_rows import RawRow, RowLayout
 from streams.readers.opening import open_events
 from streams.readers.options import Columns, ReaderOptions
-from streams.readers.raw_rows import FILE_KINDS, RowLayout, kind_of, raw_rows
+from streams.readers.raw_rows import FILE_KINDS, kind_of, raw_rows
 
 _STREAMED = ("jsonl", "parquet")
 _CHUNK_BYTES = 8 * 1024**2

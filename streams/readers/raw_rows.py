@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -28,11 +27,11 @@ from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.forms.cloudevents import render_cloudevent
 from streams.forms.parsing import with_value
-from streams.keys import KeyForm, place_for
+from streams.keys import place_for
 from streams.readers.assembling import Assembly
 from streams.readers.comma_separated import refuse_repeated, width_fault
 from streams.readers.csv_form import CsvForm, examine
-from streams.readers.mapped_rows import MAPPED_ROWS, RawRow, mapped_row, raw_lines
+from streams.readers.mapped_rows import MAPPED_ROWS, RawRow, RowLayout, RowReader, mapped_row, raw_lines
 from streams.readers.opening import open_events
 from streams.readers.options import ReaderOptions
 from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event, refuse_columns, type_keys
@@ -40,39 +39,6 @@ from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event, re
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _PARQUET_ROWS = 1_024
 _SHOWN_BYTES = 4_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowLayout:
-    """The layout by which columns become a JSON object.
-
-    Attributes:
-        top: Columns that are members of the object itself, the others being members of its ``data``; None: every column
-            is a member of the object itself, and dots in its name make nested objects.
-        texts: Columns of CSV that are texts whatever they look like; also those of ``top`` except the time.
-        id: Column of the event's id, which is generated if missing; or several columns, from which the stream makes the
-            id.
-        time: Column of the event's time; whole microseconds stay numbers.
-        max_row_bytes: Larger rows are faulty.
-        data: Path of the attributes, if ``top`` is set.
-        mapping: For files in foreign forms: every row becomes a CloudEvent through these options. None: columns by
-            name.
-        written: Without a mapping: how files are written.
-        key: Place of the correlation key in the CloudEvent, if there is a mapping; possibly by event type.
-    """
-
-    top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})
-    texts: frozenset[str] = frozenset({"id", "type", "key", "subject"})
-    id: str | tuple[str, ...] = "id"
-    time: str = "time"
-    max_row_bytes: int = 10 * 1024 * 1024
-    data: str = "data"
-    mapping: ReaderOptions | None = None
-    written: ReaderOptions = field(default_factory=ReaderOptions)
-    key: KeyForm = "subject"
-
-
-_Rows: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout, ReaderOptions], Iterator[RawRow]]
 
 
 def kind_of(path: Path) -> str | None:
@@ -183,7 +149,7 @@ def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[R
                     if zone is not None:
                         _say_without_zone(row, clock)
                     found = _columns_row(row, number, (path, layout))
-                    yield found if layout.mapping is None else mapped_row(found, path, layout, layout.mapping)
+                    yield found if layout.mapping is None else mapped_row(found, path, layout.key, layout.mapping)
     except (OSError, pa.ArrowException) as error:
         raise EventFileError(f"{path}: after row {number}: not readable as Parquet: {error}", file=str(path)) from error
 
@@ -248,7 +214,7 @@ def _trace_rows(case: str, trace: Trace, assembly: Assembly, events: list[tuple[
             yield RawRow(place=place, body=orjson.dumps(dict(attributes))[:_SHOWN_BYTES], fault=error.message)
 
 
-_ROWS_BY_KIND: Mapping[str, _Rows] = {"jsonl": _json_lines, "csv": _comma_separated, "xes": _xes_rows}
+_ROWS_BY_KIND: Mapping[str, RowReader] = {"jsonl": _json_lines, "csv": _comma_separated, "xes": _xes_rows}
 FILE_KINDS: Sequence[str] = (*_ROWS_BY_KIND, "parquet")
 _KIND_BY_SUFFIX: Mapping[str, str] = {
     ".jsonl": "jsonl",
