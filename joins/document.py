@@ -355,14 +355,16 @@ def _require_bounds(body: JoinBody) -> None:
         is_purged = any(
             other.closes and other.window.kind == "time" and other.alias not in body.outer for other in others
         )
-        if one.window.kind == "none" and not all(other.closes for other in others) and not is_purged:
+        if is_purged or all(other.closes for other in others):
+            continue
+        if one.window.kind == "none":
             raise JoinRefused(
                 f"nothing bounds the events of the input {one.alias!r} that are kept: give it a 'window', let the "
                 "other inputs say by 'closed_by' when their keys are finished, or give the join a 'memory' with "
                 "'spill: true', or 'wait: auto' where keys are numbers that rise roughly",
                 field=f"inputs[{number}]",
             )
-        if one.window.kind == "events-of-key" and not all(other.closes for other in others) and not is_purged:
+        if one.window.kind == "events-of-key":
             raise JoinRefused(
                 f"the newest events of each key of the input {one.alias!r} are kept for ever, as no key finishes: "
                 f"give it a window of time, let the other inputs say by 'closed_by' when their keys are finished, or "

@@ -41,8 +41,6 @@ from streams import (
     ReorderBuffer,
     Start,
     StreamDeclaration,
-    StreamOn,
-    Tick,
     format_time,
     lateness_summary,
     shown_time,
@@ -315,16 +313,6 @@ class Place:
         if self._buffer is not None:
             return not self._buffer.is_late(np.concatenate([batch.time_us for batch in batches])).any()
         return _is_rising(batches, self._newest_us)
-
-    def take(self, record: StreamOn | Tick | LatenessChange, entry: Entry) -> Iterator[Step]:
-        """Take in a record about the whole stream."""
-        match record:
-            case StreamOn(declaration):
-                return self.declare(entry, declaration)
-            case Tick(time_us=time_us):
-                return self.tick(entry, time_us)
-            case LatenessChange():
-                return self.change_lateness(entry, record)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
         """Note a time that an event elsewhere has, or that the clock has reached."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -436,11 +436,14 @@ class ShardState:
 
     def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
         """Steps of a record about time or the end of traces. Time is common to all routes of a stream."""
-        main = self._declared(entry)
+        main, places = self._declared(entry), self._places_of(entry.stream)
         match record:
-            case StreamOn() | Tick() | LatenessChange():
-                for place in self._places_of(entry.stream):
-                    yield from place.take(record, entry)
+            case StreamOn(declaration):
+                yield from chain.from_iterable(place.declare(entry, declaration) for place in places)
+            case Tick(time_us=time_us):
+                yield from chain.from_iterable(place.tick(entry, time_us) for place in places)
+            case LatenessChange() as change:
+                yield from chain.from_iterable(place.change_lateness(entry, change) for place in places)
             case TraceEnd(key=key, time_us=time_us):
                 yield from main.end_trace(entry, key, time_us)
             case Punctuation() as promise:

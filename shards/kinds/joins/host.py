@@ -14,9 +14,8 @@ from shards.kinds.joins.conditions import body_of, condition_of
 from shards.kinds.joins.errors import KeyFinished, ResultLimitReached, RetractionLate
 from shards.kinds.joins.kind import WAIT
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
-from shards.kinds.joins.rows import letter_body
+from shards.kinds.joins.rows import event_letter
 from shards.operators import KeyChoice, Observation, Origin, Output, Result, SavedHost
-from shards.results import DEAD_LETTER
 from shards.rows import row_id
 from streams import (
     Definition,
@@ -211,10 +210,7 @@ def _cut(run: JoinRun, cut: Broken, origin: Origin) -> Result:
 
 
 def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError) -> Result:
-    event, stream = broken.event, _source(run, broken)
-    identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, broken.alias, event.id, event.time_us)
-    body = letter_body(event, origin, error, identity)
-    return DEAD_LETTER, identity, {**body, "stream": stream, "pattern": run.name, "version": run.version}
+    return event_letter(broken.event, origin, error, (_source(run, broken), run.name, run.version, broken.alias))
 
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shards.errors import OperatorRefused, RoundsImpossible, ShardError
 from shards.feeds import Feed
@@ -17,6 +17,9 @@ from shards.operators import DocumentKind, Host, Kind, Likeness, SavedHost
 from shards.results import ResultKind
 from streams import USUAL_BUDGET, Definition, Input, StreamDeclaration
 from streams.tables import Lookup, Tables
+
+if TYPE_CHECKING:
+    from nfa import Pattern
 
 _INTO = re.compile(r"\binto\b", re.IGNORECASE)  # most texts lack INTO and are not parsed here
 _LOOKUP = re.compile(r"\b(lookup|table|in_table|row)\b|business", re.IGNORECASE)
@@ -90,9 +93,7 @@ class PatternKind(DocumentKind):
     derives: bool = True
 
     def check(self, document: Mapping[str, Any]) -> None:
-        from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
-
-        parsed = parse_pattern(document["text"])
+        parsed = _parsed(document["text"])
         if parsed.name != document["name"]:
             raise OperatorRefused(
                 f"the text calls the pattern {parsed.name!r}, the document {document['name']!r}; give both one name",
@@ -106,12 +107,11 @@ class PatternKind(DocumentKind):
         return {**document, **{name: {"by": usual if name == "incident" else [], **one} for name, one in found.items()}}
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
-        from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
         from shards.kinds.patterns.routing import routed  # noqa: PLC0415 - loads the language
         from shards.kinds.patterns.suppression import read_quiet  # noqa: PLC0415 - loads the language
 
         declaration = declared(document["stream"])
-        pattern = parse_pattern(document["text"])
+        pattern = _parsed(document["text"])
         on_stream = routed(pattern, declaration)
         suppression = read_quiet(document, on_stream)
         is_guarded = document.get("constraints", "on") == "on"
@@ -131,16 +131,16 @@ class PatternKind(DocumentKind):
     def lookups(self, definition: Definition) -> Collection[Lookup]:
         if _LOOKUP.search(definition.body["text"]) is None:
             return ()
-        from nfa import lookups_in, parse_pattern  # noqa: PLC0415 - takes most of the start of a process
+        from nfa import lookups_in  # noqa: PLC0415 - takes most of the start of a process
 
-        return lookups_in(parse_pattern(definition.body["text"]))
+        return lookups_in(_parsed(definition.body["text"]))
 
     def exercise_for(
         self, definitions: Sequence[Definition], declaration: StreamDeclaration, constraints: Mapping[str, Any] | None
     ) -> str:
-        from nfa import matcher_features, matching_exercise, parse_pattern  # noqa: PLC0415 - takes long
+        from nfa import matcher_features, matching_exercise  # noqa: PLC0415 - takes long
 
-        patterns = [parse_pattern(one.body["text"]) for one in definitions]
+        patterns = [_parsed(one.body["text"]) for one in definitions]
         is_idling = declaration.idle_timeout is not None
         features = matcher_features(patterns, ties=declaration.ties, is_idling=is_idling)
         if constraints is None:
@@ -159,9 +159,9 @@ class PatternKind(DocumentKind):
         return "bindings" if _aliases_of(first) == _aliases_of(other) else "events"
 
     def require_rows(self, definition: Definition, tables: Tables) -> None:
-        from nfa import parse_pattern, require_rows  # noqa: PLC0415 - takes most of the start of a process
+        from nfa import require_rows  # noqa: PLC0415 - takes most of the start of a process
 
-        require_rows(parse_pattern(definition.body["text"]), tables)
+        require_rows(_parsed(definition.body["text"]), tables)
 
     def parts(
         self, definition: Definition, declared: Callable[[str], StreamDeclaration] | None = None
@@ -184,9 +184,7 @@ class PatternKind(DocumentKind):
             return Feed(stream=fed, is_rekeyed=suppression["is_rekeyed"], is_inner=True)
         if not self.derives or _INTO.search(definition.body["text"]) is None:
             return None
-        from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
-
-        into = parse_pattern(definition.body["text"]).into
+        into = _parsed(definition.body["text"]).into
         return None if into is None else Feed(stream=into.stream, is_rekeyed=into.key is not None)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
@@ -202,9 +200,15 @@ def _places_of(pattern: Definition) -> tuple[str, ...] | None:
 
 
 def _aliases_of(pattern: Definition) -> frozenset[str]:
-    from nfa import atoms_of, parse_pattern  # noqa: PLC0415 - takes most of the start of a process
+    from nfa import atoms_of  # noqa: PLC0415 - takes most of the start of a process
 
-    return frozenset(atom.alias for atom in atoms_of(parse_pattern(pattern.body["text"]).event))
+    return frozenset(atom.alias for atom in atoms_of(_parsed(pattern.body["text"]).event))
+
+
+def _parsed(text: str) -> Pattern:
+    from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
+
+    return parse_pattern(text)
 
 
 @dataclass(frozen=True)
