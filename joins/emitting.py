@@ -66,12 +66,9 @@ class MemberEvents:
         """The value of a column for each event, as plain JSON."""
         if column.function == "count":
             return [None] * len(self.rows)
-        if column.function == "id":
-            return original_ids(self._held.ids(self.rows)).to_pylist()  # type: ignore[no-any-return]
-        if column.function == "time":
-            return [format_time(time_us) for time_us in self._held.times_us(self.rows).tolist()]
-        found = self._found(column)
-        return [found[place] for place in self._places.tolist()]
+        found, places = self.placed(column)
+        shown = list(map(format_time, found)) if column.function == "time" else found
+        return [shown[place] for place in places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
         """The values of a column for the distinct events (times in us), and the place of each event among these."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -35,7 +35,7 @@ import structlog
 from pipeline.measures import Costs, Work, stats_row
 from pipeline.quarantine import Quarantine
 from pipeline.records import ShardRecords
-from pipeline.snapshots import FolderSnapshots, SnapshotIndex, missing_snapshot, open_snapshots
+from pipeline.snapshots import FolderSnapshots, SnapshotIndex, latest, missing_snapshot, open_snapshots
 from pipeline.sources.log_reading import (
     START,
     beginnings,
@@ -47,7 +47,7 @@ from pipeline.sources.log_reading import (
 )
 from pipeline.sources.options import EventLogOptions
 from pipeline.spilled import SpilledStates
-from pipeline.stops import PlacedStops
+from pipeline.stops import PlacedStops, is_before
 from shards import KINDS, Kind, OldestFirst, Policy, RowBlock, SavedStateError, ShardState, StoredEntry
 from streams import Ask, StateLost, log_key, position_order
 from streams.tables import TableFiles, Tables, fetching
@@ -297,8 +297,8 @@ class HeldShards:
         A state whose entry is missing in the log is older than a loss of data in Redis, and is not used.
         """
         handed_over = () if self._handover is None else self._handover.positions(shard)
-        known = [one for one in handed_over if _is_before(after, one) and self._is_logged(shard, one)]
-        found = _latest(known, until)
+        known = [one for one in handed_over if is_before(after, one) and self._is_logged(shard, one)]
+        found = latest(known, until)
         if self._handover is None or found is None:
             return None
         body = self._handover.read(shard, found)
@@ -404,23 +404,13 @@ class HeldShards:
         """Leave the state for other processes. The newest one before this micro-batch stays, in case of a retry."""
         if self._handover is None:
             return
-        before = _latest(self._handover.positions(shard), after)
+        before = latest(self._handover.positions(shard), after)
         self._handover.write(shard, held.state.position, _UNSAVED.pack(held.unsaved_bytes) + body)
         self._handover.keep_only(shard, tuple(kept for kept in (before, held.state.position) if kept is not None))
 
 
-def _is_before(first: str, second: str) -> bool:
-    return position_order(first) < position_order(second)
-
-
 def _is_between(first: str, position: str, last: str) -> bool:
     return position_order(first) <= position_order(position) <= position_order(last)
-
-
-def _latest(positions: Iterable[str], until: str) -> str | None:
-    """The newest position at or before a limit."""
-    limit = position_order(until)
-    return max((one for one in positions if position_order(one) <= limit), key=position_order, default=None)
 
 
 def _cost(entries: Sequence[StoredEntry]) -> int:

@@ -50,7 +50,7 @@ class PlacedStops:
         known = self._records.of(shard)
         notes: list[tuple[int, StoredEntry]] = []
         for until, after in known.placed.items():
-            behind = [place for place, entry in enumerate(entries) if _is_before(after, entry.position)]
+            behind = [place for place, entry in enumerate(entries) if is_before(after, entry.position)]
             if behind and until in known.wanted:
                 notes.append((behind[0], stop_note(until, known.wanted[until], entries[behind[0]])))
         found = list(entries)
@@ -61,7 +61,7 @@ class PlacedStops:
     def check(self, shard: int, state: ShardState) -> None:
         """Check that a state has all stops at its position; ``StateLost`` if it comes from an attempt without one."""
         for until, after in self._records.of(shard).placed.items():
-            is_between = _is_before(after, state.position) and _is_before(state.position, until)
+            is_between = is_before(after, state.position) and is_before(state.position, until)
             if is_between and until not in state.stops:
                 raise StateLost(
                     f"the state of shard {shard} at {state.position} was saved before it was decided that operators "
@@ -71,7 +71,7 @@ class PlacedStops:
     def _unplaced(self, shard: int, after: str) -> list[str]:
         """The shard's stops after a position that have no place yet, as last read."""
         known = self._records.of(shard)
-        return [until for until in known.wanted if until not in known.placed and _is_before(after, until)]
+        return [until for until in known.wanted if until not in known.placed and is_before(after, until)]
 
     def _is_written_in_part(self, shard: int, after: str) -> bool:
         """Whether derived events of the micro-batch after a position are in the log."""
@@ -82,5 +82,6 @@ class PlacedStops:
         )
 
 
-def _is_before(first: str, second: str) -> bool:
+def is_before(first: str, second: str) -> bool:
+    """Whether a position of a shard's log is before another."""
     return position_order(first) < position_order(second)

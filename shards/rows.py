@@ -123,9 +123,8 @@ class FoundRows:
         """The rows with their bodies; those of re-keyed events have some events each, and no ids."""
         if self.events is None:
             return self
-        firsts = range(0, len(self.events), _ROW_EVENTS)
-        parts = [self.events.slice(first, min(_ROW_EVENTS, len(self.events) - first)) for first in firsts]
-        return FoundRows._rekeyed(self.subjects[0].as_py(), [part.to_bytes() for part in parts])
+        bodies = [part.to_bytes() for part in self.events.slices(_ROW_EVENTS)]
+        return FoundRows._rekeyed(self.subjects[0].as_py(), bodies)
 
     def counts_by(self, member: str) -> Counter[str]:
         """The number of results for each value of a member of ``ResultKind.counted_by``."""

@@ -6,7 +6,7 @@ version; unknown versions are rejected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, cast
@@ -189,11 +189,15 @@ class EventBatch:
         return cast("NDArray[np.int32]", numbers_of(self.columns.column("type").indices))
 
     def slice(self, offset: int, length: int | None = None) -> EventBatch:
-        """Rows ``offset`` to ``offset + length`` without a copy."""
+        """Rows ``offset`` to ``offset + length``, or to the last one, without a copy."""
         size = len(self) - offset if length is None else length
         attributes = {path: column.slice(offset, size) for path, column in self.attributes.items()}
         arrivals = None if self.arrivals is None else self.arrivals[offset : offset + size]
         return EventBatch(self.columns.slice(offset, size), attributes, arrivals, self.tables)
+
+    def slices(self, rows: int) -> Iterator[EventBatch]:
+        """Consecutive parts of at most ``rows`` rows, without a copy."""
+        return (self.slice(first, rows) for first in range(0, len(self), rows))
 
     def take(self, rows: NDArray[np.integer[Any]]) -> EventBatch:
         """The given rows, in the given order."""

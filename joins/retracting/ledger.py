@@ -99,13 +99,7 @@ class Ledger:
 
     def sequences_of(self, key: int) -> set[int]:
         """Events of a hashed key whose data may still be needed."""
-        members = (
-            one
-            for life in self._lives.get(key, ())
-            for combination in life.reported.values()
-            for one in combination.members
-        )
-        return {*self._of_key.get(key, ()), *(one for one in members if one >= 0)}
+        return {*self._of_key.get(key, ()), *(one for one in self.others(key) if one >= 0)}
 
     def until_us(self, key: int) -> int:
         """The time until which results of a hashed key may be retracted, unless the key is finished before."""

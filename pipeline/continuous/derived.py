@@ -79,7 +79,7 @@ NOTHING = Derived()
 def _entries(events: EventBatch, shards: int) -> list[tuple[int, EventBatch]]:
     """The events in the order of time and id, as one entry of each shard, or several."""
     return [
-        (shard, batch.slice(first, min(_MOST_EVENTS, len(batch) - first)))
+        (shard, part)
         for shard, batch in events.take(events.order_by_time()).split_by_shard(shards).items()
-        for first in range(0, len(batch), _MOST_EVENTS)
+        for part in batch.slices(_MOST_EVENTS)
     ]

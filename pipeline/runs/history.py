@@ -236,7 +236,7 @@ def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
         if options.duplicates == "keep":
             found = iterate_batches(path, options, history.declaration, rows=_PORTION_ROWS)
         else:
-            found = _slices(read_batch(path, options), _PORTION_ROWS)
+            found = read_batch(path, options).slices(_PORTION_ROWS)
         for batch in found:
             counted = batch.with_times(batch.time_us + done) if done and options.times == "line" else batch
             yield counted.numbered(row)
@@ -252,15 +252,11 @@ def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> It
 
     ``origin``: number of the shard among those of all rounds.
     """
-    for row, part in enumerate(_slices(batch, _PORTION_ROWS)):
+    for row, part in enumerate(batch.slices(_PORTION_ROWS)):
         place = HistoryPlace(0, True, source, 0, origin, 0, row)
         yield from (
             (place._replace(shard=shard), events.to_bytes()) for shard, events in part.split_by_shard(shards).items()
         )
-
-
-def _slices(batch: EventBatch, rows: int) -> Iterator[EventBatch]:
-    return (batch.slice(first, min(rows, len(batch) - first)) for first in range(0, len(batch), rows))
 
 
 def _divided(

@@ -166,8 +166,7 @@ def _found(
         is_posted = source.variant == POSTED
         place = FedPlace(source.route, None if is_posted else source.variant, source.epoch, source.changes)
         for batch in in_order(portions, is_ordered=not is_posted or source.stream in ordered):
-            for first in range(0, len(batch), _FED_ROWS):
-                part = batch.slice(first, min(_FED_ROWS, len(batch) - first))
+            for part in batch.slices(_FED_ROWS):
                 yield from one.feed(source.stream, part, place)
     yield from one.finish(newest_us)
 

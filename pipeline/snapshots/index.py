@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 import redis
@@ -44,15 +44,16 @@ class SnapshotIndex:
 
     def latest(self, shard: int, until: str) -> str | None:
         """The newest position at or before a limit."""
-        limit = position_order(until)
-        return max(
-            (position for position in self.positions(shard) if position_order(position) <= limit),
-            key=position_order,
-            default=None,
-        )
+        return latest(self.positions(shard), until)
 
     def _key(self, shard: int) -> str:
         return _KEY.format(shard=place_of(self._generation, shard))
+
+
+def latest(positions: Iterable[str], until: str) -> str | None:
+    """The newest position at or before a limit."""
+    limit = position_order(until)
+    return max((one for one in positions if position_order(one) <= limit), key=position_order, default=None)
 
 
 def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: int = 0) -> Iterator[LogDamaged]:

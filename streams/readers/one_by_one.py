@@ -81,7 +81,7 @@ def iterate_batches(
             for batch in chunks_by_columns(stream, path, chosen, _CHUNK_BYTES, without=_CLOUD_EVENT):
                 if batch is None:
                     break
-                yield from (batch.slice(first, min(rows, len(batch) - first)) for first in range(0, len(batch), rows))
+                yield from batch.slices(rows)
                 done += len(batch)
             else:
                 return

@@ -424,15 +424,7 @@ def _keyed_by(
     for row in np.flatnonzero(is_unkeyed).tolist():
         keys[row] = _own_key(alias, columns.column("id")[row].as_py())
     rows = np.array([row for row, key in enumerate(keys) if key is not None], np.intp)
-    taken = columns.take(column_of(rows))
-    keyed = EventBatch.of_columns(
-        taken.column("id"),
-        taken.column("type"),
-        batch.time_us[rows],
-        texts_of([key for key in keys if key is not None]),
-        taken.column("data"),
-    )
-    keyed = replace(keyed, arrivals=None if batch.arrivals is None else batch.arrivals[rows])
+    keyed = _with_keys(batch, rows, [key for key in keys if key is not None])
     return keyed, rows, is_unkeyed[rows]
 
 
@@ -448,14 +440,18 @@ def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
         place = places[code]
         if place is not None and key_of(value_at(orjson.loads(data[row].as_py()), place)) is None:
             found.append(row)
-    taken = batch.columns.take(pa.array(found, pa.int64()))
-    return EventBatch.of_columns(
-        taken.column("id"),
-        taken.column("type"),
-        batch.time_us[found],
-        texts_of([_own_key(body["alias"], one) for one in taken.column("id").to_pylist()]),
-        taken.column("data"),
+    rows = np.array(found, np.intp)
+    ids = batch.columns.column("id").take(column_of(rows)).to_pylist()
+    return _with_keys(batch, rows, [_own_key(body["alias"], one) for one in ids])
+
+
+def _with_keys(batch: EventBatch, rows: NDArray[np.intp], keys: Sequence[str]) -> EventBatch:
+    """Some events with other keys, and their arrival numbers."""
+    taken = batch.columns.take(column_of(rows))
+    keyed = EventBatch.of_columns(
+        taken.column("id"), taken.column("type"), batch.time_us[rows], texts_of(keys), taken.column("data")
     )
+    return replace(keyed, arrivals=None if batch.arrivals is None else batch.arrivals[rows])
 
 
 def _own_key(alias: str, event_id: str) -> str:
