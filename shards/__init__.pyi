@@ -19,7 +19,7 @@ from .kinds import (
     USUAL_KINDS as USUAL_KINDS,
     result_table as result_table,
 )
-from .kinds.joins.kind import WAIT as WAIT
+from .kinds.joins.sources import WAIT as WAIT
 from .kinds.patterns import (
     ACKNOWLEDGE as ACKNOWLEDGE,
     ALERT as ALERT,

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from streams.errors import DeclarationError
-from streams.event_time import (
-    USUAL_AHEAD_S,
-    Late,
-    Lateness,
-    MaxAhead,
-    check_event_time,
-    event_time_json,
-    event_time_members,
-    microseconds,
-)
+from streams.event_time import TimedStream, check_event_time, event_time_json, event_time_members
 from streams.keys import (
     AttributePath,
     KeyForm,
@@ -132,7 +123,7 @@ class FieldMapping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamDeclaration:
+class StreamDeclaration(TimedStream):
     """The declaration of a stream. How its events are read is fixed; ``CHANGEABLE`` members may change.
 
     Attributes:
@@ -156,17 +147,11 @@ class StreamDeclaration:
         derived: Whether the stream's events come from operators only; these decide the keys and the order.
     """
 
-    name: str
     key: KeyForm = "subject"
     keys: Mapping[str, KeyForm] = field(default_factory=dict)
     event_types: tuple[str, ...] = ()
     end_events: tuple[str, ...] = ()
     ties: Ties = "log"
-    lateness: Lateness | None = None
-    late: Late = "dead_letter"
-    idle_timeout: float | None = None
-    quiet_after: float | None = None
-    max_ahead: MaxAhead | None = None
     mapping: FieldMapping = field(default_factory=FieldMapping)
     duplicates: Duplicates = "drop"
     derived: bool = False
@@ -202,28 +187,6 @@ class StreamDeclaration:
                 f"stream {self.name!r}: end events {', '.join(unknown)} are not among its event types",
                 field="end_events",
             )
-
-    @property
-    def lateness_us(self) -> int | None:
-        """``lateness`` in microseconds; the initial bound where it is measured."""
-        return microseconds(self.lateness)
-
-    @property
-    def idle_timeout_us(self) -> int | None:
-        """``idle_timeout`` in microseconds."""
-        return microseconds(self.idle_timeout)
-
-    @property
-    def quiet_after_us(self) -> int | None:
-        """``quiet_after`` in microseconds."""
-        return microseconds(self.quiet_after)
-
-    @property
-    def max_ahead_us(self) -> int | None:
-        """``max_ahead`` in microseconds; None: no limit."""
-        if isinstance(self.max_ahead, str):
-            return None
-        return microseconds(USUAL_AHEAD_S if self.max_ahead is None else self.max_ahead)
 
     @property
     def key_paths(self) -> tuple[Path, ...]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from streams.durations import seconds_in
 from streams.errors import DeclarationError
 from streams.nearest import did_you_mean
 from streams.showing import shown
-
-if TYPE_CHECKING:
-    from streams.declaration import StreamDeclaration
 
 Late: TypeAlias = Literal["dead_letter", "drop", "process"]
 
@@ -123,7 +120,41 @@ _LATENESS_FORM = (
 )
 
 
-def check_event_time(stream: StreamDeclaration) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedStream:
+    """The event-time members of a declaration, and the name; ``StreamDeclaration`` has their meaning."""
+
+    name: str
+    lateness: Lateness | None = None
+    late: Late = "dead_letter"
+    idle_timeout: float | None = None
+    quiet_after: float | None = None
+    max_ahead: MaxAhead | None = None
+
+    @property
+    def lateness_us(self) -> int | None:
+        """``lateness`` in microseconds; the initial bound where it is measured."""
+        return microseconds(self.lateness)
+
+    @property
+    def idle_timeout_us(self) -> int | None:
+        """``idle_timeout`` in microseconds."""
+        return microseconds(self.idle_timeout)
+
+    @property
+    def quiet_after_us(self) -> int | None:
+        """``quiet_after`` in microseconds."""
+        return microseconds(self.quiet_after)
+
+    @property
+    def max_ahead_us(self) -> int | None:
+        """``max_ahead`` in microseconds; None: no limit."""
+        if isinstance(self.max_ahead, str):
+            return None
+        return microseconds(USUAL_AHEAD_S if self.max_ahead is None else self.max_ahead)
+
+
+def check_event_time(stream: TimedStream) -> None:
     """Reject invalid durations, and a policy for late events on a stream where no event is ever late."""
     for name, meaning in _DURATIONS.items():
         value: Lateness | MaxAhead | None = getattr(stream, name)
@@ -161,7 +192,7 @@ def microseconds(seconds: Lateness | None) -> int | None:
     return None if seconds is None else round(seconds * _SECOND_US)
 
 
-def event_time_json(stream: StreamDeclaration) -> dict[str, Any]:
+def event_time_json(stream: TimedStream) -> dict[str, Any]:
     """The event-time members that are set, as plain JSON."""
     found = {
         name: value.to_json() if isinstance(value, AutoLateness) else value

@@ -231,7 +231,8 @@ def _read_part(part: KafkaPart, options: KafkaOptions) -> Iterator[pa.RecordBatc
         body, fault = read_message(message.value(), _headers(message), options.max_row_bytes)
         offset = cast(int, message.offset())
         if options.mapping is not None and fault is None:
-            body, fault = read_strange(body, f"{part.topic}:{part.partition}:{offset}", options)
+            place = f"{part.topic}:{part.partition}:{offset}"
+            body, fault = read_strange(body, place, options.mapping, options.key)
         origin: dict[str, Any] = {"topic": part.topic, "partition": part.partition, "offset": offset}
         rows.append(FeedRow(place=part.place + offset - part.start, body=body, origin=origin, fault=fault))
         size += len(body)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 
-from streams.readers import RawRow, mapped_row
-
-if TYPE_CHECKING:
-    from pipeline.feeds.kafka import KafkaOptions
+from streams import KeyForm
+from streams.readers import RawRow, ReaderOptions, mapped_row
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
@@ -39,20 +37,20 @@ def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple
     return value, None
 
 
-def read_strange(body: bytes, place: str, options: KafkaOptions) -> tuple[bytes, str | None]:
+def read_strange(body: bytes, place: str, mapping: ReaderOptions, key: KeyForm) -> tuple[bytes, str | None]:
     """The event of a plain JSON record, read by a mapping; the result has the form of ``read_message``.
 
     A CloudEvent is returned unchanged. ``place`` is topic, partition and offset, joined by colons; it is the id of an
-    event without one.
+    event without one. ``key`` is the place of the stream's correlation key.
     """
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return body, None  # intake reports what is wrong
-    if options.mapping is None or not isinstance(value, dict) or "specversion" in value:
+    if not isinstance(value, dict) or "specversion" in value:
         return body, None
     topic, _, number = place.partition(":")
-    row = mapped_row(RawRow(place=number, body=body), Path(topic), options.key, options.mapping)
+    row = mapped_row(RawRow(place=number, body=body), Path(topic), key, mapping)
     return row.body, row.fault
 
 

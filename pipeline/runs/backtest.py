@@ -12,7 +12,7 @@ machine or a cluster. Their results are equal.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -22,19 +22,13 @@ import orjson
 
 from pipeline.runs.deciding import observing_variants
 from pipeline.runs.history import History
-from pipeline.runs.tasks import FACTS, SUMMARY, BacktestOptions, RoundTask
+from pipeline.runs.tasks import FACTS, SUMMARY, BacktestOptions, Progress, RoundTask
 from shards import ComparisonCounts, DeciderState, Decision, RoundPlan, VariantCounts
 from streams import EventFileError
 
 if TYPE_CHECKING:
     from pipeline.runs.in_process import InProcess
     from pipeline.runs.in_spark import InSpark
-
-Progress = Callable[[float], None]
-"""Receives the share of work done, 0.0 to 1.0, never falling; an exception raised here ends the backtest."""
-
-READING_SHARE = 0.4
-"""The share of a round's progress after which its files are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,9 @@ from itertools import groupby
 from operator import itemgetter
 
 from pipeline.errors import BacktestFailed
-from pipeline.runs.backtest import READING_SHARE, Progress
 from pipeline.runs.deciding import decided
 from pipeline.runs.history import Dealt, History, parts_of
-from pipeline.runs.tasks import HANDED_ON, Reported, RoundTask
+from pipeline.runs.tasks import HANDED_ON, READING_SHARE, Progress, Reported, RoundTask
 from shards import DeciderState, Decision, Variant
 from streams import ForestallError
 

@@ -30,6 +30,12 @@ HANDED_ON = "handed on"
 
 _FED_ROWS = 16_384  # state size is measured after each chunk of this many events
 
+Progress = Callable[[float], None]
+"""Receives the share of work done, 0.0 to 1.0, never falling; an exception raised here ends the backtest."""
+
+READING_SHARE = 0.4
+"""The share of a round's progress after which its files are read."""
+
 Reported: TypeAlias = tuple[str, int, Sequence[Any]]
 """A task's output: a label (of ``RoundRows``, facts, the summary or what is handed on), the variant, and JSON objects.
 

@@ -14,5 +14,5 @@ from streams.compiling.ahead import (
     compile_missing,
     kernels_folder,
     progress_of,
-    run_exercise,
 )
+from streams.compiling.running import run_exercise

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Event
@@ -59,17 +58,6 @@ class CompileProgress:
 
 
 Report = Callable[[CompileProgress], None]
-
-
-def exercise_of(name: str) -> Callable[[], object]:
-    """The function of an exercise ``module:function`` or ``module:function:argument``; its module is imported."""
-    module, function, *arguments = name.split(":", 2)
-    return partial(getattr(import_module(module), function), *arguments)
-
-
-def run_exercise(name: str) -> None:
-    """Run an exercise in this process, which loads its kernels."""
-    exercise_of(name)()
 
 
 def compile_kernels(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from streams.compiling.ahead import exercise_of
+from streams.compiling.running import exercise_of
 from streams.kernels.keeping import keep_needs, kept_of
 from streams.kernels.recording import NeededKernel, recorded
 

@@ -22,7 +22,7 @@ UNCALLED = """
 import sys
 from numba.core.dispatcher import Dispatcher
 from shards import EXERCISES
-from streams.compiling.ahead import exercise_of
+from streams.compiling.running import exercise_of
 from streams.kernels.keeping import KeptKernel
 from streams.kernels.recording import recorded
 

@@ -12,9 +12,9 @@ from shards.hosts.keyed_host import KeyedHost, Operator
 from shards.kinds.derived_rows import derived_rows
 from shards.kinds.joins.conditions import body_of, condition_of
 from shards.kinds.joins.errors import KeyFinished, ResultLimitReached, RetractionLate
-from shards.kinds.joins.kind import WAIT
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import event_letter
+from shards.kinds.joins.sources import WAIT
 from shards.operators import KeyChoice, Observation, Origin, Output, Result, SavedHost
 from shards.rows import row_id
 from streams import (

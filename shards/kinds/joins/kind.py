@@ -19,7 +19,7 @@ from shards.errors import OperatorRefused, OperatorSuspended, ShardError
 from shards.feeds import Feed
 from shards.kinds.joins.errors import JOIN_LETTERS, JoinSuspended
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
-from shards.kinds.joins.sources import KEYLESS, source_of
+from shards.kinds.joins.sources import KEYLESS, WAIT, source_of
 from shards.operators import Decided, DeciderKind, DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration, key_json
@@ -27,9 +27,6 @@ from streams.tables import Lookup
 
 if TYPE_CHECKING:
     from joins import JoinBody, WaitDecider
-
-WAIT = "wait"
-"""The name of the decider of joins with ``wait: auto``, which finishes keys of their inputs."""
 
 _OWN = (*"inputs window where emit outer return type late memory wait results".split(),)
 _INPUT = "join-input"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from streams import Input, StreamDeclaration, places_of
 
+WAIT = "wait"
+"""The name of the decider of joins with ``wait: auto``, which finishes keys of their inputs."""
+
 KEYLESS = ".keyless"
 """Suffix of an input's name, in the name of the operator for the input's events without a usable further key."""
 
