@@ -37,11 +37,7 @@ def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
-    """Check saved state and return its format version and the arguments of ``pack``.
-
-    Raises:
-        SavedStateError: The bytes are not a saved state, are of an unknown version, or are damaged.
-    """
+    """The format version of saved state and the arguments of ``pack``; ``SavedStateError`` if unknown or damaged."""
     version, digest = _prefix_of(body)
     rest = memoryview(body)[_PREFIX.size :]
     if sha256(rest).digest() != digest:

@@ -49,11 +49,7 @@ class Derivation:
         return all(self._places[key].is_in_order(own) for key, own in batches.items() if own)
 
     def fed_by(self, definition: Definition, start: Start, kinds: Mapping[str, Kind]) -> Feeds:
-        """All feeds after the start of an operator.
-
-        Raises:
-            ControlRecordError: Its target is not a derived stream here, or its own stream is derived from the target.
-        """
+        """All feeds after the start of an operator; refused if its target is no derived stream, or closes a cycle."""
         (source,) = definition.inputs
         operator = source.stream, source.key, definition.kind, definition.name
         others = self.feeds.without_operator(source.stream, definition.kind, definition.name)

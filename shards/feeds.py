@@ -136,11 +136,7 @@ class Feeds:
         return {source: tuple(one for one in self.order if one in some) for source, some in reached.items()}
 
     def check(self, stream: str, feed: Feed) -> None:
-        """Reject a feed that would close a cycle or make a chain of streams too long.
-
-        Raises:
-            ControlRecordError: Names the streams.
-        """
+        """Refuse a feed that would close a cycle or make a chain of streams too long; the message names the streams."""
         if path := self._path(feed.stream, stream):
             circle = " → ".join([*path, path[0]])
             raise ControlRecordError(

@@ -135,8 +135,7 @@ class InlineShards:
     def decide(self, stream: str | None = None) -> list[RowBlock]:
         """Match until no entry waits, and append the decisions from all observations since the last call.
 
-        Args:
-            stream: The posted stream whose observations count, beside those of derived streams; None: all streams.
+        ``stream``: the posted stream whose observations count, beside those of derived streams; None: all streams.
         """
         rows = self.settle()
         for target, record in self._deciders.decide(one for state in self.states for one in state.observations(stream)):

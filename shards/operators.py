@@ -261,11 +261,7 @@ class Host(Running):
 
     @abstractmethod
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator; a version that already runs continues.
-
-        Raises:
-            ForestallError: The definition is refused; nothing has changed.
-        """
+        """Start an operator; a version that already runs continues. If it is refused, nothing has changed."""
 
     def started(self) -> Output:
         """The output of the last ``start``, at its position of the log; called after it."""
@@ -274,18 +270,12 @@ class Host(Running):
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
         """Take over the open traces of the stream; called after ``start``, as a host may begin later than its stream.
 
-        Args:
-            followed: The constraints of traces that begin now; None: there are none.
-            open_keys: Returns the hashed keys of the open traces.
+        The arguments are those of ``Traces``.
         """
 
     @abstractmethod
     def stop(self, name: str) -> None:
-        """Stop an operator; its unfinished work is dropped.
-
-        Raises:
-            ForestallError: No such operator runs.
-        """
+        """Stop an operator; its unfinished work is dropped. Refused if no such operator runs."""
 
     def declare(self, declaration: StreamDeclaration) -> Output:
         """Apply a changed declaration; open traces may end by it.
@@ -295,11 +285,7 @@ class Host(Running):
         return NO_OUTPUT
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Apply constraints to traces that begin later.
-
-        Raises:
-            ForestallError: The constraints are refused; nothing has changed.
-        """
+        """Apply constraints to traces that begin later. If they are refused, nothing has changed."""
 
     def read_tables(self, tables: Tables) -> None:
         """Let results that no event completes read these tables; events are processed with tables of their own."""
@@ -310,12 +296,9 @@ class Host(Running):
         return None
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The current state of some operators as plain JSON; a question changes nothing.
+        """The current state of some operators as plain JSON; unknown questions are refused, and none changes anything.
 
         The size of an answer and the work for it are bounded by the question and the state, and never by past events.
-
-        Raises:
-            ForestallError: The kind does not know questions of this form, or answers none.
         """
         raise ControlRecordError("operators of this kind answer no questions")
 
@@ -340,11 +323,7 @@ class Kind(ABC):
     exercise: ClassVar[str] = ""
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The derived stream of an operator; None: it has none.
-
-        Raises:
-            ForestallError: The definition is refused.
-        """
+        """The derived stream of an operator, which may be refused; None: it has none."""
         return None
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
@@ -352,19 +331,11 @@ class Kind(ABC):
         return ()
 
     def require_rows(self, definition: Definition, tables: Tables) -> None:
-        """Check the rows in ``tables`` against the bounds of an operator that runs for each row.
-
-        Raises:
-            ForestallError: They are too many.
-        """
+        """Refuse rows in ``tables`` that are too many for an operator that runs for each row."""
 
     @abstractmethod
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host without operators, or the saved one.
-
-        Raises:
-            ForestallError: The saved state cannot be read.
-        """
+        """A host without operators, or the saved one; refused if the saved state cannot be read."""
 
     def exercise_for(
         self, definitions: Sequence[Definition], declaration: StreamDeclaration, constraints: Mapping[str, Any] | None
@@ -380,11 +351,7 @@ class Kind(ABC):
         return False
 
     def likeness(self, first: Definition, other: Definition) -> Likeness:
-        """When results of two operators, in two sets of rules over the same events, are equal.
-
-        Raises:
-            RoundsImpossible: Their results cannot be compared.
-        """
+        """When results of two operators over equal events are equal; ``RoundsImpossible``: they cannot be compared."""
         return "bindings"
 
     def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
@@ -440,11 +407,7 @@ class DocumentKind(Kind):
         return document
 
     def check(self, document: Mapping[str, Any]) -> None:
-        """Check the members of a document that need no streams, where this is cheap.
-
-        Raises:
-            ForestallError: The document is refused.
-        """
+        """Refuse a document for members that need no streams, where this is cheap."""
 
     @abstractmethod
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
@@ -463,9 +426,6 @@ class DocumentKind(Kind):
         """Further operators that an operator consists of, each with one input; lists do not show them.
 
         ``declared``: the declaration of a stream by its name; may raise.
-
-        Raises:
-            ForestallError: A stream is not declared.
         """
         return ()
 
@@ -478,11 +438,7 @@ class DocumentKind(Kind):
         return ()
 
     def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
-        """Check a question to an operator.
-
-        Raises:
-            OperatorRefused: The operator cannot answer it; ``field`` is the member.
-        """
+        """Refuse a question that an operator cannot answer (``OperatorRefused``; ``field`` is the member)."""
 
     def answer_of(
         self, definition: Definition, question: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
@@ -530,10 +486,7 @@ class DocumentKind(Kind):
     ) -> Sequence[str]:
         """Sentences on members that are legal and probably not meant, such as one without effect.
 
-        Args:
-            definition: The operator.
-            declared: Looks up the declaration of a stream by name; may raise.
-            has_constraints: Whether a stream follows a workflow or has constraints.
+        ``has_constraints``: whether a stream follows a workflow or has constraints.
         """
         return ()
 

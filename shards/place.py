@@ -209,11 +209,7 @@ class Place:
         return max((newest_us for newest_us in times if newest_us is not None), default=None)
 
     def check(self, declaration: StreamDeclaration) -> None:
-        """Check that ``declare`` takes a later declaration of the same stream.
-
-        Raises:
-            ControlRecordError: Its keys or ties differ: open traces would have to be read again.
-        """
+        """Refuse a later declaration with other keys or ties: open traces would have to be read again."""
         for name in _READ:
             if getattr(declaration, name) != getattr(self.declaration, name):
                 raise ControlRecordError(
@@ -371,12 +367,7 @@ class Place:
             yield entry, host.finish()
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget every other key, as if its events had gone to another shard.
-
-        Args:
-            is_kept: True for the hashed keys that stay.
-            has_counts: Whether counters continue from their values; otherwise they restart from 0.
-        """
+        """Forget every other key, as ``Host.keep``."""
         for host in self._hosts.values():
             host.keep(is_kept, has_counts=has_counts)
         if self._buffer is not None:
@@ -450,11 +441,7 @@ class Place:
 
 
 def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
-    """The kind with a name.
-
-    Raises:
-        ControlRecordError: This release does not know the kind.
-    """
+    """The kind with a name; refused if this release does not know it."""
     if kind not in kinds:
         raise ControlRecordError(
             f"no operators of the kind {kind!r} exist in this release; it knows {', '.join(sorted(kinds))}", kind=kind

@@ -198,11 +198,7 @@ def rows_of(blocks: Iterable[RowBlock]) -> list[OutputRow]:
 
 
 def row_ids(texts: pa.Array) -> pa.Array:
-    """The ids of many rows, as ``row_id`` gives them.
-
-    Args:
-        texts: For each row, the canonical JSON of the kind and the parts.
-    """
+    """The ids of many rows, as ``row_id`` gives them, from the canonical JSON of the kind and the parts of each."""
     return text_digests(texts, ID_LENGTH)
 
 

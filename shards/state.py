@@ -171,8 +171,7 @@ class ShardState:
     def observations(self, stream: str | None = None) -> list[Observation]:
         """Observations since the last call, for deciders; not part of the saved state.
 
-        Args:
-            stream: Of posted streams, only the observations of this one; None: of all. Derived streams always count.
+        ``stream``: of posted streams, only the observations of this one; None: of all. Derived streams always count.
         """
         every = self._places.values()
         places = [one for one in every if stream in (None, one.declaration.name) or one.declaration.derived]

@@ -34,10 +34,8 @@ STOPPED = "stopped"
 def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
     """The note that a shard gets before an entry, from which on some operators see nothing.
 
-    Args:
-        until: Position of the last control record that stops them.
-        records: JSON list of records: stream, kind, and body as text.
-        entry: The entry.
+    ``until``: position of the last control record that stops them; ``records``: JSON list of these, each with stream,
+    kind, and body as text.
     """
     body = orjson.dumps([until, orjson.loads(records)])
     return StoredEntry(position=entry.position, kind=STOPPED, stream=entry.stream, body=body)

@@ -54,11 +54,7 @@ class KeyRange:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Read the result of ``to_json``.
-
-        Raises:
-            ValueError: The message names the fault.
-        """
+        """Read the result of ``to_json``; the message of ``ValueError`` names the fault."""
         if not isinstance(value, Mapping) or not value or not value.keys() <= {"from", "to"}:
             raise ValueError(f"a range has 'from', 'to' or both, got {shown(value)}")
         for name, bound in value.items():

@@ -140,11 +140,7 @@ class Part(NamedTuple):
 
 
 def history_files(path: Path) -> tuple[Path, ...]:
-    """A file, or all files below a folder sorted by path, without names and folders that begin with . or _.
-
-    Raises:
-        EventFileError: There are no files.
-    """
+    """A file, or all files below a folder by path, without names that begin with . or _; refused if there are none."""
     if path.is_file():
         return (path.resolve(),)
     if not path.is_dir():

@@ -19,10 +19,9 @@ from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 
 from pipeline.errors import BacktestFailed
-from pipeline.runs.backtest import READING_SHARE, Progress
 from pipeline.runs.deciding import decided
 from pipeline.runs.history import History, parts_of
-from pipeline.runs.tasks import HANDED_ON, Reported, RoundTask
+from pipeline.runs.tasks import HANDED_ON, READING_SHARE, Progress, Reported, RoundTask
 from pipeline.spark.account import summary_of
 from pipeline.spark.workers import matcher_workers
 from shards import DeciderState, Decision, Variant
@@ -79,11 +78,7 @@ class _SparkWork:
         self._told = 0.0
 
     def run(self, action: Callable[[], _Answer]) -> _Answer:
-        """Run ``action`` and return its result.
-
-        Raises:
-            BacktestFailed: Spark gave up.
-        """
+        """The result of ``action``; ``BacktestFailed`` if Spark gave up."""
         group = f"backtest-{uuid.uuid4().hex}"
 
         def work() -> _Answer:

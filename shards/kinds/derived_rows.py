@@ -11,13 +11,9 @@ from streams import EventBatch, joined_texts, json_contents, json_text, time_tex
 
 
 def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> FoundRows:
-    """A row for each event that an operator makes with the key of its source, at least one.
+    """A row for each event that an operator (``name``) at a place of ``stream`` makes with the key of its source.
 
-    Args:
-        events: The events; the derived stream has the operator's name.
-        stream: The stream at whose place the operator runs.
-        name: Name of the operator.
-        version: Its version.
+    There is at least one event; the derived stream has the operator's name.
     """
     columns, types = events.columns, events.columns.column("type")
     keys = json_contents(columns.column("key"))

@@ -63,7 +63,7 @@ def decisions_of(
 
 
 def _observers(variant: Variant) -> list[tuple[str, Definition]]:
-    """The operators that deciders observe, and those that feed their streams, each with its stream."""
+    """The operators that deciders observe or that feed their streams, each with its stream."""
     observed = [(stream, one) for stream, one in variant.operators if KINDS_BY_NAME[one.kind].is_observed(one)]
     sources = {stream for stream, _ in observed}
     todo = list(sources)

@@ -238,11 +238,7 @@ class RoundPlan:
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
-        """The first round of each stream.
-
-        Raises:
-            RoundsImpossible: Streams are derived from each other in opposite directions in two variants.
-        """
+        """The first round of each stream; ``RoundsImpossible`` if variants derive streams in opposite directions."""
         names = dict.fromkeys(name for variant in self.variants for name in variant.streams)
         numbers = dict.fromkeys(names, 0)
         feeds = list(dict.fromkeys((source, feed) for variant in self.variants for source, feed in _feeds(variant)))

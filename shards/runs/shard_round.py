@@ -135,12 +135,9 @@ class ShardRound:
         yield from self._applied(one for one in self._plan.decisions if not one.is_of_source)
 
     def feed(self, stream: str, batch: EventBatch, place: FedPlace | None = None) -> Iterator[RoundRows]:
-        """Match the next events of a stream.
+        """Match the next events of a stream of the round: posted ones in processing order, derived ones in any order.
 
-        Args:
-            stream: A stream of the round.
-            batch: Posted events in processing order; derived events in any order.
-            place: Where they come from; None: posted, before all decisions and changes.
+        ``place``: where they come from; None: posted, before all decisions and changes.
         """
         route, variant, epoch, changes = place or FedPlace()
         yield from self._changed(changes)
@@ -177,8 +174,7 @@ class ShardRound:
     def finish(self, newest_us: Mapping[str, int]) -> Iterator[RoundRows]:
         """Finish the events; returns the last rows and the results in which variants differ.
 
-        Args:
-            newest_us: Of each posted stream with events, the time of its newest event in all shards.
+        ``newest_us``: of each posted stream with events, the time of its newest event in all shards.
         """
         yield from self._changed(len(self._plan.changes))
         for stream, cuts in self._plan.cuts.items():

@@ -20,12 +20,7 @@ _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
 
 def json_objects(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array:
-    """A JSON object for each row, as bytes; without columns all of them are empty.
-
-    Args:
-        columns: Names and values of the members.
-        rows: The number of rows.
-    """
+    """A JSON object for each of some rows, as bytes, from the names and values of its members, if it has any."""
     if not columns:
         return pa.repeat(pa.scalar(b"{}"), rows)
     parts: list[pa.Array | str] = []

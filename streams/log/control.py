@@ -509,11 +509,7 @@ def encode_control(record: ControlRecord) -> bytes:
 
 
 def decode_control(kind: RecordKind, body: bytes) -> ControlRecord:
-    """Read the body of a control record.
-
-    Raises:
-        ControlRecordError: The body is not JSON, has an unknown format, or lacks a part.
-    """
+    """Read the body of a control record; ``ControlRecordError`` if it is no JSON of a known format, or lacks a part."""
     if kind not in _BY_KIND:
         raise ControlRecordError("events are not a control record")
     return _BY_KIND[kind].from_json(Members(kind, _object(kind, body)))

@@ -54,14 +54,9 @@ def batch_of_table(
 
 
 def columns_read(known: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
-    """The columns of a table from which its events are read.
+    """The columns, among those of a table, from which its events with some attributes (``read``) are read; None: all.
 
-    If one that is needed is missing, all are: it may be a member of another, or a message lists what there is.
-
-    Args:
-        known: The columns that the table has.
-        options: How it is read.
-        read: Names of the attributes that are needed; None: all.
+    If a needed one is missing, all are read: it may be a member of another column, or a message lists them.
     """
     if read is None:
         return list(known)

@@ -109,11 +109,7 @@ class TableForm:
                 )
 
     def require(self, table: str, column: str | None, keys: int | None) -> None:
-        """Check a lookup with a number of keys; column None: only whether the row exists; keys None: of every row.
-
-        Raises:
-            TableColumnUnknown: The table has no such column, or another number of key columns.
-        """
+        """Refuse a lookup of an unknown column, or with another number of keys; None: of no column, or of every row."""
         if column is not None and column not in self.columns:
             advice = did_you_mean(column, list(self.columns))
             raise TableColumnUnknown(

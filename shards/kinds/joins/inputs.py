@@ -29,10 +29,9 @@ from joins import (
     value_at,
 )
 from shards.hosts.trace_ends import TraceEnds
-from shards.kinds.joins.kind import WAIT
 from shards.kinds.joins.rows import refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
-from shards.kinds.joins.sources import source_of
+from shards.kinds.joins.sources import WAIT, source_of
 from shards.operators import NO_OUTPUT, Host, KeyChoice, Observation, Origin, Output, Result, SavedHost
 from shards.rows import FoundRows
 from streams import (
@@ -410,12 +409,9 @@ def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Ar
 def _keyed_by(
     path: Sequence[str], batch: EventBatch, is_event: NDArray[np.bool_], alias: str
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
-    """Re-key rows by the value at a path; an event without a usable key gets a key of its own.
+    """Re-keyed rows, by the value at a path, their places in ``batch``, and which are events without a usable key.
 
-    ``is_event``: which rows are events of the input; other rows without a key are dropped.
-
-    Returns:
-        The re-keyed rows, their places in ``batch``, and which are events without a usable key.
+    Such an event gets a key of its own. Rows without a key that are no events of the input (``is_event``) are dropped.
     """
     columns = batch.columns
     found = [attributes_of(one) for one in columns.column("data").to_pylist()]

@@ -18,10 +18,7 @@ from streams import Event, EventBatch, format_time
 def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origin) -> Iterator[Single]:
     """Dead letters of events whose keys are no whole numbers, in a join with ``wait: auto``.
 
-    Args:
-        events: The events, with the key of the join.
-        operator: Name (that of the join and the alias) and version of the input.
-        origin: The entry that they come from.
+    ``operator``: name (that of the join and the alias) and version of the input.
     """
     name, version = operator
     join, _, alias = name.removesuffix(KEYLESS).rpartition(".")

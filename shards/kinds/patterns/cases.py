@@ -20,11 +20,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 def case_query(question: Mapping[str, Any]) -> CaseQuery:
-    """The query of a question.
-
-    Raises:
-        ControlRecordError: The question does not have the form.
-    """
+    """The query of a question; ``ControlRecordError`` if the question does not have the form."""
     wrong = [name for name, is_right in _FORM.items() if name in question and not is_right(question[name])]
     wrong += sorted(question.keys() - _FORM.keys())
     if question.get("about") != "traces" or wrong:

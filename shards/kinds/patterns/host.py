@@ -182,14 +182,11 @@ class PatternHost(Host):
         self._opened().set_end_events(more.union(self._declaration.end_events))
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Let traces that begin later follow these constraints.
+        """Let traces that begin later follow constraints; refused if older than the newest, or another document.
 
         A trace ends with an end event of the stream's declaration, and later also with an end event of
         constraints that have ``reopen: new_transaction``. Other end events close the monitor of a trace, which stays
         open.
-
-        Raises:
-            ControlRecordError: The version belongs to another document, or is older than the newest version.
         """
         known = self._versions.get(record.version)
         if record.version < (newest := max(self._versions, default=0)):  # retained only while traces follow them
