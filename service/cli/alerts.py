@@ -28,19 +28,21 @@ def list_alerts(
     pattern: _Pattern = None,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Only alerts of this transaction.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only alerts detected at this time or later, RFC 3339.")
+        str | None, typer.Option(metavar="TIME", help="Only alerts detected at this event time (RFC 3339) or later.")
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only alerts detected before this time.")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only alerts detected before this event time.")
+    ] = None,
     created_since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only alerts found at this time or later, RFC 3339.")
+        str | None, typer.Option(metavar="TIME", help="Only alerts found at this clock time (RFC 3339) or later.")
     ] = None,
     acknowledged: Annotated[
         bool | None,
-        typer.Option("--acknowledged/--unacknowledged", help="Only alerts that were acknowledged, or were not."),
+        typer.Option("--acknowledged/--unacknowledged", help="Only acknowledged alerts, or only unacknowledged ones."),
     ] = None,
     after: After = None,
     oldest_first: Annotated[
-        bool, typer.Option("--oldest-first", help="The oldest first, in place of the newest.")
+        bool, typer.Option("--oldest-first", help="List the oldest first (default: the newest).")
     ] = False,
     limit: AtMost = 100,
 ) -> None:
@@ -64,7 +66,7 @@ def list_alerts(
 _SUPPRESSED = Resource(
     path="/suppressed-alerts",
     one="suppressed alert",
-    listed="recent alerts that other alerts suppress, the newest first",
+    listed="recent suppressed alerts, the newest first",
     table=Table(("detected_at", "stream", "pattern", "key", "suppressed_by")),
 )
 

@@ -18,7 +18,7 @@ Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 def api(
     method: Annotated[Method, typer.Argument(help="GET, POST, PUT, PATCH or DELETE.", case_sensitive=False)],
     path: Annotated[str, typer.Argument(help="Path with its query, such as '/v1/alerts?limit=3'.")],
-    body: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON file that is sent; '-': input.")] = None,
+    body: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON file to send; '-': standard input.")] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
 ) -> None:

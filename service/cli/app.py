@@ -38,12 +38,12 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "backup": "Back up a stopped service: Redis, checkpoint and saved states, in one file.",
         "restore": "Restore a backup; the whole file is checked before anything is changed.",
         "apply": "Make the running service match a project, a folder of documents.",
-        "run": "Match all patterns of a project in event files, without Spark, Redis or HTTP.",
+        "run": "Run a project over event files, without Spark, Redis or HTTP.",
         "test": "Run the tests of a project: documents of the kind test. Exit status 1: one fails.",
-        "export": "Write what the running service has as a project: applying it changes nothing.",
+        "export": "Export the resources of the running service as a project; applying it changes nothing.",
         "demo": "Run generated orders through the whole service. Exit status 1: the alerts are not the expected ones.",
         "streams": "Streams of the running service.",
-        "event-types": "Schemas of event types, by stream of the running service.",
+        "event-types": "Schemas of event types of the running service.",
         "tables": "Reference tables of the running service.",
         "calendars": "Calendars of the running service.",
         "workflows": "Workflows of the running service.",
@@ -72,7 +72,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "check": (
             "Check patterns: can they match, and which events terminate them early? Exit status 1: one can never match."
         ),
-        "backtest": "Run patterns over past events, and compare them with others.",
+        "backtest": "Match patterns in past events, and compare the results of two versions.",
         "backtests": "Backtests of the running service.",
         "generate": "Generate events of interleaved transactions: the order-fulfilment workload, or a workflow.",
         "discover": "Discover the constraints that past transactions keep.",
@@ -81,7 +81,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "doctor": "Check that everything the service needs is in place: Java, packages, settings, Redis, ports.",
         "api": "Call the API of the running service and print its answer.",
         "settings": "Print every setting with its current value and source; secrets are hidden.",
-        "context": "The services that commands call, by name.",
+        "context": "Named services that commands call.",
     }
 )
 """The commands that do not depend on the kinds of operators, each with its line in the overall help."""

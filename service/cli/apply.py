@@ -42,17 +42,17 @@ _SIGNS = {"new": "+", "changed": "~", "gone": "-", "kept": " "}
 def apply(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the project.")],
     plan: Annotated[
-        bool, typer.Option("--plan", help="Only show what would change. Exit status 1: something would.")
+        bool, typer.Option("--plan", help="Show the changes without making them. Exit status 1: there are some.")
     ] = False,
     against: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[STREAM=]FILE",
-            help="With --plan: show results that new and changed patterns add and lose in an event file. Repeatable.",
+            help="With --plan: event file in which to compare the results of new and changed patterns. Repeatable.",
         ),
     ] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete what the project has created and no longer names.")
+        bool, typer.Option("--prune", help="Delete resources that the project created and no longer has.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete streams without asking.")] = False,
     url: Url = None,

@@ -77,7 +77,7 @@ Past = Annotated[
 ]
 Project = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder of a project: runs all of its patterns (in place of --pattern)."),
+    typer.Option(metavar="DIR", help="Folder of a project, all of whose patterns are run (instead of --pattern)."),
 ]
 Against = Annotated[
     list[Path] | None,
@@ -124,7 +124,7 @@ def backtest(
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     cores: Annotated[int | None, typer.Option(min=1, help="Number of cores to use (default: all).")] = None,
 ) -> None:
-    """Run patterns over past events, and compare them with others."""
+    """Match patterns in past events, and compare the results of two versions."""
     _begin(context)
     constraint_set, use = followed(constraints, model)
     grouped, timing = chosen_key(key), event_time(lateness and read_lateness(lateness), late, idle_timeout)

@@ -46,13 +46,17 @@ add_show(backtests, _BACKTESTS, "the state of a backtest, and its result once it
 def ask(
     client: Caller,
     pattern: Annotated[str, typer.Argument(help="Pattern file or text, or the name of a registered pattern.")],
-    stream: Annotated[str, typer.Option(help="The stream, for its key, end events and constraints.")],
+    stream: Annotated[str, typer.Option(help="Stream whose key, end events and constraints apply.")],
     against: Annotated[
         str | None, typer.Option(metavar="PATTERN", help="Pattern to compare with: file, text or name.")
     ] = None,
-    path: Annotated[str | None, typer.Option(help="File or folder of the service (default: its log).")] = None,
+    path: Annotated[
+        str | None, typer.Option(help="File or folder of the service with the events (default: the log).")
+    ] = None,
     suppress: Suppress = None,
-    pruning: Annotated[Pruned | None, typer.Option(help="Whether constraints terminate partial matches early.")] = None,
+    pruning: Annotated[
+        Pruned | None, typer.Option(help="Terminate partial matches early by constraints; compare: run both ways.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the backtest is over.")] = False,
 ) -> None:
     """Start a backtest. Exit status 1: with --wait, it failed."""
@@ -77,7 +81,7 @@ def alerts(
     backtest: Annotated[str, typer.Argument(help="Id of the backtest, as 'forestall backtests list' shows it.")],
     limit: AtMost = 100,
 ) -> None:
-    """List the alerts of a backtest, by their end; marks those that a comparison added or lost."""
+    """List the alerts of a backtest by end time, with marks for those added or lost in a comparison."""
     _ALERTS.show_pages(client, f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit, is_json=client.is_json)
 
 

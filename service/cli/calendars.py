@@ -36,10 +36,10 @@ add_show(calendars, _CALENDARS, "a calendar: its declaration, versions, and the 
 def put_calendar(
     client: Caller,
     name: Annotated[str, typer.Argument(help="Name of the calendar.")],
-    file: Annotated[Path, typer.Argument(help="Its declaration, YAML or JSON: zone, hours, holidays, exceptions.")],
+    file: Annotated[Path, typer.Argument(help="Declaration, YAML or JSON: zone, hours, holidays, exceptions.")],
     ical: Annotated[Path | None, typer.Option(help="Holidays as an iCalendar file (.ics).")] = None,
 ) -> None:
-    """Declare a calendar, or the next version of an existing one, which then applies."""
+    """Declare a calendar; an existing one gets its next version."""
     document = read_document(file)
     if ical is not None:
         document["ical"] = read_content(ical, _MOST_BYTES, "calendar").decode(errors="replace")

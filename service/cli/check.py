@@ -27,8 +27,7 @@ from nfa import Atom, Pattern, Query, TraceEnds, all_types_of, build_query, desc
 from service.cli.columns import Classifier
 from service.cli.inputs import Times, chosen_key, read_constraint_file, read_pattern_files
 from service.cli.model_choice import ModelChoice, with_model
-from service.cli.past import PastViolations
-from service.cli.past_log import EndEvents, read_log
+from service.cli.past import EndEvents, PastViolations, read_log
 from service.errors import FileUnreadable
 from service.registering.inspection import (
     PatternInspection,
@@ -61,7 +60,7 @@ def check(
     ] = None,
     times: Annotated[
         Times,
-        typer.Option(help="With --log: order of events: event (by time), file (as in the file) or line."),
+        typer.Option(help="With --log: order of events, as for 'forestall match'."),
     ] = "event",
     lifecycle: Annotated[bool, typer.Option(help="With --log: XES types are name+transition (Pay+complete).")] = False,
     classifier: Classifier = None,
@@ -141,7 +140,7 @@ class _CheckReport:
 
 def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstraints:
     """A document joined with the constraints of a model; imports the slow model reader only when it is called."""
-    from service.cli.processes import follow_model  # noqa: PLC0415
+    from service.cli.models import follow_model  # noqa: PLC0415
 
     return replace(parsed, constraint_set=follow_model(parsed.constraint_set, choice)[0])
 

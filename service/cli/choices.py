@@ -17,8 +17,8 @@ Suppress = Annotated[
     str | None,
     typer.Option(
         metavar="'DURATION by NAME, ...'",
-        help="Suppress alerts that follow another one of their group within this event time: '1 h by customer'. "
-        "Names are columns of RETURN, or the key; without 'by' there is one group.",
+        help="Suppress further alerts of a group for this event time after an alert: '1 h by customer'. "
+        "Names are columns of RETURN, or the key; without 'by', all alerts are one group.",
     ),
 ]
 
@@ -49,7 +49,7 @@ Resolves = Annotated[
     str | None,
     typer.Option(
         metavar="'PATTERN by NAME, ...'",
-        help="Its alerts close the incidents of another pattern: 'declined by customer'.",
+        help="Alerts close the open incident of another pattern with the same values: 'declined by customer'.",
     ),
 ]
 

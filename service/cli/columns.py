@@ -46,14 +46,14 @@ Zone = Annotated[
     ),
 ]
 NumbersCount = Annotated[
-    TimeUnit, typer.Option("--time-unit", help="Unit of times that are numbers since 1970; auto: by their size.")
+    TimeUnit, typer.Option("--time-unit", help="Unit of numeric times since 1970; auto: by magnitude.")
 ]
 TimeFormat = Annotated[
     str | None,
     typer.Option(
         "--time-format",
         metavar="FORM",
-        help="Form of times: day-first or month-first for dates such as 03/04/2025, or as '%d.%m.%y %H:%M'.",
+        help="Format of times: day-first or month-first (03/04/2025), or a pattern such as '%d.%m.%y %H:%M'.",
     ),
 ]
 ChangedClocks = Annotated[
@@ -72,7 +72,7 @@ Encoding = Annotated[
 ]
 Classifier = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="XES: classifier of the log that makes event types (default: concept:name)."),
+    typer.Option(metavar="NAME", help="XES: classifier that gives the event types (default: concept:name)."),
 ]
 DuplicateIds = Annotated[
     Duplicates,

@@ -14,7 +14,7 @@ from service.cli.choices import OutputFormat
 from service.cli.columns import Classifier
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
 from service.cli.models import read_model_file
-from service.cli.past_log import EndEvents, read_log
+from service.cli.past import EndEvents, read_log
 from service.runs.past_log import PastLog
 from workflows import CompiledWorkflow, LogConformance, check_log, compile_workflow
 

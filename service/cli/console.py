@@ -19,11 +19,9 @@ _FIRST = 8010
 
 def console(
     url: Url = None,
-    host: Annotated[
-        str | None, typer.Option(help="Address on which the console listens (default: FORESTALL_CONSOLE_HOST).")
-    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address of the console (default: FORESTALL_CONSOLE_HOST).")] = None,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Its port (default: FORESTALL_CONSOLE_PORT).")
+        int | None, typer.Option(min=1, max=65535, help="Port of the console (default: FORESTALL_CONSOLE_PORT).")
     ] = None,
 ) -> None:
     """Serve the web console of the running service until it is interrupted."""

@@ -13,7 +13,7 @@ from service.cli.inputs import standard_error
 from service.cli.wording import printable
 from service.settings_contexts import Context, contexts_file, load_contexts
 
-context = typer.Typer(help="The services that commands call, by name.", no_args_is_help=True)
+context = typer.Typer(help="Named services that commands call.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the context, such as prod.")]
 
@@ -41,7 +41,7 @@ def add_context(
 
 @context.command("use")
 def use_context(name: Name) -> None:
-    """Let commands call the service of a context."""
+    """Switch to a context: commands call its service."""
     contexts = load_contexts()
     chosen = contexts.get(name)
     contexts.current = name

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from service.cli.columns import Classifier
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, standard_error
-from service.cli.past_log import EndEvents, read_log
+from service.cli.past import EndEvents, read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
 DocumentForm: TypeAlias = Literal["yaml", "json", "text"]
@@ -33,7 +33,9 @@ def discover(
     ] = None,
     min_confidence: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Minimum share of these transactions that keep the constraint, above 0."),
+        typer.Option(
+            metavar="SHARE", help="Minimum share of the activating transactions that keep the constraint, above 0."
+        ),
     ] = 1.0,
     min_expected: Annotated[
         float, typer.Option(metavar="NUMBER", help="Minimum significance of exclusions and requirements; 0: none.")

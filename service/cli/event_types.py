@@ -13,7 +13,7 @@ from service.cli.resources import Table
 from service.cli.wording import printable
 from service.client import Client
 
-event_types = Commands(help="Schemas of event types, by stream of the running service.")
+event_types = Commands(help="Schemas of event types of the running service.")
 
 Stream = Annotated[str, typer.Argument(help="The stream.")]
 TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="The event type.")]
@@ -40,7 +40,7 @@ def put_type(
     client: Caller,
     stream: Stream,
     name: TypeName,
-    schema: Annotated[Path, typer.Argument(help="JSON file: a JSON Schema for the attributes of its events.")],
+    schema: Annotated[Path, typer.Argument(help="JSON Schema for the attributes of its events, as a JSON file.")],
 ) -> None:
     """Set or replace the schema of an event type."""
     document = read_json(schema)
@@ -59,7 +59,7 @@ def delete_type(client: Client, stream: Stream, name: TypeName) -> None:
 def check(
     client: Caller,
     stream: Stream,
-    is_off: Annotated[bool, typer.Option("--off", help="Turn schema checks off.")] = False,
+    is_off: Annotated[bool, typer.Option("--off", help="Turn schema checks off (default: on).")] = False,
 ) -> None:
     """Turn schema checks of a stream on or off."""
     found = client.streams.change(stream, {"schemas": "off" if is_off else "check"})

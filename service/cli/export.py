@@ -19,7 +19,7 @@ def export(
     url: Url = None,
     api_key: ApiKeyOption = None,
 ) -> None:
-    """Write what the running service has as a project: applying it changes nothing."""
+    """Export the resources of the running service as a project; applying it changes nothing."""
     with calling(url, api_key) as client:
         files = export_project(client, folder)
     for file in files:

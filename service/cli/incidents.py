@@ -50,7 +50,7 @@ add_show(incidents, _INCIDENTS, "an incident")
 
 @incidents.command()
 def acknowledge(client: Caller, incident: str = _Incident, by: _By = None) -> None:
-    """Mark an incident as seen, for everyone who gets its messages."""
+    """Mark an incident as seen; receivers of its messages are notified."""
     _act(client, incident, "acknowledge", by)
 
 

@@ -78,8 +78,8 @@ Times: TypeAlias = Literal["event", "file", "line"]
 """The order of the events of a file."""
 
 TimesOption = typer.Option(
-    help="Order of events. event: sorted by time. file: in the order of the file, as if events arrived so. "
-    "line: line numbers in place of times."
+    help="Order of events: sorted by time (event), as in the file (file), or as in the file with line numbers as times "
+    "(line)."
 )
 
 

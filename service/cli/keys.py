@@ -56,7 +56,7 @@ add_list(keys, _KEYS)
 @keys.command()
 def create(
     client: Caller,
-    name: Annotated[str, typer.Argument(help="Name for people.")],
+    name: Annotated[str, typer.Argument(help="Name of the key, for people.")],
     scope: Annotated[
         list[KeyScope],
         typer.Option(metavar="SCOPE", help="read, ingest, patterns, or admin, which includes all others. Repeatable."),
@@ -65,7 +65,7 @@ def create(
         list[str] | None, typer.Option(metavar="STREAM", help="Restrict the key to this stream. Repeatable.")
     ] = None,
     days: Annotated[
-        float | None, typer.Option(min=0, metavar="DAYS", help="Days after which it expires (default: never).")
+        float | None, typer.Option(min=0, metavar="DAYS", help="Days after which the key expires (default: never).")
     ] = None,
 ) -> None:
     """Create an API key and print its token, which is shown only once."""

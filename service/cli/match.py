@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 Pruning = Annotated[
     Prune | None,
-    typer.Option(help="Which partial matches to drop once they cannot complete (default: as in the constraints)."),
+    typer.Option(help="What to do with partial matches that can no longer complete (default: as in the constraints)."),
 ]
 QueryFile = Annotated[
     Path | None,
-    typer.Option(help="File with a query: SELECT ... FROM events MATCH_RECOGNIZE (...); instead of patterns."),
+    typer.Option(help="SQL file, instead of patterns: SELECT ... FROM events MATCH_RECOGNIZE (...)."),
 ]
 Order = Annotated[Times, TimesOption]
 USUALLY_LISTED = "matches,endings,deviations,corrections"
@@ -62,23 +62,22 @@ Listed = Annotated[
     ),
 ]
 Beginning = Annotated[
-    bool, typer.Option("--open", help="The file is the beginning of a stream: transactions are still open at its end.")
+    bool, typer.Option("--open", help="Transactions continue after the last event (default: they end with it).")
 ]
 Simultaneous = Annotated[
-    Ties, typer.Option(help="Events with equal timestamps: ordered as in the file, or simultaneous.")
+    Ties, typer.Option(help="Order of events with equal timestamps: as in the file (log), or none (simultaneous).")
 ]
 
 Lateness = Annotated[
     str | None,
     typer.Option(
         metavar=f"DURATION|{AUTO_FORM}",
-        help="Out-of-orderness bound: how much an event may be late (5 min, or seconds), or auto to measure it; events "
-        "are reordered by time within it.",
+        help="Out-of-orderness bound (5 min, or seconds): events within it are sorted by time; auto: it is measured.",
     ),
 ]
 LateEvents = Annotated[
     Late,
-    typer.Option(help="What to do with events that are later than the lateness bound; 'process' matches them at once."),
+    typer.Option(help="What to do with events beyond the lateness bound; process: match them out of order."),
 ]
 Ends = Annotated[list[str] | None, typer.Option(metavar="TYPE", help="Event type that ends a transaction. Repeatable.")]
 FurtherKeys = Annotated[
@@ -217,7 +216,7 @@ def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[Cons
     if choice is None:
         return own, None
     # The reader of models takes as long to import as everything else here, and most calls need none.
-    from service.cli.processes import follow_model  # noqa: PLC0415
+    from service.cli.models import follow_model  # noqa: PLC0415
 
     return follow_model(own, choice)
 

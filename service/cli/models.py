@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from service.cli.inputs import read_text, reason_of
+from rich.markup import escape
+
+from service.cli.inputs import progress_bar, read_text, reason_of, standard_error
 from service.errors import FileUnreadable
 from workflows import ReadOptions, WorkflowModel, read_mapping, read_model
+
+if TYPE_CHECKING:
+    from constraints import ConstraintSet
+    from service.cli.model_choice import ModelChoice
+    from service.runs.stream_report import WorkflowUse
 
 MAX_MODEL_BYTES = 64_000_000
 
@@ -27,3 +35,16 @@ def read_content(path: Path, most_bytes: int = MAX_MODEL_BYTES, what: str = "mod
     if len(content) > most_bytes:
         raise FileUnreadable(f"{path} has more than {most_bytes} bytes, more than any {what}", file=str(path))
     return content
+
+
+def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[ConstraintSet, WorkflowUse]:
+    """A hand-written set, or none, joined with the constraints of a model; notices go to standard error."""
+    from service.runs import followed_model  # noqa: PLC0415 - other readers of models do without
+
+    model = read_model_file(choice.path, choice.map_file, choice.process)
+    with progress_bar(f"compiling {choice.path.name}"):
+        found = followed_model.follow_model(own, model, model.name or choice.path.stem, choice.mode)
+    for warning in found.warnings:
+        standard_error.print(f"[yellow]warning[/yellow]: {escape(warning)}")
+    standard_error.print(f"[yellow]notice[/yellow]: {escape(found.explanation)}")
+    return found.constraint_set, found.use

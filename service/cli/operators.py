@@ -21,7 +21,7 @@ from streams import indefinite
 DocumentFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FILE", help="The document, YAML or JSON.", show_default=False)
 ]
-IsDraft: TypeAlias = Annotated[bool, typer.Option("--draft", help="Only check and store it.")]
+IsDraft: TypeAlias = Annotated[bool, typer.Option("--draft", help="Check and store it; 'activate' starts it.")]
 
 _COLUMNS = ("name", "stream", "state", "version", "severity", "body")
 
@@ -49,10 +49,10 @@ def operator_commands(
     add_moves(
         app,
         resource,
-        activate=f"Start a draft of {indefinite(one)}, from now on.",
-        pause=f"Stop showing events to {indefinite(one)} for now; its state is dropped.",
-        resume=f"Show events to a paused or suspended {one} again, from now on.",
-        retire=f"Stop {indefinite(one)} for good; it stays listed with its results.",
+        activate=f"Start {indefinite(one)} that was added with --draft.",
+        pause=f"Pause {indefinite(one)}: it sees no events, and its state is dropped.",
+        resume=f"Resume a paused or suspended {one}.",
+        retire=f"Retire {indefinite(one)} for good; it stays listed with its results.",
     )
     add_delete(app, resource, f"Delete {indefinite(one)}; its results are kept.")
     return app
@@ -107,19 +107,26 @@ def _add_explain(app: typer.Typer, resource: Resource) -> None:
 
 
 def _add_ask(app: typer.Typer, resource: Resource) -> None:
-    meaning = f"Ask {indefinite(resource.one)} for groups and values over the events in its window, now."
+    meaning = f"Ask {indefinite(resource.one)} for the current values of the groups in its window."
 
     @app.command("ask", help=meaning)
     def ask(
         client: Caller,
         name: str = argument_of(resource),
-        by: Annotated[list[str] | None, typer.Option("--by", help="Attribute that forms groups; repeatable.")] = None,
+        by: Annotated[list[str] | None, typer.Option("--by", help="Attribute to group by. Repeatable.")] = None,
         where: Annotated[
-            list[str] | None, typer.Option("--where", metavar="NAME=VALUE", help="Value of an attribute; repeatable.")
+            list[str] | None,
+            typer.Option(
+                "--where", metavar="NAME=VALUE", help="Only events with this value of an attribute. Repeatable."
+            ),
         ] = None,
-        value: Annotated[list[str] | None, typer.Option("--value", help="Name of a value; repeatable.")] = None,
+        value: Annotated[
+            list[str] | None, typer.Option("--value", help="Value to compute, by its name (default: all). Repeatable.")
+        ] = None,
         window: Annotated[str | None, typer.Option(help="Only events younger than this, such as '20 min'.")] = None,
-        explain: Annotated[bool, typer.Option("--explain", help="With --json: the index of each shard, too.")] = False,
+        explain: Annotated[
+            bool, typer.Option("--explain", help="With --json: also describe the index of each shard.")
+        ] = False,
     ) -> None:
         filters = dict(map(_filter, where or ()))
         body = given(by=by or None, where=filters or None, values=value or None, window=window, explain=explain or None)
@@ -138,7 +145,7 @@ def _add_plot(app: typer.Typer, resource: Resource) -> None:
         client: Client,
         name: str = argument_of(resource),
         file: Annotated[
-            Path | None, typer.Argument(metavar="[FILE]", help="The picture (default: standard output).")
+            Path | None, typer.Argument(metavar="[FILE]", help="SVG file to write (default: standard output).")
         ] = None,
     ) -> None:
         picture = client.content(f"{resource.path}/{part(name)}/plot.svg")

@@ -69,17 +69,15 @@ add_show(patterns, _PATTERNS, "a pattern, the events that terminate it early, an
 def add_pattern(
     client: Caller,
     pattern: Annotated[str, typer.Argument(help="File with one pattern, text or .json, or the text of a pattern.")],
-    stream: Annotated[str, typer.Option(help="The stream to match it on.")],
-    draft: Annotated[
-        bool, typer.Option("--draft", help="Only check and store it; it is matched once activated.")
-    ] = False,
+    stream: Annotated[str, typer.Option(help="Stream in which the pattern is matched.")],
+    draft: Annotated[bool, typer.Option("--draft", help="Check and store it; 'activate' starts it.")] = False,
     severity: Annotated[Severity | None, typer.Option(help="Severity of its alerts.")] = None,
     unguarded: Unguarded = False,
     suppress: Suppress = None,
     incident: Incident = None,
     resolves: Resolves = None,
 ) -> None:
-    """Register a pattern; 'forestall patterns change' registers the next version of one."""
+    """Register a pattern; to replace one, use 'change'."""
     body = given(
         stream=stream,
         **_form(pattern),
@@ -97,7 +95,7 @@ def change_pattern(
     name: Name,
     pattern: Annotated[
         str | None,
-        typer.Argument(help="File with the changed pattern, text or .json, or its text (default: as it is)."),
+        typer.Argument(help="File with the new pattern, text or .json, or its text (default: unchanged)."),
     ] = None,
     severity: Annotated[Severity | None, typer.Option(help="Severity of its new alerts.")] = None,
     unguarded: Unguarded = False,
@@ -108,7 +106,7 @@ def change_pattern(
     incident: Incident = None,
     resolves: Resolves = None,
 ) -> None:
-    """Change a pattern: another text is its next version; what is left out stays."""
+    """Change a pattern; a new text is its next version, and omitted options stay as they are."""
     quiet = quiet_of(suppress, incident, resolves)
     at = f"{_PATTERNS.path}/{part(name)}"
     if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
@@ -126,10 +124,10 @@ def change_pattern(
 add_moves(
     patterns,
     _PATTERNS,
-    activate="Start matching a draft, from now on.",
-    pause="Stop matching a pattern for now; its partial matches are dropped.",
-    resume="Match a paused or suspended pattern again, from now on.",
-    retire="Stop matching a pattern for good; it stays listed with its counts.",
+    activate="Start a pattern that was added with --draft.",
+    pause="Pause a pattern: it sees no events, and its partial matches are dropped.",
+    resume="Resume a paused or suspended pattern.",
+    retire="Retire a pattern for good; it stays listed with its results.",
 )
 add_delete(patterns, _PATTERNS, "Delete a pattern; its alerts are kept.")
 

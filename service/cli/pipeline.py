@@ -26,7 +26,7 @@ _ENGINES = (
 def plan(client: Caller) -> None:
     """Show which task holds which shards, and what the operators of each stream cost.
 
-    The cost is processor time per event, in microseconds. Operators of one kind share an engine, which has the cost.
+    Operators of one kind share an engine; its cost is processor time per event, in microseconds.
     """
     found = client.pipeline.plan()
     if client.is_json:

@@ -36,7 +36,7 @@ def replay(
     stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream to append to.")] = None,
     events: Annotated[
         list[str] | None,
-        typer.Option(metavar="STREAM=FILE", help="Instead of FILE: a file of each of several streams. Repeatable."),
+        typer.Option(metavar="STREAM=FILE", help="Instead of FILE: the file of one of several streams. Repeatable."),
     ] = None,
     declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, with the key subject.")] = False,
     end: End = None,

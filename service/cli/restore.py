@@ -20,7 +20,7 @@ from streams import SystemClock, format_time
 
 def restore(
     file: Annotated[Path, typer.Argument(help="The file that forestall backup wrote.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Delete all present data, for good.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Delete all present data first, for good.")] = False,
     is_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Restore a backup; the whole file is checked before anything is changed."""

@@ -44,7 +44,9 @@ def tail_results(
     client: Annotated[Client, _PATIENCE_S],
     kinds: Annotated[list[str], typer.Argument(help="Kinds, such as alerts corrections.")],
     stream: OfStream = None,
-    after: Annotated[str | None, typer.Option(metavar="CURSOR", help="0: the oldest (default: now).")] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="End after this number of results.")] = None,
 ) -> None:
     """Show results of several kinds as they are found, as JSON lines, until interrupted."""

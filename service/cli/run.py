@@ -50,7 +50,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="[STREAM=]FILE",
-            help='Finished ranges of keys: lines like {"range": {"to": 5}, "time": "…"}. Repeatable.',
+            help='File of finished ranges of keys, one per line: {"range": {"to": 5}, "time": "…"}. Repeatable.',
         ),
     ] = None,
     outputs: Annotated[
@@ -61,7 +61,7 @@ def run(
     ] = False,
     output: Annotated[OutputFormat, typer.Option(help="Output format.")] = "text",
 ) -> None:
-    """Match all patterns of a project in event files, without Spark, Redis or HTTP."""
+    """Run a project over event files, without Spark, Redis or HTTP."""
     project = LocalProject.of(read_project(folder), folder)
     files, shown = files_of(events, project), _shown(outputs, project)
     declared = {name: stream.declaration for name, stream in project.streams.items()}

@@ -21,7 +21,7 @@ from service.access.keyring import KeyRing
 from service.access.keys import KeyLibrary
 from service.cli.inputs import standard_error
 from service.cli.settings import warn_of_unknown
-from service.cli.telling import Tell, telling
+from service.cli.telling import EventsAsJson, Tell, telling
 from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
 from service.client import Client
 from service.doctor import at_risk
@@ -76,7 +76,7 @@ def serve(
         Path | None,
         typer.Option(metavar="FILE", help="TOML file with settings; the environment takes precedence.", exists=True),
     ] = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print progress as JSON lines on standard output.")] = False,
+    is_json: EventsAsJson = False,
 ) -> None:
     """Run the whole service until it is interrupted."""
     if config is not None:

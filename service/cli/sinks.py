@@ -38,7 +38,10 @@ _SINKS = Resource(
 _Name: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Unique name of the sink.")]
 _SecretFile: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the password.")]
 _Every: TypeAlias = Annotated[
-    str | None, typer.Option("--digest", metavar="DURATION", help="Collect results this long, and send them as one.")
+    str | None,
+    typer.Option(
+        "--digest", metavar="DURATION", help="Collect results for this long, and send them as one message: '10 min'."
+    ),
 ]
 
 add_list_of_stream(sinks, _SINKS)
@@ -65,10 +68,10 @@ def add_parquet(
 def add_email(
     client: Caller,
     to: Annotated[list[str], typer.Argument(help="Addresses of the recipients.")],
-    host: Annotated[str, typer.Option(metavar="HOST[:PORT]", help="Mail server (port: 465).")],
+    host: Annotated[str, typer.Option(metavar="HOST[:PORT]", help="Mail server (default port: 465).")],
     sender: Annotated[str, typer.Option(metavar="ADDRESS", help="Address that the mail comes from.")],
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Name for the login.")] = None,
-    starttls: Annotated[bool, typer.Option("--starttls", help="Begin without TLS, then start it.")] = False,
+    starttls: Annotated[bool, typer.Option("--starttls", help="Use STARTTLS (default: TLS from the start).")] = False,
     stream: OnlyStream = None,
     pattern: OnlyPattern = None,
     min_severity: LeastSeverity = None,
@@ -96,9 +99,12 @@ def add_email(
 def add_kafka(
     client: Caller,
     topic: Annotated[str, typer.Argument(help="The topic.")],
-    servers: Annotated[str, typer.Option(metavar="HOST:PORT,…", help="The first brokers.")],
+    servers: Annotated[str, typer.Option(metavar="HOST:PORT,…", help="Bootstrap servers, separated by commas.")],
     option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Setting of librdkafka. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="Setting of librdkafka, such as security.protocol=SASL_SSL. Repeatable."
+        ),
     ] = None,
     stream: OnlyStream = None,
     pattern: OnlyPattern = None,
@@ -118,7 +124,7 @@ def add_kafka(
 
 add_deliveries(sinks, _SINKS)
 add_switches(sinks, _SINKS)
-add_delete(sinks, _SINKS, "Delete a sink with its queued deliveries; what it has written stays.")
+add_delete(sinks, _SINKS, "Delete a sink with its queued deliveries; results that it has written stay.")
 
 
 def _shared(

@@ -24,14 +24,14 @@ _COUNTER = "forestall_alerts_total"
 def status(
     over: Annotated[
         float,
-        typer.Option(parser=as_seconds, metavar="DURATION", help="How long alerts are counted; 0: not at all."),
+        typer.Option(parser=as_seconds, metavar="DURATION", help="For how long to count alerts; 0: do not count."),
     ] = 2.0,
     wait: Annotated[
         float,
         typer.Option(
             parser=as_seconds,
             metavar="DURATION",
-            help="How long to wait until ready, counted from the last compiled kernel.",
+            help="How long to wait until the service is ready; compiling kernels does not count.",
         ),
     ] = 0.0,
     url: Url = None,

@@ -4,56 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
-from service.cli.columns import as_asked
+from service.cli.columns import FILE_OPTIONS, as_asked
 from service.cli.inputs import chosen_key
 from streams import StreamDeclaration
 from streams.readers import ReaderOptions, reading_of
 
+_KINDS: Mapping[str, Any] = {
+    "key": Annotated[str, typer.Option("--key", metavar="PATH", help="Path of the correlation key, or TYPE=PATH.")],
+    **{name: kind for name, (kind, _) in FILE_OPTIONS.items() if name not in ("attributes", "classifier")},
+}
+_NAMES = {name: kind.__metadata__[0].default for name, kind in _KINDS.items()}  # where typer has it in an annotation
+_SEVERAL = ("key", "column_types")
 
-def _option(name: str, metavar: str, text: str) -> tuple[Any, None]:
-    option = typer.Option(name, metavar=f"[STREAM=]{metavar}", help=f"{text} Repeatable.")
-    return Annotated[list[str] | None, option], None
+
+def _for_each_stream(name: str, kind: Any) -> Any:
+    """An option of one file, for the files of several streams."""
+    option = kind.__metadata__[0]
+    metavar = option.metavar or "|".join(get_args(kind.__origin__))
+    text = f"{option.help.removesuffix(' Repeatable.')} Repeatable."
+    return Annotated[list[str] | None, typer.Option(_NAMES[name], metavar=f"[STREAM=]{metavar}", help=text)]
 
 
 STREAM_OPTIONS: Mapping[str, tuple[Any, Any]] = {
-    "key": _option("--key", "PATH", "Path of the correlation key in the file, as TYPE=PATH by event type."),
-    "id_column": _option("--id", "COLUMN[,…]", "Column of the event's id; several make one id (default: generated)."),
-    "type_column": _option("--type", "COLUMN", "Column of the event type."),
-    "time_column": _option("--time", "COLUMN", "Column of the time."),
-    "column_types": _option("--columns", "NAME=TYPE", "CSV: type of a column: text, number or boolean."),
-    "assume_zone": _option(
-        "--assume-zone", "ZONE", "Time zone of times without an offset: UTC, +02:00, Europe/Berlin."
-    ),
-    "time_unit": _option("--time-unit", "UNIT", "Unit of times that are numbers: auto, s, ms, us or ns."),
-    "time_format": _option("--time-format", "FORM", "Form of times: day-first, month-first, or as '%d.%m.%y %H:%M'."),
-    "local_times": _option(
-        "--local-times",
-        "CHOICE",
-        "How to read local times that a change of clocks repeats or skips: earlier, later, refuse.",
-    ),
-    "delimiter": _option("--delimiter", "CHARACTER", "CSV: separator of columns, or tab (default: detected)."),
-    "encoding": _option(
-        "--encoding", "NAME", "Encoding of the file (default: UTF-8, or UTF-16 with a byte order mark)."
-    ),
+    name: (_for_each_stream(name, kind), None) for name, kind in _KINDS.items()
 }
 """Options of commands that read a file for each stream, by parameter: what each is, and its default."""
-
-_SINGLE = {
-    "id_column": "--id",
-    "type_column": "--type",
-    "time_column": "--time",
-    "assume_zone": "--assume-zone",
-    "time_unit": "--time-unit",
-    "time_format": "--time-format",
-    "local_times": "--local-times",
-    "delimiter": "--delimiter",
-    "encoding": "--encoding",
-}
-_SEVERAL = {"key": "--key", "column_types": "--columns"}
 
 
 def readings(
@@ -61,7 +40,8 @@ def readings(
 ) -> dict[str, ReaderOptions]:
     """The reader options for each stream's file: its declaration's mapping and the options, which take precedence."""
     own: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for parameter, option in {**_SINGLE, **_SEVERAL}.items():
+    for parameter in STREAM_OPTIONS:
+        option = _NAMES[parameter]
         for option_value in asked.get(parameter) or ():
             stream, sign, value = option_value.partition("=")
             is_named = bool(sign) and stream in declared

@@ -39,7 +39,7 @@ Ahead = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION|none|default",
-        help="How far ahead of the clock of the service the time of an event may be; default: six hours.",
+        help="How far the time of an event may be ahead of the service's clock (default: six hours).",
     ),
 ]
 
@@ -48,16 +48,22 @@ Lateness = Annotated[
     str | None,
     typer.Option(
         metavar=f"{_DURATION}|{AUTO_FORM}",
-        help="Out-of-orderness bound: how much an event may be late (5 min, or seconds), or auto: it is measured.",
+        help="Out-of-orderness bound (5 min, or seconds): events within it are sorted by time; auto: it is measured.",
     ),
 ]
-LateEvents = Annotated[Late | None, typer.Option(help="What to do with events that are later than the lateness bound.")]
+LateEvents = Annotated[
+    Late | None,
+    typer.Option(help="What to do with events beyond the lateness bound; process: match them out of order."),
+]
 Idle = Annotated[
     str | None,
     typer.Option(metavar=_DURATION, help="Session gap: end a transaction after this time without an event."),
 ]
 Quiet = Annotated[
-    str | None, typer.Option(metavar=_DURATION, help="After this time without events, let event time follow the clock.")
+    str | None,
+    typer.Option(
+        metavar=_DURATION, help="Source idleness: after this time without events, event time follows the clock."
+    ),
 ]
 
 
@@ -101,14 +107,16 @@ def add_stream(
     end: Annotated[
         list[str] | None, typer.Option(metavar="TYPE", help="Event type that ends a transaction. Repeatable.")
     ] = None,
-    ties: Annotated[Ties | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
+    ties: Annotated[
+        Ties | None, typer.Option(help="Order of events with equal timestamps: as in the log, or none (simultaneous).")
+    ] = None,
     lateness: Lateness = None,
     late: LateEvents = None,
     idle_timeout: Idle = None,
     quiet_after: Quiet = None,
     max_ahead: Ahead = None,
     derived: Annotated[
-        bool | None, typer.Option("--derived", help="Its events come from patterns with INTO, not from posts.")
+        bool | None, typer.Option("--derived", help="Patterns with INTO make the events; clients send none.")
     ] = None,
     description: Description = None,
 ) -> None:
@@ -146,12 +154,12 @@ def change_stream(
     end: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TYPE|none", help="Event type that ends a transaction; replaces the present ones. Repeatable."
+            metavar="TYPE|none", help="Event type that ends a transaction. Repeatable. Replaces the present ones."
         ),
     ] = None,
     description: Description = None,
 ) -> None:
-    """Change event time and end events of a stream, as of the present position of the log."""
+    """Change event time, end events or description of a stream, for later events."""
     durations = given(idle_timeout=idle_timeout, quiet_after=quiet_after)
     body = {
         **({} if lateness is None else {"lateness": read_lateness(lateness)}),
@@ -175,20 +183,20 @@ def punctuate_stream(
     ] = None,
     first: Annotated[
         int | None,
-        typer.Option("--from", metavar="NUMBER", help="First key of a finished range of whole numbers."),
+        typer.Option("--from", metavar="NUMBER", help="Least key of a finished range of whole numbers."),
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--to", metavar="NUMBER", help="Greatest key of a range that is finished.")
+        int | None, typer.Option("--to", metavar="NUMBER", help="Greatest key of a finished range of whole numbers.")
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="KEY", help="Which key the range refers to, as an operator names it (default: the correlation key)."
-        ),
+        typer.Option(metavar="KEY", help="Key of the range, as operators name it (default: the correlation key)."),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="When the range is finished, in event time (default: the newest event)."),
+        typer.Option(
+            metavar="TIME", help="Event time at which the range is finished (default: that of the newest event)."
+        ),
     ] = None,
 ) -> None:
     """Announce that no more events will come: before a time, of some keys, or of a range of keys."""
@@ -212,7 +220,7 @@ def remove_stream(
         bool,
         typer.Option("--cascade", help="Also delete everything that belongs to it; needs a key with the scope admin."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a stream, after showing what is deleted with it; alerts and other results stay."""
     found = client.streams.delete(name, dry_run=True)

@@ -47,7 +47,7 @@ def add_table(
         ),
     ] = None,
 ) -> None:
-    """Upload a table, or the next version of an existing one, which lookups then read."""
+    """Upload a table; an existing one gets its next version."""
     media_type, content = media_type_of(format_of(file.name)), read_content(file, _MOST_BYTES, "table")
     with progress_bar(f"uploading {file.name}"):
         query, headers = {"key": key, "column": column}, {"Content-Type": media_type}
@@ -68,7 +68,7 @@ def change_row(
         typer.Option("--row", metavar="FILE", help="JSON object with the columns (default: remove the row)."),
     ] = None,
 ) -> None:
-    """Change, add or remove one row, such as a saved question. Applies to events that arrive afterwards."""
+    """Add, change or remove one row of a table, for later events."""
     path, query = f"/tables/{part(name)}/rows", {"key": key}
     if file is None:
         found = client.request("DELETE", path, query=query)

@@ -38,11 +38,12 @@ def list_traces(
     pattern: Annotated[
         str | None, typer.Option(metavar="PATTERN", help="Only transactions in which this pattern has a partial match.")
     ] = None,
-    state: Annotated[State, typer.Option(help="All, only with partial matches, or only deviating transactions.")] = (
-        "open"
-    ),
+    state: Annotated[
+        State, typer.Option(help="All transactions, those with a partial match, or those that broke a constraint.")
+    ] = ("open"),
     older_than: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Only transactions open for longer: seconds, or 2d, 90min.")
+        str | None,
+        typer.Option(metavar="DURATION", help="Only transactions open for longer than this: seconds, 2d, 90min."),
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Only the transaction of this key.")] = None,
     last_type: Annotated[

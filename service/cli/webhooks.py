@@ -22,7 +22,7 @@ webhooks = Commands(help="Webhooks of the running service.")
 
 
 _KINDS = [kind.delivered_as for kind in RESULT_KINDS.values() if kind.delivered_as]
-KINDS_HELP = f"{', '.join(_KINDS)} (default: {', '.join(USUAL_KINDS)}). Repeatable."
+KINDS_HELP = f"Kind of results to send: {', '.join(_KINDS)} (default: {', '.join(USUAL_KINDS)}). Repeatable."
 
 WebhookId = Annotated[str, typer.Argument(help="Id or name of the webhook, as 'forestall webhooks list' shows it.")]
 
@@ -63,7 +63,8 @@ Template: TypeAlias = Annotated[
 ]
 _Description: TypeAlias = Annotated[str | None, typer.Option(help="Description for people.")]
 _Digest: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="Collect results this long, and send one digest: '10 min'.")
+    str | None,
+    typer.Option(metavar="DURATION", help="Collect results for this long, and send them as one message: '10 min'."),
 ]
 _AtOnce: TypeAlias = Annotated[
     Severity | None, typer.Option(help="With --digest: results of at least this severity are sent at once.")
@@ -85,7 +86,7 @@ def add_webhook(
     description: _Description = None,
     header: Annotated[
         list[str] | None,
-        typer.Option(metavar="'NAME: VALUE'", help="Further header of each request, 'NAME: VALUE'. Repeatable."),
+        typer.Option(metavar="'NAME: VALUE'", help="Further header of each request. Repeatable."),
     ] = None,
     template: Template = None,
     digest: _Digest = None,
@@ -94,7 +95,7 @@ def add_webhook(
         Path | None, typer.Option(metavar="FILE", help="File with the secret (default: generated).")
     ] = None,
 ) -> None:
-    """Send new alerts to a URL. Prints the signing secret, which is shown only once."""
+    """Send new results to a URL, and print the signing secret, which is shown only once."""
     body = given(
         url=target,
         name=name,
@@ -121,20 +122,20 @@ def change_webhook(
     min_severity: LeastSeverity = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND", callback=known_kinds, help=f"Replaces all present ones: {KINDS_HELP}"),
+        typer.Option(metavar="KIND", callback=known_kinds, help=f"{KINDS_HELP} Replaces the present ones."),
     ] = None,
     description: _Description = None,
     header: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="'NAME: VALUE'", help="Further header of each request; replaces all present ones. Repeatable."
+            metavar="'NAME: VALUE'", help="Further header of each request. Repeatable. Replaces the present ones."
         ),
     ] = None,
     template: Template = None,
     digest: _Digest = None,
     at_once: _AtOnce = None,
 ) -> None:
-    """Change a webhook; what is left out stays."""
+    """Change a webhook; omitted options stay as they are."""
     body = given(
         url=target,
         min_severity=min_severity,
@@ -156,7 +157,9 @@ def rotate(
     webhook: WebhookId,
     grace: Annotated[
         float | None,
-        typer.Option(parser=as_seconds, metavar="DURATION", help="How long the former secret also signs."),
+        typer.Option(
+            parser=as_seconds, metavar="DURATION", help="How long messages are also signed with the former secret."
+        ),
     ] = None,
 ) -> None:
     """Rotate the signing secret and print the new one, which is shown only once."""

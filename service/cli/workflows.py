@@ -26,7 +26,8 @@ FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
 
 Name = Annotated[str, typer.Argument(help="Name of the workflow.")]
 Mode = Annotated[
-    FollowMode, typer.Option(help="By its automaton (exact), by its constraints (tables), or exact if possible (auto).")
+    FollowMode,
+    typer.Option(help="Follow the automaton (exact), the constraints (tables), or exact if possible (auto)."),
 ]
 
 
@@ -63,14 +64,14 @@ def put_workflow(
     client: Caller,
     name: Name,
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML or JSON.")],
-    stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream that will follow it.")] = None,
+    stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream that is to follow the workflow.")] = None,
     mode: Mode = "auto",
     map_file: Annotated[
         Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
     ] = None,
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
 ) -> None:
-    """Upload a model, or the next version of an existing one; streams that follow the model switch to this version."""
+    """Upload a workflow; an existing one gets its next version, to which streams that follow it switch."""
     body = given(
         content=read_content(model).decode("utf-8", errors="replace"),
         process=process,
@@ -87,7 +88,7 @@ def put_workflow(
 def follow(
     client: Caller,
     name: Name,
-    stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream that will follow it.")],
+    stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream that is to follow the workflow.")],
     mode: Mode = "auto",
 ) -> None:
     """Let a stream follow a workflow, for transactions that begin later."""
