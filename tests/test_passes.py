@@ -67,6 +67,12 @@ def test_loops_draw_their_share_and_more_until_they_have_met_what_is_rare():
     assert len(list(Draws(0.1).until(400, lambda: False))) == len(list(Draws(1).until(400, lambda: True))) == 400
 
 
+def test_partners_meet_a_third_in_turn_and_all_in_deep():
+    names = "abcdefgh"
+    assert [Draws(1).turn(names, number) for number in (0, 7)] == [names, names]
+    assert [Draws(0.1).turn(names, number) for number in range(4)] == ["adg", "beh", "cf", "adg"]
+
+
 def test_a_pass_says_what_share_its_tests_draw(run):
     text = "from hypothesis import given, settings, strategies as st\nN = []\n"
     text += "@settings(max_examples=100, database=None)\n@given(st.integers())\ndef test_it(n):\n    N.append(n)\n"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import settings
 
+T = TypeVar("T")
 _FEWEST = 10
 _FEWEST_EACH = 5  # of a test with parameters, for each of them
+_PARTNERS = 3
 _SETTINGS = (
     "_hypothesis_internal_use_settings"  # where hypothesis stores the values of @settings; it has no public name for it
 )
@@ -37,6 +39,10 @@ class Draws:
             if number >= share_of(cases, self.share) and is_met():
                 return
             yield number
+
+    def turn(self, things: Sequence[T], number: int) -> Sequence[T]:
+        """What the numbered partner meets where each thing would meet each partner: a third, every partner others."""
+        return things if self.share == 1 else things[number % _PARTNERS :: _PARTNERS]
 
 
 def share_examples(tests: Iterable[Any], share: float) -> None:

@@ -140,10 +140,10 @@ def test_rights_stay_as_they_are_when_a_key_is_rotated(http):
 
 
 @pytest.mark.slow
-def test_odd_names_are_refused_and_never_a_fault(orders):
-    for method, path in OPERATIONS:
+def test_odd_names_are_refused_and_never_a_fault(orders, draws):
+    for number, (method, path) in enumerate(OPERATIONS):
         if "{" in path:
-            for name in NAMES:
+            for name in draws.turn(NAMES, number):
                 asked = name.join(re.split(r"\{[^}]*\}", path))
                 answer = send(orders, method, asked)
                 assert answer.status_code < 500, (method, asked[:100])
@@ -176,9 +176,9 @@ def test_backtests_read_no_other_files(server_url, stores, clock, tmp_path, path
         check_problem(client.post("/v1/backtests", json=body), 400, "backtest-refused")
 
 
-@pytest.mark.parametrize("what", BODIES)
-def test_odd_bodies_are_never_a_fault(orders, what):
-    for method, path, kinds in bodies():
+@pytest.mark.parametrize(("number", "what"), list(enumerate(BODIES)), ids=BODIES)
+def test_odd_bodies_are_never_a_fault(orders, draws, number, what):
+    for method, path, kinds in draws.turn(list(bodies()), number):
         asked = re.sub(r"\{[^}]*\}", "x", path.replace("{stream}", "orders")) + "?stream=orders"
         for kind in kinds:
             answer = orders.request(method, asked, content=BODIES[what], headers={"content-type": kind})
