@@ -9,7 +9,7 @@ import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -135,8 +135,9 @@ class Source:
 Rule: TypeAlias = Callable[[Source], Iterator[Violation]]
 
 
+@cache
 def read_source(path: Path) -> Source:
-    """Read a file of the project."""
+    """A file of the project, which is read and parsed once."""
     return Source(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
 
 
