@@ -108,9 +108,10 @@ def called(python, folder, *words):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_of_the_wheel_prints_what_it_prints_in_the_repository(environment, work, name):
-    words = ["-m", "forestall.command", *COMMANDS[name].split()]
-    found, expected = called(environment, work, *words), called(sys.executable, work, *words)
+def test_a_command_of_the_wheel_prints_what_it_prints_in_the_repository(environment, work, commands, name):
+    words = COMMANDS[name].split()
+    found = called(environment, work, "-m", "forestall.command", *words)
+    expected = called(commands / "forestall", work, *words)
     assert (found.stdout, found.returncode) == (expected.stdout, expected.returncode), found.stderr
     assert found.stdout, found.stderr
 
