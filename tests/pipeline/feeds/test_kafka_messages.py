@@ -1,7 +1,6 @@
 import orjson
 import pytest
 
-from pipeline.feeds.kafka import KafkaOptions
 from pipeline.feeds.kafka_messages import read_message, read_strange
 from streams import EventRejected, StreamDeclaration, TimeForm, parse_cloudevent
 from streams.readers import Columns, ReaderOptions
@@ -57,17 +56,13 @@ def test_data_that_is_not_json_is_left_to_the_rules_for_cloudevents():
     assert orjson.loads(body)["datacontenttype"] == "text/xml"
 
 
-STRANGE = KafkaOptions(
-    servers="b:1",
-    topics=("t",),
-    mapping=ReaderOptions(key="order", columns=Columns(type="what", time="at"), clock=TimeForm(zone="+02:00")),
-    key="data.order",
-)
+MAPPING = ReaderOptions(key="order", columns=Columns(type="what", time="at"), clock=TimeForm(zone="+02:00"))
+KEY = "data.order"
 
 
 def test_plain_json_of_strangers_is_read_by_a_mapping():
     body, fault = read_strange(
-        b'{"what": "A", "at": "2026-01-01 02:00", "order": "o1", "n": 1}', "t:0:7", STRANGE.mapping, STRANGE.key
+        b'{"what": "A", "at": "2026-01-01 02:00", "order": "o1", "n": 1}', "t:0:7", MAPPING, KEY
     )
     assert fault is None
     event = parse_cloudevent(orjson.loads(body), StreamDeclaration(name="orders", key="data.order"))
@@ -91,10 +86,10 @@ def test_the_key_of_strangers_goes_where_the_stream_has_it_for_the_type():
 
 @pytest.mark.parametrize("body", [b'{"specversion": "1.0"}', b"{", b"[]"])
 def test_cloudevents_and_what_is_no_object_stay_as_they_are(body):
-    assert read_strange(body, "t:0:7", STRANGE.mapping, STRANGE.key) == (body, None)
+    assert read_strange(body, "t:0:7", MAPPING, KEY) == (body, None)
 
 
 def test_a_column_that_is_missing_is_a_fault():
-    _, fault = read_strange(b'{"what": "A", "order": "o1"}', "t:0:7", STRANGE.mapping, STRANGE.key)
+    _, fault = read_strange(b'{"what": "A", "order": "o1"}', "t:0:7", MAPPING, KEY)
     assert fault is not None
     assert "at" in fault
