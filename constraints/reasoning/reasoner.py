@@ -289,7 +289,7 @@ class Reasoner:
 
 
 def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
-    """For each gap and event that it forbids, the ways to avoid the gap, as pairs of a node and the nodes before it.
+    """For each gap and each forbidden event, the ways to avoid the gap, as pairs of a node and its earlier nodes.
 
     The event comes before some atom that opens the gap, or after some atom that closes it. An event whose type the
     match still needs may be one of the match's events, which have their own edges.

@@ -27,15 +27,12 @@ def discover(
         float | None,
         typer.Option(
             metavar="NUMBER",
-            help="Minimum number of transactions that activate a constraint; below 1: their share "
-            "(default: 1 %, at least 5).",
+            help="Minimum number of activating transactions; below 1: their share (default: 1 %, at least 5).",
         ),
     ] = None,
     min_confidence: Annotated[
         float,
-        typer.Option(
-            metavar="SHARE", help="Minimum share of the activating transactions that keep the constraint, above 0."
-        ),
+        typer.Option(metavar="SHARE", help="Minimum share of activating transactions that keep the constraint."),
     ] = 1.0,
     min_expected: Annotated[
         float, typer.Option(metavar="NUMBER", help="Minimum significance of exclusions and requirements; 0: none.")

@@ -223,7 +223,7 @@ class Supervisor:
             self.stop()
 
     def stop(self) -> None:
-        """Ask every process to end what it has begun, and kill those that run after ``stop_timeout_s``; Redis last."""
+        """Ask every process to finish and end, kill the rest after ``stop_timeout_s``, and stop Redis last."""
         processes = {name: child.process for name, child in self._running.items() if child.process is not None}
         for process in processes.values():
             if process.exitcode is None:

@@ -584,14 +584,8 @@ def test_damaged_arrays_are_refused_or_harmless(seed: int) -> None:
 
 
 def test_a_pattern_with_too_many_aliases_is_not_taken() -> None:
-    pattern = SharedPattern(
-        states=2,
-        terms=[1, 1],
-        depth=[0, 1],
-        transitions=[
-            SharedTransition(type_code=0, source=0, target=1, alias=1 << 15, predicate=0, accepts=True, goes_on=False)
-        ],
-    )
+    step = SharedTransition(type_code=0, source=0, target=1, alias=1 << 15, predicate=0, accepts=True, goes_on=False)
+    pattern = SharedPattern(states=2, terms=[1, 1], depth=[0, 1], transitions=[step])
     with pytest.raises(ValueError, match="aliases"):
         running(pattern)
 

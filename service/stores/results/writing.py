@@ -48,7 +48,7 @@ class Writing:
         return [{"id": one.id, "record": one.record(0).decode()} for one in found]
 
     def _deliveries(self, kind: ResultKind, row: OutputRow, body: str | None) -> Iterator[Delivery]:
-        """The deliveries of a row, one to each webhook that wants it."""
+        """The deliveries of a row, one for each webhook of its kind, stream, name and severity."""
         name, severity = row.subject or None, self._severity(row.subject)
         for webhook in self.webhooks:
             if webhook.wants(kind.delivered_as, row.stream, name, severity):
