@@ -133,7 +133,7 @@ def test_any_schedule_gives_the_rows_of_one_process(stores, settings, seed):
 def test_steps_with_many_results_have_fewer_entries(stores, settings, monkeypatch):
     most, written = 2_000, list[tuple[int, int]]()
     monkeypatch.setattr("pipeline.continuous.task._MOST_WRITTEN", most)
-    chance, batches = random.Random(12), cut(posted(12, orders=100), 5)
+    chance, batches = random.Random(12), cut(posted(12, orders=30), 5)
     for batch in batches:
         post(stores, settings, [batch], [], chance)
     job = Continuous(settings, stores, tasks=1)
