@@ -130,7 +130,7 @@ def filled(first_filled, server_url, clock):
 def fill(fuzz_url, stores, clock):
     """Make one of everything."""
     headers = {"Authorization": f"Bearer {KEY}"}
-    with httpx.Client(base_url=f"{fuzz_url}/v1", headers=headers, timeout=60, verify=False) as http:
+    with httpx.Client(base_url=f"{fuzz_url}/v1", headers=headers, timeout=300, verify=False) as http:
 
         def made(path, method="POST", **changes):
             answer = http.request(method, path, **changes)

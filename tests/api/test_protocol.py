@@ -12,7 +12,7 @@ from api import create_app
 from tests.builders.api import serving
 from tests.builders.service import settings_for
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 HEAD = b"GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 

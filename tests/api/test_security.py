@@ -85,7 +85,7 @@ def roomy_url(server_url, shared_clock):
 @pytest.fixture
 def roomy(roomy_url, stores, clock):
     """A client of this API, which has the stream ``orders``."""
-    with httpx.Client(base_url=roomy_url, timeout=60, verify=False) as client:
+    with httpx.Client(base_url=roomy_url, timeout=300, verify=False) as client:
         assert client.post("/v1/streams", json={"name": "orders", "end_events": ["Z"]}).status_code == 201
         yield client
 

@@ -120,7 +120,7 @@ PATTERN = "PATTERN two\nEVENT SEQ(A a, B b)\nWITHIN 1 h"
 
 
 def test_resources_of_a_real_service(api_url, stores, clock):
-    with Client(api_url, KEY, patience_s=5) as client:
+    with Client(api_url, KEY, patience_s=60) as client:
         stream = client.streams.create({"name": "orders", "key": "data.id"})
         assert stream["name"] == "orders"
         pattern = client.patterns.create({"stream": "orders", "text": PATTERN})
@@ -150,7 +150,7 @@ def test_live_events_of_a_real_service_in_asyncio(api_url, stores, clock):
     ]
 
     async def followed():
-        async with AsyncClient(api_url, KEY, patience_s=5) as client:
+        async with AsyncClient(api_url, KEY, patience_s=60) as client:
             await client.streams.create({"name": "orders", "key": "data.id"})
             assert (await client.events.send(events, stream="orders"))["accepted"] == 3
             seen = []

@@ -19,7 +19,7 @@ MODES = all_modes()
 )
 def test_matcher_holds_what_the_replay_holds_in_every_mode(sweep, ratio):
     cell, figures = cell_of(sweep, ratio), Figures()
-    stream = order_stream(cell.orders, orders=150, concurrent=40, seed=9)
+    stream = order_stream(cell.orders, orders=80, concurrent=40, seed=9)
     rows = compare(Comparison(cell=cell, stream=stream, seed=9, rows=23), MODES, figures)
     assert figures.disagreements == []
     assert [row.mode for row in rows] == list(MODES)

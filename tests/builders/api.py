@@ -21,7 +21,7 @@ from api.stopping import watch_stop
 from api.validators import declared_tag
 from tests.builders.service import settings_for
 
-_START_S = 30.0
+_START_S = 300.0
 
 
 class _Server(uvicorn.Server):

@@ -20,7 +20,7 @@ class Visitor(httpx.Client):
 
     def __init__(self, address: str) -> None:
         headers = {"Sec-Fetch-Site": "same-origin", "Origin": address}
-        super().__init__(base_url=address, headers=headers, timeout=60.0, verify=False)
+        super().__init__(base_url=address, headers=headers, timeout=300.0, verify=False)
 
     def log_in(self, key: str) -> httpx.Response:
         """Log in with a key."""

@@ -51,7 +51,7 @@ def stores(server_url, settings):
 
 @pytest.fixture
 def http(api_url, stores):
-    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {KEY}"}, timeout=60) as client:
+    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {KEY}"}, timeout=300) as client:
         declared = client.post("/v1/streams", json={"name": "orders", "key": "data.id", "mapping": {"data": "data"}})
         assert declared.status_code == 201
         yield client

@@ -77,7 +77,7 @@ def stores(server_url, settings):
 @pytest.fixture
 def http(api_url, stores):
     """A client of a service that has orders, and payments by their own number and by that of the order."""
-    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {KEY}"}, timeout=60, verify=False) as client:
+    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {KEY}"}, timeout=99, verify=False) as client:
         for declaration in (
             {"name": "orders", "key": "data.id", "mapping": {"data": "data"}},
             {"name": "payments", "key": "data.id", "keys": {"order": "data.order"}, "mapping": {"data": "data"}},

@@ -58,7 +58,7 @@ def stores(server_url, settings):
 @pytest.fixture
 def http(api_url, stores):
     """A client of a service that has the stream ``orders``."""
-    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {KEY}"}, timeout=60, verify=False) as client:
+    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {KEY}"}, timeout=99, verify=False) as client:
         declaration = {"name": "orders", "key": "data.id", "mapping": {"data": "data"}}
         assert client.post("/v1/streams", json=declaration).status_code == 201
         yield client

@@ -194,7 +194,7 @@ def test_a_worker_joins_and_another_dies_while_events_flow(own_server, tmp_path,
             append_one()
         own_server.append({shard: [part[shard] for part in parts] for shard in logs})
         own_server.client.set("complete", 1)
-        assert driver.wait(timeout=200) == 0, cluster.logs()
+        assert driver.wait(timeout=900) == 0, cluster.logs()
     assert stored_rows(own_server) == rows_without_spark(logs)
 
 
@@ -213,7 +213,7 @@ def test_both_workers_match_and_the_death_of_one_changes_nothing(own_server, tmp
             time.sleep(0.1)
         batches = int(own_server.client.get("batches") or 0)
         end(cluster.workers[0])
-        assert driver.wait(timeout=400) == 0, cluster.logs()
+        assert driver.wait(timeout=900) == 0, cluster.logs()
         assert int(own_server.client.get("batches")) > batches + 1
     assert stored_rows(own_server) == rows_without_spark(logs)
 

@@ -121,11 +121,11 @@ def test_the_heart_beats_with_news_and_without(spark, server, options):
     beats = threading.Semaphore(0)
     query = start_query(spark, options, Rows(), beats.release)
     try:
-        assert all(beats.acquire(timeout=120) for _ in range(3))
+        assert all(beats.acquire(timeout=600) for _ in range(3))
         assert query.is_active
         assert not query.wait(0.3)
         query.request_stop()
-        assert query.wait(120)
+        assert query.wait(600)
         assert not query.is_active
     finally:
         query.stop()

@@ -33,7 +33,7 @@ def test_the_first_daemon_passes_its_work_on_and_the_next_does_it_itself(tmp_pat
             assert len(daemon.stdout.read(PORT_BYTES)) == PORT_BYTES
             assert not Path(place).exists()
             assert daemon.poll() is None
-            daemon.communicate(timeout=60)
+            daemon.communicate(timeout=300)
 
 
 def test_a_daemon_that_is_not_needed_ends_and_settings_of_the_user_stay(tmp_path):

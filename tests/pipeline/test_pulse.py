@@ -37,7 +37,7 @@ def told_by(spark, folder, listener, sink=lambda rows, epoch: None):
         lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(source))
         writer = lines.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
         writer.trigger(availableNow=True).foreachBatch(lambda _, epoch: sink([], epoch)).start().awaitTermination()
-        return [orjson.loads(listener.texts.get(timeout=120)) for _ in range(2)]
+        return [orjson.loads(listener.texts.get(timeout=300)) for _ in range(2)]
     finally:
         spark.streams.removeListener(listener)
 

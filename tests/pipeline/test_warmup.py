@@ -107,7 +107,7 @@ def test_a_failing_block_ends_compiling(monkeypatch):
     ended = []
 
     def compile_kernels(exercises, report, *, stop):
-        ended.append(stop.wait(60))
+        ended.append(stop.wait(300))
 
     monkeypatch.setattr("pipeline.warmup.compile_kernels", compile_kernels)
     with pytest.raises(ZeroDivisionError), compiling_beside(EXERCISES, print):

@@ -29,7 +29,7 @@ def api_url(server_url, stores, clock):
 
 @pytest.fixture
 def caller(api_url):
-    with Client(api_url, KEY, patience_s=5.0) as caller:
+    with Client(api_url, KEY, patience_s=60) as caller:
         yield caller
 
 

@@ -85,7 +85,7 @@ def cutting(api_url):
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             headers = {name: self.headers[name] for name in ("authorization", "last-event-id") if name in self.headers}
-            with httpx.stream("GET", f"{api_url}{self.path}", headers=headers, verify=False, timeout=30) as answer:
+            with httpx.stream("GET", f"{api_url}{self.path}", headers=headers, verify=False, timeout=300) as answer:
                 self.send_response(answer.status_code)
                 self.send_header("content-type", answer.headers["content-type"])
                 self.end_headers()
@@ -109,7 +109,7 @@ def kind(request):
 
 @pytest.fixture
 def caller(kind, api_url):
-    with kind(api_url, KEY, patience_s=5.0) as caller:
+    with kind(api_url, KEY, patience_s=60) as caller:
         yield caller
 
 

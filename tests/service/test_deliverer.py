@@ -353,7 +353,7 @@ def test_the_process_finishes_on_sigterm(stores, server_url, register, receiver,
         [sys.executable, "-m", "service.delivery.deliverer"], env=environment, stderr=subprocess.PIPE, cwd=tmp_path
     )
     try:
-        receiver.wait_for(3, timeout_s=60)
+        receiver.wait_for(3, timeout_s=300)
         process.send_signal(signal.SIGTERM)
         _, logged = process.communicate(timeout=240)
     finally:

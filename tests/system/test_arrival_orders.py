@@ -17,7 +17,7 @@ from service.processes.temporary import TemporaryService
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
-PATIENCE_S = 180.0
+PATIENCE_S = 600.0
 BOTH = "for the first event of hourly_payments and of hourly_shipments"
 STREAMS = {"hourly_orders": "Order", "hourly_payments": "Paid", "hourly_shipments": "Shipped"}
 DECLARED = "---\n".join(

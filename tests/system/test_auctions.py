@@ -22,7 +22,7 @@ from tests.builders.service import HandReceiver, receiving
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 QUIET_S = 4.0  # in which nothing may come
 HOUR_US = 3_600_000_000
 OPENED_US = parse_time("2026-03-02T09:00:00Z")

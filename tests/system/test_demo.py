@@ -41,7 +41,7 @@ def test_the_demo_delivers_explains_and_loses_no_match_by_early_termination():
                 assert text in visitor.text(path), path
         demo.send_signal(signal.SIGINT)
         rest = demo.stdout.read()
-        assert demo.wait(timeout=60) == 0, rest
+        assert demo.wait(timeout=600) == 0, rest
     assert "webhook: Q1 order-" in printed
     assert "terminated early: " in printed
     assert re.search(

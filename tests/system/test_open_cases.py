@@ -12,7 +12,7 @@ from tests.builders.service import HandClock, empty_client, private_server, sett
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 
 
 def test_the_shards_say_which_orders_are_stuck(spark, tmp_path):

@@ -22,7 +22,7 @@ from tests.builders.shards import event, log_of, run_inline
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 
 KEYS = 40
-PATIENCE_S = 120.0
+PATIENCE_S = 900.0
 STREAM = StreamDeclaration(name="orders", key="data.id", end_events=("End",), keys={"customer": "data.customer"})
 PATTERNS = [
     PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u [v > a.v])"),

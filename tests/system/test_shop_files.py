@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mar
 SHOP = ROOT / "docs" / "examples" / "shop"
 FILES = {"orders": "orders.csv", "payments": "payments.jsonl", "shipments": "shipments.csv"}
 STREAMS = (*FILES, "paid", "refunds")
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ LOGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "logs"
 EP1 = """PATTERN EP1 EVENT SEQ(AND(SEQ(OrderFromSupplier o, GenerateQuote q [totalPrice > 200]),
                                    SEQ(UseRemoteStock u, GenerateInvoice i)), CancelOrder c)"""
 Q1 = "PATTERN Q1 EVENT SEQ(CheckInventory c, UseRemoteStock u, GenerateInvoice i [price > 200])"
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 
 
 def until(condition, what: str) -> None:

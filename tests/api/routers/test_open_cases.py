@@ -53,7 +53,7 @@ def hold_until(stores, settings, is_over):
 
 def await_job(stores):
     """Wait until questions go to the task: until its job has begun they go through the log, which needs an indexer."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not stores.client.exists(TASKS_JOB_KEY):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -77,7 +77,7 @@ def test_a_step_waits_while_the_indexer_is_behind(log, monkeypatch):
     writing.join(0.2)
     assert (writing.is_alive(), len(written(log))) == (True, 2)
     log.xtrim(blocks_key(0), maxlen=0, approximate=False)
-    writing.join(60)
+    writing.join(300)
     assert (written(log), outcomes) == (["2-0 3-0"], [True])
 
 
@@ -98,7 +98,7 @@ def test_a_step_that_waits_is_not_sent_again_and_again_and_is_refused_once_anoth
     writing = writing_of(writer, step("2-0", "3-0"), outcomes)
     time.sleep(0.3)
     log.hincrby(EPOCHS_KEY, "0", 1)
-    writing.join(60)
+    writing.join(300)
     assert (len(written(log)), outcomes, len(sent)) == (2, [False], 2 + 2)
 
 
@@ -111,7 +111,7 @@ def test_few_large_blocks_wait(log, monkeypatch):
     writing = writing_of(writer, step(f"{most}-0", f"{most + 1}-0"), outcomes)
     writing.join(0.2)
     log.hincrby(EPOCHS_KEY, "0", 1)
-    writing.join(60)
+    writing.join(300)
     assert (len(written(log)), outcomes) == (most, [False])
 
 

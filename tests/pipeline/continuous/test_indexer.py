@@ -32,7 +32,7 @@ def test_a_step_does_not_wait_for_blocks_that_are_written(server, monkeypatch, o
         for number in numbers:
             writing = threading.Thread(target=write, args=(number,), daemon=True)
             writing.start()
-            writing.join(5)
+            writing.join(300)
             assert not writing.is_alive()
         assert indexer.write_next(1)
         for _ in range(others):

@@ -75,7 +75,7 @@ def test_files_that_appear_are_fed_until_the_feed_is_stopped(spark, folder, tmp_
         spark, options(FolderOptions(folder=folder, state=tmp_path / "feed"), tmp_path, is_bounded=False), sink
     )
     wanted = lines(0, 30)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
 
     def look():
         if not (folder / "a.jsonl").exists():

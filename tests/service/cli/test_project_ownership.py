@@ -35,7 +35,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def service(api_url, stores):
-    with Client(api_url, patience_s=5) as found:
+    with Client(api_url, patience_s=60) as found:
         yield found
 
 
@@ -118,5 +118,5 @@ def test_an_empty_folder_is_no_project(call, server_url, stores, tmp_path):
         status, out, _ = call("apply", str(tmp_path / "ab"), "--prune", "--yes", "--url", url)
         assert (status, out.splitlines()[0], len(out.splitlines())) == (0, "- join ab: deleted", 4)
         assert call("apply", str(tmp_path / "ab"), "--prune", "--yes", "--url", url)[:2] == (0, "")
-        with Client(url, patience_s=5) as client:
+        with Client(url, patience_s=60) as client:
             assert client.get("/streams")["items"] == client.get("/projects")["items"] == []

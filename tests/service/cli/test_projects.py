@@ -82,7 +82,7 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def service(api_url, stores):
-    with Client(api_url, patience_s=5) as found:
+    with Client(api_url, patience_s=60) as found:
         yield found
 
 

@@ -84,7 +84,7 @@ def test_work_that_takes_long_is_named_in_a_log(monkeypatch):
     out, named = io.StringIO(), threading.Event()
     monkeypatch.setattr(out, "flush", named.set)
     with working("matching 7 events", out):
-        assert named.wait(30)
+        assert named.wait(300)
     assert set(out.getvalue().splitlines()) == {"matching 7 events (0 s)"}
 
 
