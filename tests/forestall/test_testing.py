@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
 
@@ -31,23 +30,29 @@ def folder(tmp_path):
     return tmp_path
 
 
-def ran(folder, *options):
-    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:schemathesis", *options]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False).stdout
+@pytest.fixture
+def ran(folder, commands):
+    def ran(*options):
+        words = ["-p", "no:cacheprovider", "-p", "no:schemathesis", *options]
+        program = f"import sys, pytest; sys.exit(pytest.main({words!r}))"
+        command = [commands / "python-forked", "-c", program]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
+
+    return ran
 
 
-def test_documents_are_tests_and_differences_are_shown(folder):
-    output = ran(folder, "-v")
+def test_documents_are_tests_and_differences_are_shown(ran):
+    output = ran("-v")
     assert "rules/tests.yaml::right PASSED" in output
     assert "rules/tests.yaml::wrong FAILED" in output
     assert "1 failed, 1 passed" in output
     assert "p a=A1 b=B3" in output
     assert "Traceback" not in output
-    assert "1 passed" in ran(folder, "-k", "right")
+    assert "1 passed" in ran("-k", "right")
 
 
-def test_a_project_that_is_refused_is_an_error_of_collection(folder):
+def test_a_project_that_is_refused_is_an_error_of_collection(folder, ran):
     (folder / "rules" / "orders.yaml").write_text(PROJECT.replace("stream: orders", "stream: order"))
-    output = ran(folder)
+    output = ran()
     assert "no document declares the stream 'order' (did you mean orders?)" in output
     assert "1 error" in output or "2 errors" in output
