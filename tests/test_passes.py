@@ -26,10 +26,11 @@ def run(tmp_path):
     (tmp_path / "planted" / "kernels.py").write_text("from numba import njit\n\n@njit\ndef f(x):\n    return x\n")
     paths = os.pathsep.join([str(tmp_path), str(ROOT / "scripts"), str(ROOT)])
     environment = os.environ | {"PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "0", "PYTEST_ADDOPTS": ""}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # loading all takes as long as what is run
 
     def run(text, *options):
         (tmp_path / "test_planted.py").write_text(text)
-        plugins = ["-p", "no:cacheprovider", "-p", "no:schemathesis"]  # the second takes a second to load
+        plugins = ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "-p", "xdist.plugin"]
         words = [sys.executable, "-m", "pytest", *plugins, *options, str(tmp_path)]
         done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
