@@ -142,11 +142,8 @@ def _check_comparison(sides: Sequence[Expression]) -> None:
         return
     for side in sides:
         if kind_of(side) not in ("any", kind_of(first)):
-            advice = (
-                f"write timestamp({describe_expression(side)})"
-                if first.name == "time"
-                else "compare values of one kind"
-            )
+            is_moment = first.name == "time" and isinstance(side, Literal) and kind_of(side) == "text"
+            advice = f"write timestamp({describe_expression(side)})" if is_moment else "compare values of one kind"
             _refuse(
                 f"{describe_expression(first)} is {_WORDS[kind_of(first)]}, and {describe_expression(side)} "
                 f"{_WORDS[kind_of(side)]}: comparing them is always null; {advice}",

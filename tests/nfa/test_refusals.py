@@ -44,6 +44,7 @@ REFUSALS = [
     ("A a SELECT SKIP TO FIRST b", "unknown-alias", 5, "b is not an alias of a step; skip to one of a"),
     ("A a [len(v) > 3]", "unknown-function", 6, "len is not a function (did you mean length?)"),
     ("A a [time(a) > '2026-01-01']", "function", 6, "always null; write timestamp('2026-01-01')"),
+    ("A a [time(a) = type(a)]", "function", 6, "comparing them is always null; compare values of one kind"),
     ("A a [median(v) > 3]", "unknown-function", 6, "use one of abs, add_business_days, add_business_time, any, avg"),
     ("SEQ(A a [v > b.v], B b)", "not-yet-bound", 14, "move the condition to b or to WHERE"),
     ("AND(A a, B b [v > a.v])", "not-yet-bound", 19, "which is not bound before this step"),
