@@ -76,7 +76,7 @@ from .observing.overview import (
     pipeline_overview as pipeline_overview,
     skipped_by as skipped_by,
 )
-from .observing.plan import EngineCost as EngineCost, PipelinePlan as PipelinePlan, pipeline_plan as pipeline_plan
+from .observing.plan import pipeline_plan as pipeline_plan
 from .observing.plots import plot_operator as plot_operator
 from .observing.stream_usage import StreamUsage as StreamUsage, stream_usage as stream_usage
 from .observing.tracing import open_spans as open_spans

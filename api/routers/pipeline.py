@@ -28,4 +28,4 @@ def get_plan(services: Served) -> PlanModel:
     counted for each operator. Measured are the events of the last seconds, older ones count less; a report comes with a
     step, about once a second.
     """
-    return PlanModel.from_domain(pipeline_plan(services.stores, services.settings, services.clock))
+    return PlanModel.model_validate(pipeline_plan(services.stores, services.settings, services.clock))

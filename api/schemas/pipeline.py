@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from api.wire import Time, WireModel, moment
-from service import EngineCost, Limits, PipelineOverview, PipelinePlan, StreamOverview
+from service import Limits, PipelineOverview, StreamOverview
 from streams import format_time
 
 
@@ -175,11 +175,6 @@ class EngineCostModel(WireModel):
     cores: float = Field(description="Processor time per second.")
     operators: list[OperatorCostModel] = Field(description="At most 200.")
 
-    @classmethod
-    def from_domain(cls, engine: EngineCost) -> Self:
-        """The wire form."""
-        return cls.copying(engine, operators=[OperatorCostModel.copying(one) for one in engine.operators])
-
 
 class TaskModel(WireModel):
     """A task or process that matches."""
@@ -196,14 +191,3 @@ class PlanModel(WireModel):
     tasks: list[TaskModel]
     shards: list[ShardPlanModel]
     engines: list[EngineCostModel]
-
-    @classmethod
-    def from_domain(cls, plan: PipelinePlan) -> Self:
-        """The wire form."""
-        return cls(
-            runtime=plan.runtime,
-            policy=plan.policy,
-            tasks=[TaskModel(name=name, shards=list(shards)) for name, shards in sorted(plan.tasks.items())],
-            shards=[ShardPlanModel.copying(one, task=one.task or None) for one in plan.shards],
-            engines=[EngineCostModel.from_domain(engine) for engine in plan.engines],
-        )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from service.runtime import Stores
 from service.settings import Settings
@@ -15,78 +15,31 @@ _FRESH_US = 10_000_000  # a shard that measured nothing for so long has no event
 _MS = 1_000.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardPlan:
-    """A shard: who holds it, up to where its log is matched, and how much older that entry is than the newest one.
-
-    ``task`` is a continuous task, or the process that ran its last micro-batch; empty: unknown.
-    """
-
-    shard: int
-    task: str
-    position: str
-    lag_s: float
+Document: TypeAlias = dict[str, Any]
+"""A JSON object; the schema of ``GET /v1/pipeline/plan`` describes the members."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorCost:
-    """An operator: its results per event of its stream (None: no events yet), and per second."""
-
-    name: str
-    selectivity: float | None
-    results_per_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineCost:
-    """The operators of one kind at one key of a stream, which share an engine, over all shards.
-
-    The stream of a further key is ``<stream>@<key>``. ``cost_us`` is processor time per event, results included,
-    ``priority`` what an event less costs: ``(1 - selectivity) / cost_us``, and ``cores`` processor time per second.
-    """
-
-    stream: str
-    kind: str
-    events_per_s: float
-    cost_us: float | None
-    selectivity: float | None
-    priority: float | None
-    cores: float
-    operators: Sequence[OperatorCost]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelinePlan:
-    """The plan: ``tasks`` has the shards of each."""
-
-    runtime: str
-    policy: str
-    tasks: Mapping[str, Sequence[int]]
-    shards: Sequence[ShardPlan]
-    engines: Sequence[EngineCost]
-
-
-def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> PipelinePlan:
-    """The present plan."""
+def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> Document:
+    """The present plan: tasks, shards, and the operators of one kind at one key of a stream, which share an engine."""
     shards = _shards(stores)
     tasks: dict[str, list[int]] = {}
     for one in shards:
-        if one.task:
-            tasks.setdefault(one.task, []).append(one.shard)
+        if one["task"] is not None:
+            tasks.setdefault(one["task"], []).append(one["shard"])
     together: dict[tuple[str, str], list[HostCost]] = {}
     for cost in stores.pipeline_status.costs():
         together.setdefault((cost.stream, cost.kind), []).append(cost)
     now_us = clock.now_us()
-    return PipelinePlan(
-        runtime=settings.runtime,
-        policy=OldestFirst.name,
-        tasks=tasks,
-        shards=shards,
-        engines=[_engine(stream, kind, costs, now_us) for (stream, kind), costs in sorted(together.items())],
-    )
+    return {
+        "runtime": settings.runtime,
+        "policy": OldestFirst.name,
+        "tasks": [{"name": name, "shards": held} for name, held in sorted(tasks.items())],
+        "shards": shards,
+        "engines": [_engine(stream, kind, costs, now_us) for (stream, kind), costs in sorted(together.items())],
+    }
 
 
-def _shards(stores: Stores) -> list[ShardPlan]:
+def _shards(stores: Stores) -> list[Document]:
     status = stores.pipeline_status
     ends, owners = status.ends(stores.log.shards()), status.owners()
     reports = {report.shard: report for report in status.shards()}
@@ -94,8 +47,8 @@ def _shards(stores: Stores) -> list[ShardPlan]:
     for shard, end in enumerate(ends):
         report = reports.get(shard)
         position = "0-0" if report is None else report.position
-        task = owners.get(shard) or ("" if report is None else report.process)
-        found.append(ShardPlan(shard=shard, task=task, position=position, lag_s=_lag_s(position, end)))
+        task = owners.get(shard) or (report and report.process) or None
+        found.append({"shard": shard, "task": task, "position": position, "lag_s": _lag_s(position, end)})
     return found
 
 
@@ -105,26 +58,26 @@ def _lag_s(position: str, end: str) -> float:
     return max(0, newest - reached) / _MS if reached else 0.0
 
 
-def _engine(stream: str, kind: str, costs: Sequence[HostCost], now_us: int) -> EngineCost:
+def _engine(stream: str, kind: str, costs: Sequence[HostCost], now_us: int) -> Document:
     rows_in, cpu_ns = sum(cost.rows_in for cost in costs), sum(cost.cpu_ns for cost in costs)
     fresh = [cost for cost in costs if now_us - cost.at_us < _FRESH_US]
     names = sorted({name for cost in costs for name in cost.operators})
     selectivity = sum(cost.rows_out for cost in costs) / rows_in if rows_in else None
     cost_us = cpu_ns / rows_in / _MS if rows_in else None
-    return EngineCost(
-        stream=stream,
-        kind=kind,
-        events_per_s=sum(cost.rows_in / cost.seconds for cost in fresh),
-        cost_us=cost_us,
-        selectivity=selectivity,
-        priority=(1.0 - selectivity) / cost_us if selectivity is not None and cost_us else None,
-        cores=sum(cost.cpu_ns / cost.seconds for cost in fresh) / 1e9,
-        operators=[
-            OperatorCost(
-                name=name,
-                selectivity=sum(cost.operators.get(name, 0.0) for cost in costs) / rows_in if rows_in else None,
-                results_per_s=sum(cost.operators.get(name, 0.0) / cost.seconds for cost in fresh),
-            )
+    return {
+        "stream": stream,
+        "kind": kind,
+        "events_per_s": sum(cost.rows_in / cost.seconds for cost in fresh),
+        "cost_us": cost_us,
+        "selectivity": selectivity,
+        "priority": (1.0 - selectivity) / cost_us if selectivity is not None and cost_us else None,
+        "cores": sum(cost.cpu_ns / cost.seconds for cost in fresh) / 1e9,
+        "operators": [
+            {
+                "name": name,
+                "selectivity": sum(cost.operators.get(name, 0.0) for cost in costs) / rows_in if rows_in else None,
+                "results_per_s": sum(cost.operators.get(name, 0.0) / cost.seconds for cost in fresh),
+            }
             for name in names
         ],
-    )
+    }
