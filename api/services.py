@@ -26,7 +26,6 @@ from service import (
     Registration,
     Settings,
     Stores,
-    StreamLibrary,
     TableLibrary,
     Traces,
     WebhookLibrary,
@@ -44,7 +43,6 @@ class Services:
     stores: Stores
     registration: Registration
     operators: OperatorLibrary
-    streams: StreamLibrary
     tables: TableLibrary
     calendars: CalendarLibrary
     workflows: WorkflowLibrary
@@ -82,7 +80,6 @@ class Services:
             stores=stores,
             registration=registration,
             operators=OperatorLibrary(stores, clock, kinds, can_spill=not settings.keeps_states_in_redis),
-            streams=StreamLibrary(stores, registration.constraint_sets, clock),
             tables=(tables := TableLibrary(stores, settings, clock)),
             calendars=CalendarLibrary(tables),
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),

@@ -95,7 +95,6 @@ from .questions.open_cases import (
     OpenCaseReport as OpenCaseReport,
 )
 from .questions.operators import OperatorAnswer as OperatorAnswer, OperatorQuestions as OperatorQuestions
-from .registering.calendars import CalendarLibrary as CalendarLibrary, CalendarReport as CalendarReport
 from .registering.incidents import IncidentLibrary as IncidentLibrary
 from .registering.inspection import (
     PatternInspection as PatternInspection,
@@ -107,8 +106,13 @@ from .registering.operators import OperatorLibrary as OperatorLibrary
 from .registering.registration import Registration as Registration
 from .registering.reports import ConstraintReport as ConstraintReport, PatternReport as PatternReport
 from .registering.strangers import strangers as strangers
-from .registering.stream_library import StreamLibrary as StreamLibrary
-from .registering.tables import TableLibrary as TableLibrary, TableReport as TableReport, TableUpload as TableUpload
+from .registering.tables import (
+    CalendarLibrary as CalendarLibrary,
+    CalendarReport as CalendarReport,
+    TableLibrary as TableLibrary,
+    TableReport as TableReport,
+    TableUpload as TableUpload,
+)
 from .registering.workflow_library import (
     Follower as Follower,
     Marks as Marks,

@@ -84,7 +84,9 @@ def change_stream(
     idle timeout or new end events apply to open transactions, too. New end events give the stream's constraint set its
     next version, which transactions that begin later follow.
     """
-    record = services.streams.change(stream, changes.to_domain(), preconditions, is_checked=_checked(changes))
+    record = services.registration.change_stream(
+        stream, changes.to_domain(), preconditions, is_checked=_checked(changes)
+    )
     give_tag(response, record)
     return StreamModel.from_domain(*record)
 
@@ -113,7 +115,7 @@ def delete_stream(
         return StreamRemoval.of(stream, services.stores.registry.removal.uses(stream, preconditions), dry_run=True)
     if cascade:
         require_scope(caller, "admin")
-    found = services.streams.remove(stream, preconditions, is_cascading=cascade)
+    found = services.registration.remove_stream(stream, preconditions, is_cascading=cascade)
     return StreamRemoval.of(stream, found, dry_run=False)
 
 

@@ -6,5 +6,5 @@ checks that need something missing are left out.
 
 from service.doctor.examination import examine
 from service.doctor.findings import Finding, Verdict, worst
-from service.doctor.kernels import EVERYTHING, size_of
+from service.doctor.machine import EVERYTHING, size_of
 from service.doctor.server import at_risk

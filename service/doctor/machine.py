@@ -1,4 +1,4 @@
-"""Checks of the machine: Java, Python and its packages, space for data, a free port."""
+"""Checks of the machine: Java, Python and its packages, compiled kernels, space for data, a free port."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from packaging.specifiers import SpecifierSet
 from pipeline import JavaMissing, check_java
 from service.doctor.findings import Finding, ok, problem, warning
 from service.settings import PREFIX
+from shards import EXERCISES
+from streams import KeptFolderRefused
+from streams.compiling import JSON_LINES, kernels_folder, progress_of
+
+EVERYTHING = (*EXERCISES, JSON_LINES)
 
 _DISTRIBUTION = "forestall"
 _INSTALLED = tuple({"extra": extra} for extra in ("", "service", "spark"))  # what the whole service needs
@@ -65,6 +70,32 @@ def look_at_package(need: Requirement) -> Finding | None:
     if need.specifier.contains(found, prereleases=True):
         return None
     return problem("packages", f"{need.name} is {found}, but {need.specifier} is needed", advice)
+
+
+def look_at_kernels() -> Finding:
+    """Check the folder of compiled kernels: its size, and how many of the needed kernels exist."""
+    advice = "name a folder that this user may write: NUMBA_CACHE_DIR"
+    try:
+        folder = kernels_folder()
+        found = progress_of(EVERYTHING)
+    except KeptFolderRefused as error:
+        return problem("kernels", error.message.partition("; ")[0], "remove the folder, or " + advice)
+    except OSError as error:
+        return warning("kernels", f"compiled kernels cannot be kept: {error}", advice)
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        return warning("kernels", f"{there} cannot be written: each process compiles its own kernels", advice)
+    needed = "" if found.needed is None else f" of {found.needed}"
+    rest = "" if found.is_complete else "; the rest is compiled when it is needed, or now by forestall warm-up"
+    return ok("kernels", f"{found.kept}{needed} are compiled, {size_of(folder) / 1024**2:.1f} MiB in {folder}{rest}")
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files of a folder; 0 if it does not exist."""
+    try:
+        return sum(file.stat().st_size for file in folder.iterdir())
+    except FileNotFoundError:
+        return 0
 
 
 def look_at_folder(folder: Path) -> Iterator[Finding]:

@@ -7,8 +7,7 @@ from http import HTTPStatus
 
 from service.client import ApiError, Client, ResourceChanged
 from service.errors import ApplyStopped
-from service.projects.ownership import note_ownership
-from service.projects.planning import Change, Plan, difference
+from service.projects.planning import Change, Plan, difference, note_ownership
 
 
 def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
@@ -10,11 +10,10 @@ from typing import Literal, TypeAlias
 
 import yaml
 
-from service.client import Client
+from service.client import Client, part
 from service.errors import ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators
-from service.projects.ownership import Identity, Ownership, project_name, read_ownership
 from service.projects.resources import Form, Found, ResourceKind, Wanted
 from service.projects.streams import (
     ConstraintSets,
@@ -28,6 +27,9 @@ from service.projects.tables import Calendars, ReferenceTables
 from service.projects.webhooks import Sinks, Webhooks
 from shards import DOCUMENT_KINDS
 from streams import DeclarationError
+
+Identity: TypeAlias = tuple[str, str]
+"""Kind and name of a resource."""
 
 Action: TypeAlias = Literal["new", "changed", "gone", "kept"]
 
@@ -44,6 +46,24 @@ KINDS: tuple[ResourceKind, ...] = (
     Sinks(),
 )
 """The kinds in the order of their dependencies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ownership:
+    """The resources that a project made or named when last applied, and resources of others with their projects."""
+
+    project: str
+    own: frozenset[Identity]
+    others: dict[Identity, list[str]]
+
+    def why_kept(self, resource: Identity) -> str:
+        """The reason why an unnamed resource is not deleted; empty if the project may delete it."""
+        if resource not in self.own:
+            owners = self.others.get(resource)
+            return f"it belongs to the project {', '.join(owners)}" if owners else "it was made outside of this project"
+        if resource in self.others:
+            return f"the project {', '.join(self.others[resource])} has it, too"
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +207,31 @@ def _without_used_streams(client: Client, gone: Sequence[Change], named: frozens
             used = stream_uses(client, change.name, change.found)
             uses = [f"{kind} {name}" for kind, name in used if (kind, name) not in leaving | named]
         yield replace(change, action="kept", why=f"in use by {', '.join(uses)}") if uses else change
+
+
+def project_name(documents: Sequence[Document], folder: Path) -> str:
+    """The name of a project: the name in its document of the kind project, otherwise the name of its folder."""
+    return next((one.name for one in documents if one.kind == "project"), folder.resolve().name or "project")
+
+
+def read_ownership(client: Client, project: str) -> Ownership:
+    """The service's records about projects, from the point of view of one project."""
+    own: frozenset[Identity] = frozenset()
+    others: dict[Identity, list[str]] = {}
+    for item in client.projects.list():
+        resources = [(one["kind"], one["name"]) for one in item["resources"]]
+        if item["name"] == project:
+            own = frozenset(resources)
+        else:
+            for resource in resources:
+                others.setdefault(resource, []).append(item["name"])
+    return Ownership(project=project, own=own, others=others)
+
+
+def note_ownership(client: Client, project: str, resources: Iterable[Identity]) -> None:
+    """Record the resources of a project in the service."""
+    body = [{"kind": kind, "name": name} for kind, name in sorted(set(resources))]
+    client.put(f"/projects/{part(project)}", {"resources": body})
 
 
 class _Dumper(yaml.SafeDumper):

@@ -8,8 +8,17 @@ from threading import Lock
 from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import Pattern, describe_pattern, key_notices, lookups_in, parse_pattern, pattern_from_json, require_rows
-from service.errors import PatternTooLong, UnknownConstraints, UnknownPatternName
+from nfa import (
+    Pattern,
+    PatternRefused,
+    describe_pattern,
+    key_notices,
+    lookups_in,
+    parse_pattern,
+    pattern_from_json,
+    require_rows,
+)
+from service.errors import PatternTooLong, StreamInUse, UnknownConstraints, UnknownPatternName
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
 from service.registering.derivations import Derivations, remove_inner
@@ -25,9 +34,12 @@ from service.stores import (
     ANY,
     Action,
     Condition,
+    ConstraintsDraft,
     OperatorDraft,
     RegisteredConstraints,
     RegisteredPattern,
+    StreamRecord,
+    StreamUse,
     pattern_parts,
     tag_of,
 )
@@ -60,6 +72,38 @@ class Registration:
     ) -> bool:
         """Declare a stream; returns whether it is new. A stream with another declaration raises ``StreamExists``."""
         return self._stores.registry.declare_stream(declaration, condition, is_checked=is_checked)
+
+    def change_stream(
+        self, name: str, members: Mapping[str, Any], condition: Condition = ANY, *, is_checked: bool | None = None
+    ) -> StreamRecord:
+        """Change members of a declaration (``streams.CHANGEABLE``) for later entries of the log, and its checks.
+
+        If the end events change, the constraint set of the stream gets its next version in the same step.
+        """
+
+        def changed(
+            before: StreamDeclaration, rules: RegisteredConstraints | None
+        ) -> tuple[StreamDeclaration, ConstraintsDraft | None]:
+            after = replace(before, **members)
+            has_other_ends = set(after.end_events) != set(before.end_events)
+            draft = self.constraint_sets.redrafted(after, rules) if has_other_ends and rules is not None else None
+            if has_other_ends or after.idle_timeout is None:
+                known = draft or rules
+                self._check_ends(after, None if known is None else known.document)
+            return after, draft
+
+        now_us = self._clock.now_us()
+        return self._stores.registry.change_stream(name, changed, now_us, condition, is_checked=is_checked)
+
+    def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
+        """Remove a stream at this place of the log, and its counts by hour; results are kept. Returns what it used.
+
+        Raises ``StreamInUse`` if resources use it, unless ``is_cascading``.
+        """
+        found = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
+        self._stores.derived.forget(name)
+        self._stores.hours.forget(name)
+        return found
 
     def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
         """Every constraint set that a stream has had, the current one last."""
@@ -214,6 +258,23 @@ class Registration:
     def _rules(self, declaration: StreamDeclaration) -> StreamRules:
         record = self._stores.registry.find_constraints(declaration.name)
         return StreamRules(declaration=declaration, document=None if record is None else record.document)
+
+    def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:
+        """Check that all patterns that wait for ends of traces can still see them; else raises ``StreamInUse``."""
+        rules = StreamRules(declaration=declaration, document=document)
+        for record in self._stores.registry.patterns(declaration.name):
+            if record.state == "retired":
+                continue
+            on_stream = rules.on_stream(parse_pattern(record.text), is_guarded=record.is_guarded)
+            try:
+                on_stream.ends.check(on_stream.pattern)
+            except PatternRefused as error:
+                raise StreamInUse(
+                    f"the pattern {record.name!r} needs the ends of traces that the stream {declaration.name!r} would "
+                    f"not have any more: {error.message}",
+                    stream=declaration.name,
+                    uses=[{"kind": "pattern", "name": record.name, "state": record.state}],
+                ) from error
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
         """The constraints that a pattern may rely on; none for traces of a further key, which do not end either."""

@@ -1,4 +1,7 @@
-"""Reference tables, as use cases without HTTP: upload, change rows, look up, delete, and what looks them up."""
+"""Reference tables and calendars, as use cases without HTTP: upload, change, look up, delete, and their users.
+
+A calendar is stored and versioned as a table.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from service.errors import InvalidTableName, TableInUse, TooManyTables
+from service.registering.public_holidays import public_holidays
 from service.runtime import Stores
 from service.settings import PREFIX as SETTINGS_PREFIX
 from service.settings import Settings
@@ -26,8 +30,11 @@ from streams.tables import (
     Tables,
     TableVersion,
     TableWish,
+    document_of,
+    keep_calendar,
     keep_rows,
     keep_table,
+    read_calendar,
     read_row,
     require_lookup,
     title_of,
@@ -176,6 +183,55 @@ class TableLibrary:
             for lookup in KINDS_BY_NAME[operator.kind].lookups(operator.definition)
             if lookup.table == name
         ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarReport:
+    """A registered calendar: its table, its declaration, and its versions, the current one last."""
+
+    name: str
+    table: TableReport
+    document: Mapping[str, Any]
+    versions: tuple[RegisteredTable, ...]
+
+
+class CalendarLibrary:
+    """The use cases of calendars."""
+
+    def __init__(self, tables: TableLibrary) -> None:
+        self._tables = tables
+
+    def put(self, name: str, document: Mapping[str, Any], condition: Condition = ANY) -> CalendarReport:
+        """Register a declaration; other hours under the same name are the calendar's next version.
+
+        Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused`` with the member that is wrong.
+        """
+        if fault := name_fault("calendar", name):
+            raise InvalidTableName(fault)
+        self._tables.require_room(PREFIX + name)
+        version = keep_calendar(name, read_calendar(document, public_holidays))
+        return self._report(self._tables.register(version, condition))
+
+    def calendar(self, name: str) -> CalendarReport:
+        """A calendar; raises ``UnknownTable``."""
+        return self._report(self._tables.table(PREFIX + name))
+
+    def calendars(self) -> list[TableReport]:
+        """All calendars, by name."""
+        return self._tables.tables(of_calendars=True)
+
+    def delete(self, name: str, condition: Condition = ANY) -> None:
+        """Delete a calendar that no operator uses; raises ``TableInUse`` if one does."""
+        self._tables.delete(PREFIX + name, condition)
+
+    def _report(self, table: TableReport) -> CalendarReport:
+        name = table.record.name
+        return CalendarReport(
+            name=name.removeprefix(PREFIX),
+            table=table,
+            document=document_of(self._tables.rows(name)),
+            versions=tuple(self._tables.store.versions(name)),
+        )
 
 
 def require_lookups(stores: Stores, lookups: Collection[Lookup]) -> None:

@@ -14,9 +14,7 @@ from service.delivery.decisions import PAUSE_US, Decisions
 from service.intake.posting import Intake
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
-from service.registering.constraint_sets import ConstraintSets
 from service.registering.operators import OperatorLibrary
-from service.registering.stream_library import StreamLibrary
 from service.stores.log.deciders import DECIDERS_KEY
 from service.upkeep.resharding import match_to_end, reshard
 from shards import LATENESS, WAIT, Observation, ShardState
@@ -153,14 +151,14 @@ def test_what_is_measured_changes_the_bound_at_one_place_of_the_log_and_a_replay
 
 
 def test_a_declared_bound_takes_its_place_and_gives_it_back(service, orders, settings, clock):
-    library = StreamLibrary(orders, ConstraintSets(orders, settings, clock), clock)
+    library = Registration(orders, settings, clock)
     service.post(plain(1, 0, 40))
     service.match()
     assert len(changes_of(orders, 0)) == 1
-    library.change("orders", {"lateness": 90})
+    library.change_stream("orders", {"lateness": 90})
     service.post(plain(2, 120, 40))
     service.match()
-    library.change("orders", {"lateness": DECLARED})
+    library.change_stream("orders", {"lateness": DECLARED})
     clock.forward(6)
     service.post(plain(3, 240, 40))
     service.match()
@@ -331,11 +329,11 @@ def test_a_decider_that_cannot_be_read_begins_anew(decisions, orders, client):
 def test_nothing_is_said_to_a_stream_that_is_gone_and_its_decider_goes_with_it(
     decisions, orders, settings, clock, client
 ):
-    library = StreamLibrary(orders, ConstraintSets(orders, settings, clock), clock)
+    library = Registration(orders, settings, clock)
     orders.registry.declare_stream(StreamDeclaration(name="orders2", lateness=DECLARED))
     decisions([row(0, "1-0", 8)])
     client.hset(DECIDERS_KEY, f"orders2 {LATENESS}", client.hget(DECIDERS_KEY, f"orders {LATENESS}"))
-    library.remove("orders", is_cascading=True)
+    library.remove_stream("orders", is_cascading=True)
     assert client.hkeys(DECIDERS_KEY) == [f"orders2 {LATENESS}".encode()]
     decisions([row(0, "2-0", 80)])
     assert client.hkeys(DECIDERS_KEY) == [f"orders2 {LATENESS}".encode()]

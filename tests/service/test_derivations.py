@@ -7,7 +7,6 @@ from service.errors import DerivationRefused, StreamDerived, StreamInUse, Stream
 from service.intake.announcing import Announcing
 from service.intake.posting import Intake
 from service.registering.derivations import uses_of
-from service.registering.stream_library import StreamLibrary
 from service.stores import StreamUse, pattern_draft
 from streams import Punctuation, StreamDeclaration, TraceEnd
 from tests.builders.registering import register_pattern
@@ -126,11 +125,10 @@ def test_nobody_posts_events_or_times_to_a_derived_stream(registration, stores, 
 
 def test_a_derived_stream_is_not_deleted_while_something_feeds_it(stores, registration, clock):
     register_pattern(registration, "orders", text("late", "hints"))
-    library = StreamLibrary(stores, registration.constraint_sets, clock)
     for is_cascading in (False, True):
         with pytest.raises(StreamInUse, match="delete the pattern late first; events of this stream come from there"):
-            library.remove("hints", is_cascading=is_cascading)
+            registration.remove_stream("hints", is_cascading=is_cascading)
     registration.delete_pattern("late")
-    assert library.remove("hints") == []
+    assert registration.remove_stream("hints") == []
     with pytest.raises(UnknownStream):
         stores.registry.stream("hints")

@@ -11,9 +11,8 @@ import pytest
 
 from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice
 from service.backtests.run import BacktestRun
-from service.registering.calendars import CalendarLibrary
 from service.registering.registration import Registration
-from service.registering.tables import TableLibrary, TableUpload
+from service.registering.tables import CalendarLibrary, TableLibrary, TableUpload
 from service.stores import Submission
 from shards import ShardState, StoredEntry
 from streams import Event, EventBatch, StreamDeclaration, SystemClock, Tick, encode_control

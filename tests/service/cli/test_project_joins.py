@@ -9,8 +9,7 @@ import pytest
 
 from service.errors import ProjectRefused
 from service.projects import Change, Comparison, LocalProject, Plan, read_project
-from service.projects.ownership import Ownership
-from service.projects.planning import wanted_of
+from service.projects.planning import Ownership, wanted_of
 from service.projects.resources import Found
 from streams import Event, EventBatch, format_time
 

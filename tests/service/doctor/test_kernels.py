@@ -3,7 +3,7 @@ import os
 import pytest
 
 from constraints import guarded_exercise
-from service.doctor.kernels import EVERYTHING, look_at_kernels
+from service.doctor.machine import EVERYTHING, look_at_kernels
 from shards import EXERCISES, KINDS, PatternKind
 from shards.kinds.aggregates.kind import AggregateKind
 from shards.kinds.joins import JoinKind
@@ -70,7 +70,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning(monkeypatch, top):
 
 
 def test_without_a_home_there_is_a_warning(monkeypatch):
-    monkeypatch.setattr("service.doctor.kernels.kernels_folder", homeless)
+    monkeypatch.setattr("service.doctor.machine.kernels_folder", homeless)
     assert look_at_kernels().verdict == "warning"
 
 

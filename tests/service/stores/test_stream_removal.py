@@ -5,8 +5,7 @@ from typing import Any, cast
 import pytest
 
 from service.errors import PreconditionFailed, RegistryContended, StreamInUse, UnknownStream
-from service.registering.constraint_sets import ConstraintSets
-from service.registering.stream_library import StreamLibrary
+from service.registering.registration import Registration
 from service.stores import Condition, EventFilter, FeedMark, OperatorDraft, RegisteredWebhook, pattern_draft, tag_of
 from service.stores.log.event_log import Submission
 from service.stores.registry.removal import StreamRemoval
@@ -27,7 +26,7 @@ def registry(stores):
 
 @pytest.fixture
 def library(stores, settings, clock):
-    return StreamLibrary(stores, ConstraintSets(stores, settings, clock), clock)
+    return Registration(stores, settings, clock)
 
 
 def event(number, key="k"):
@@ -210,15 +209,15 @@ def controls(stores):
 
 
 def test_a_change_is_in_the_log_once(registry, library, stores):
-    changed = library.change("orders", {"lateness": 5.0, "description": "Orders of the shop."}).declaration
+    changed = library.change_stream("orders", {"lateness": 5.0, "description": "Orders of the shop."}).declaration
     assert (changed.lateness, changed.end_events, changed.description) == (5.0, ("Z",), "Orders of the shop.")
-    assert library.change("orders", {"lateness": 5.0}).declaration == changed == registry.stream("orders")
+    assert library.change_stream("orders", {"lateness": 5.0}).declaration == changed == registry.stream("orders")
     assert controls(stores) == [StreamOn(ORDERS), StreamOn(changed)]
 
 
 def test_other_end_events_are_in_the_constraint_set_too(registry, library, stores):
-    library._constraint_sets.upload("orders", {"constraints": [{"prior": ["A", "B"]}]})
-    library.change("orders", {"end_events": ("Q",)})
+    library.constraint_sets.upload("orders", {"constraints": [{"prior": ["A", "B"]}]})
+    library.change_stream("orders", {"end_events": ("Q",)})
     record = registry.constraints("orders")
     assert (record.version, record.document["end"], record.written.get("end", [])) == (2, ["Q"], [])
     assert [type(control).__name__ for control in controls(stores)] == [
@@ -227,23 +226,23 @@ def test_other_end_events_are_in_the_constraint_set_too(registry, library, store
         "StreamOn",
         "ConstraintsOn",
     ]
-    library.change("orders", {"lateness": 3})
+    library.change_stream("orders", {"lateness": 3})
     assert registry.constraints("orders").version == 2
 
 
 def test_a_pattern_that_waits_for_the_end_of_its_trace_keeps_it(registry, library):
     registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT SEQ(A a, NOT B)"), 1)
     with pytest.raises(StreamInUse, match="the pattern 'p' needs the ends of traces"):
-        library.change("orders", {"end_events": ()})
-    assert library.change("orders", {"end_events": (), "idle_timeout": 5}).declaration.end_events == ()
+        library.change_stream("orders", {"end_events": ()})
+    assert library.change_stream("orders", {"end_events": (), "idle_timeout": 5}).declaration.end_events == ()
     with pytest.raises(StreamInUse, match="'p'"):
-        library.change("orders", {"idle_timeout": None})
+        library.change_stream("orders", {"idle_timeout": None})
 
 
 def test_schemas_stay_when_a_stream_changes(registry, library):
     registry.event_types.put("orders", "A", {"type": "object"}, 1)
     before = registry.stream_with_schemas("orders")[1]
-    library.change("orders", {"lateness": 3})
+    library.change_stream("orders", {"lateness": 3})
     assert registry.stream_with_schemas("orders")[1] == before
     with pytest.raises(UnknownStream):
-        library.change("nobody", {"lateness": 3})
+        library.change_stream("nobody", {"lateness": 3})
