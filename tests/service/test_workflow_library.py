@@ -81,11 +81,11 @@ def test_a_model_is_compiled_and_kept(library, clock):
     assert library.source("order") == (record, upload_of().content)
 
 
-def test_the_same_model_again_is_the_same_version_and_another_the_next(library):
+def test_the_same_model_again_is_the_same_version_and_another_the_next(library, stores):
     library.upload(upload_of())
     assert not library.upload(upload_of()).is_new
     assert library.upload(upload_of(LONGER)).record.version == 2
-    assert [record.version for record in library.versions("order")] == [1, 2]
+    assert [record.version for record in stores.workflows.versions("order")] == [1, 2]
 
 
 def test_what_was_found_comes_back_as_it_was(library):
@@ -136,7 +136,7 @@ def test_a_model_that_cannot_be_read_changes_nothing(library, stores):
 
 
 def test_what_is_unknown_is_named(library):
-    for call in (library.workflow, library.versions, library.source, library.derived, library.picture, library.delete):
+    for call in (library.workflow, library.source, library.derived, library.picture, library.delete):
         with pytest.raises(UnknownWorkflow, match="'order'"):
             call("order")
     with pytest.raises(UnknownWorkflow, match="'order'"):
