@@ -18,4 +18,4 @@ def analyse_constraints(stream: str, services: Served) -> AnalysisModel:
 
     Computed for this call, from the registered patterns; with hundreds of constraints it takes seconds.
     """
-    return AnalysisModel.of(*services.registration.analysis(stream))
+    return AnalysisModel.of(*services.registration.constraint_sets.analysis(stream))

@@ -92,7 +92,7 @@ def get_constraints(stream: str, services: Served, response: Response) -> Constr
 @router.get("/{stream}/versions", summary="List the versions of a stream's constraint set")
 def list_constraint_versions(stream: str, services: Served, part: WantedPart) -> ConstraintsVersions:
     """All versions, the newest first; a transaction follows the one current when it began."""
-    records = services.registration.constraint_versions(stream)
+    records = services.registration.constraint_sets.versions(stream)
     return ConstraintsVersions(**part.of([ConstraintsSummary.copying(one) for one in reversed(records)], "version"))
 
 
@@ -100,7 +100,7 @@ def list_constraint_versions(stream: str, services: Served, part: WantedPart) ->
 @bounded
 def get_constraint_version(stream: str, version: int, services: Served, response: Response) -> ConstraintsVersion:
     """A version with its constraints in words, and its settings."""
-    record = services.registration.constraint_version(stream, version)
+    record = services.registration.constraint_sets.version(stream, version)
     give_tag(response, record)
     return ConstraintsVersion.from_record(record)
 

@@ -14,7 +14,8 @@ from constraints import (
     within_cap,
 )
 from nfa import Query, build_query, parse_pattern
-from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, WorkflowInDocument
+from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
+from service.registering.inspection import SetInspection, inspect_set, is_explained
 from service.registering.joining import Derived, effective_set, workflow_mismatches
 from service.registering.on_stream import StreamRules
 from service.registering.reports import ConstraintReport, constraint_warnings, mismatches
@@ -106,6 +107,25 @@ class ConstraintSets:
         self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
         return self._report(record, is_new=False)
+
+    def versions(self, stream: str) -> list[RegisteredConstraints]:
+        """Every constraint set that a stream has had, the current one last."""
+        self._stores.registry.stream(stream)
+        return self._stores.registry.constraint_versions(stream)
+
+    def version(self, stream: str, version: int) -> RegisteredConstraints:
+        """A version of a stream's constraint set; raises ``UnknownConstraints``."""
+        for record in self.versions(stream):
+            if record.version == version:
+                return record
+        raise UnknownConstraints(f"the constraint set of {stream!r} has no version {version}", stream=stream)
+
+    def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
+        """Analyse, without events, a stream's constraint set and the patterns under it that are not too large."""
+        declaration = self._stores.registry.stream(stream)
+        record = self._stores.registry.constraints(stream)
+        queries = [query for query in self.guarded_queries(declaration) if is_explained(query)]
+        return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
 
     def derived(self, following: Following) -> Derived:
         """The version of a workflow that a stream follows, even if the workflow is deleted or has newer versions."""

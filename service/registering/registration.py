@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from constraints import ConstraintSet, parse_constraints
+from constraints import ConstraintSet
 from nfa import (
     Pattern,
     PatternRefused,
@@ -18,12 +18,12 @@ from nfa import (
     pattern_from_json,
     require_rows,
 )
-from service.errors import PatternTooLong, StreamInUse, UnknownConstraints, UnknownPatternName
+from service.errors import PatternTooLong, StreamInUse, UnknownPatternName
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
 from service.registering.derivations import Derivations, remove_inner
 from service.registering.incidents import IncidentLibrary
-from service.registering.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
+from service.registering.inspection import PatternInspection, inspect_pattern, is_explained
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.reports import PatternReport, pattern_warnings
 from service.registering.strangers import require_declared, unfollowed_types
@@ -104,25 +104,6 @@ class Registration:
         self._stores.derived.forget(name)
         self._stores.hours.forget(name)
         return found
-
-    def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
-        """Every constraint set that a stream has had, the current one last."""
-        self._stores.registry.stream(stream)
-        return self._stores.registry.constraint_versions(stream)
-
-    def constraint_version(self, stream: str, version: int) -> RegisteredConstraints:
-        """A version of a stream's constraint set; raises ``UnknownConstraints``."""
-        for record in self.constraint_versions(stream):
-            if record.version == version:
-                return record
-        raise UnknownConstraints(f"the constraint set of {stream!r} has no version {version}", stream=stream)
-
-    def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """Analyse, without events, a stream's constraint set and the patterns under it that are not too large."""
-        declaration = self._stores.registry.stream(stream)
-        record = self._stores.registry.constraints(stream)
-        queries = [query for query in self.constraint_sets.guarded_queries(declaration) if is_explained(query)]
-        return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
         """Read a pattern from its text or, if that is None, from its JSON form; it has a text in either case."""

@@ -190,7 +190,7 @@ def test_a_new_version_is_followed_at_once_and_open_traces_keep_theirs(library, 
     assert (follower.version, follower.constraints_version) == (2, 2)
     assert [record.version for record in controls(stores)] == [1, 2]
     assert "Pay" in current(registration).constraint_set.types
-    assert [record.following.version for record in registration.constraint_versions("orders")] == [1, 2]
+    assert [record.following.version for record in registration.constraint_sets.versions("orders")] == [1, 2]
 
 
 def test_the_same_upload_again_puts_right_what_an_interrupted_one_left(library, registration, stores, monkeypatch):
