@@ -247,7 +247,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
             on_the_way=on_the_way,
             late=_late(stores, webhook.id, receiver.silences),
             duration_s=duration_s,
-            given_up=stores.delivery_log.count_given_up(webhook.id),
+            given_up=stores.deliveries.count_given_up(webhook.id),
             queued=stores.deliveries.queued(),
         )
 

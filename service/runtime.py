@@ -20,26 +20,20 @@ from service.stores import (
     BacklogStore,
     BacktestStore,
     Client,
-    ContextLimits,
     DeadLetterStore,
     DeciderStore,
-    DeliveryLog,
     DeliveryStore,
     DerivedEventStore,
-    DuplicateStore,
     EventLog,
     FeedStore,
     Heartbeat,
     HourlyCounts,
-    IdLimits,
     IncidentStore,
     KeyStore,
     LatencyStore,
-    LogLimits,
     PipelineStatus,
     ProjectStore,
     QuestionStore,
-    QueueRules,
     RecentList,
     RecentStore,
     Registry,
@@ -67,11 +61,10 @@ class Stores:
         kept = settings.limits.recent_kept
         in_lists = [kind for kind in result_kinds.values() if kind.plural and kind is not ALERT]
         listed = {kind.name: RecentStore(client, kind, kept=kept) for kind in in_lists}
-        contexts = ContextLimits(life_s=settings.tracing.remember_s, most=settings.tracing.remember_events)
         self.url = url
         self.client = client
         self.result_kinds = result_kinds
-        self.log = log = EventLog(client, settings.shards, _log_limits(settings, contexts))
+        self.log = log = EventLog(client, settings.shards, settings.limits, settings.tracing)
         self.registry = registry = Registry(client, log, settings.pattern_work.budget)
         self.announcements = Announcements(client, log)
         self.answers = AnswerStore(client, life_s=settings.limits.idempotency_life_s)
@@ -82,8 +75,7 @@ class Stores:
         self.incidents = IncidentStore(client, kept=kept)
         self.feeds = FeedStore(client)
         self.event_pages = pages_of_any(client, log.layout, lambda name: registry.stream(name).derived)
-        self.deliveries = DeliveryStore(client, _queue_rules(settings))
-        self.delivery_log = DeliveryLog(client)
+        self.deliveries = DeliveryStore(client, settings.webhooks, given_up_kept=kept)
         self.webhooks = WebhookStore(client)
         self.workflows = WorkflowStore(client)
         self.tables = TableStore(client, log)
@@ -95,8 +87,7 @@ class Stores:
         self.stream_times = StreamTimesStore(client)
         self.derived = DerivedEventStore(client, log.layout)
         self.deciders = DeciderStore(client, log.layout)
-        self.request_contexts = RequestContextStore(client, contexts)
-        self.duplicates = DuplicateStore(client)
+        self.request_contexts = RequestContextStore(client, settings.tracing)
         self.keys = KeyStore(client)
         self.audit = AuditLog(client, kept=kept)
         self.latencies = LatencyStore(client)
@@ -112,30 +103,6 @@ class Stores:
             return self.results[kind.name].counts()
         counts = self.alerts.counts().items()
         return [{**dict(zip(kind.counted_by, place, strict=True)), "count": count} for place, count in counts]
-
-
-def _log_limits(settings: Settings, contexts: ContextLimits) -> LogLimits:
-    limits = settings.limits
-    return LogLimits(
-        answer_life_s=limits.idempotency_life_s,
-        dead_letters_kept=limits.recent_kept,
-        max_backlog_events=limits.max_backlog_events,
-        max_log_bytes=limits.max_log_bytes,
-        contexts=contexts,
-        ids=IdLimits(kept=limits.event_ids_kept, life_s=limits.event_id_life_s),
-    )
-
-
-def _queue_rules(settings: Settings) -> QueueRules:
-    webhooks = settings.webhooks
-    return QueueRules(
-        per_target=webhooks.target_concurrency,
-        circuit_failures=webhooks.circuit_failures,
-        circuit_pause_us=round(webhooks.circuit_pause_s * 1_000_000),
-        given_up_kept=settings.limits.recent_kept,
-        log_kept=webhooks.log_kept,
-        most_waiting=webhooks.max_waiting,
-    )
 
 
 @contextmanager

@@ -182,7 +182,7 @@ class WebhookLibrary:
             stats=self._stores.webhooks.stats(webhook_id),
             circuit=self._stores.deliveries.circuit(webhook_id),
             waiting=self._stores.deliveries.waiting(webhook_id),
-            given_up=self._stores.delivery_log.count_given_up(webhook_id),
+            given_up=self._stores.deliveries.count_given_up(webhook_id),
             collected=self._stores.deliveries.count_collected(webhook_id),
         )
 
@@ -208,15 +208,15 @@ class WebhookLibrary:
     def send_again(self, webhook_id: str, delivery_id: str) -> int:
         """Queue a delivery again, whatever its outcome; returns 0 if it is being sent at the moment, else 1."""
         self._stores.webhooks.get(webhook_id)
-        delivery = self._stores.delivery_log.delivery(webhook_id, delivery_id)
+        delivery = self._stores.deliveries.delivery(webhook_id, delivery_id)
         return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())
 
     def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
         """Queue the deliveries abandoned since a time again, oldest first, at most ``limit``."""
         self._stores.webhooks.get(webhook_id)
-        found = self._stores.delivery_log.given_up(webhook_id, since_us, limit)
+        found = self._stores.deliveries.given_up(webhook_id, since_us, limit)
         queued = self._stores.deliveries.send_again(webhook_id, found, self._clock.now_us()) if found else 0
-        return Redelivery(queued=queued, remaining=self._stores.delivery_log.count_given_up(webhook_id, since_us))
+        return Redelivery(queued=queued, remaining=self._stores.deliveries.count_given_up(webhook_id, since_us))
 
     def _check(self, webhook: RegisteredWebhook, before: RegisteredWebhook | None) -> None:
         """Validate changed members of a webhook; unchanged ones are not checked again."""

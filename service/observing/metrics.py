@@ -109,7 +109,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         if kind.metric is not None:
             counts = stores.counts_of(kind)
             yield _counted(counts, kind.metric.name, kind.metric.meaning, kind.metric.labels)
-    repeated = [((stream,), count) for stream, count in stores.duplicates.counts().items()]
+    repeated = [((stream,), count) for stream, count in stores.log.duplicates().items()]
     yield _counter("duplicate_events", "Events dropped as the stream had taken them before.", ("stream",), repeated)
     changes = [((stream,), count) for stream, count in stores.deciders.totals(LATENESS).items()]
     yield _counter("lateness_changes", "Changes of the measured bound of out-of-orderness.", ("stream",), changes)

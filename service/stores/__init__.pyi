@@ -12,11 +12,10 @@ from .connection import (
 from .cursors import Order as Order, Page as Page
 from .deliveries.delivery import DIGEST as DIGEST, Delivery as Delivery, DeliveryOutcome as DeliveryOutcome
 from .deliveries.delivery_queue import (
+    Attempt as Attempt,
     Circuit as Circuit,
     DeliveryStore as DeliveryStore,
-    QueueRules as QueueRules,
 )
-from .deliveries.log import Attempt as Attempt, DeliveryLog as DeliveryLog
 from .deliveries.webhooks import (
     DeliveryStats as DeliveryStats,
     DigestRules as DigestRules,
@@ -37,8 +36,8 @@ from .log.dead_letters import (
 from .log.deciders import DeciderRecord as DeciderRecord, DeciderStore as DeciderStore, Decision as Decision
 from .log.derived import DerivedEventStore as DerivedEventStore, DerivedPart as DerivedPart
 from .log.derived_pages import DerivedEventPages as DerivedEventPages, pages_of_any as pages_of_any
-from .log.event_ids import DuplicateStore as DuplicateStore, IdLimits as IdLimits, event_digest as event_digest
-from .log.event_log import EventLog as EventLog, LogLimits as LogLimits, Receipt as Receipt, Submission as Submission
+from .log.event_ids import event_digest as event_digest
+from .log.event_log import EventLog as EventLog, Receipt as Receipt, Submission as Submission
 from .log.event_pages import EventFilter as EventFilter
 from .log.feeds import FeedMark as FeedMark, FeedStep as FeedStep, FeedStore as FeedStore
 from .log.layout import Layout as Layout
@@ -79,7 +78,6 @@ from .registry.workflows import (
     WorkflowSummary as WorkflowSummary,
 )
 from .request_contexts import (
-    ContextLimits as ContextLimits,
     RequestContext as RequestContext,
     RequestContextStore as RequestContextStore,
 )

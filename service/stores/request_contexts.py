@@ -12,28 +12,13 @@ from typing import cast
 
 import orjson
 
+from service.settings import TracingSettings
 from service.stores.connection import PREFIX, Client, register
 from streams import EventBatch
 
 CONTEXTS_KEY = PREFIX + "request-contexts:"
 
 _ASKED_AT_ONCE = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextLimits:
-    """How long the requests that brought events are remembered: for ``life_s`` at least, and at most twice as long.
-
-    ``most``: largest number of a stream's events in this time.
-    """
-
-    life_s: int = 3600
-    most: int = 100_000
-
-    def packed(self, context: str, parts: Sequence[tuple[int, Sequence[str]]]) -> bytes:
-        """The argument for the script's part ``remember``: the events of each part, after its shard."""
-        listed = [[str(shard), *seen] for shard, seen in parts]
-        return orjson.dumps({"context": context, "life_ms": self.life_s * 1000, "most": self.most, "parts": listed})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +39,8 @@ class RequestContext:
 class RequestContextStore:
     """Finds the requests that brought events."""
 
-    def __init__(self, client: Client, limits: ContextLimits) -> None:
-        self._life_ms = limits.life_s * 1_000
+    def __init__(self, client: Client, tracing: TracingSettings) -> None:
+        self._life_ms = tracing.remember_s * 1_000
         self._find = register(client, "log/find_contexts")
 
     def find(self, stream: str, events: Sequence[str]) -> Mapping[str, RequestContext]:
@@ -68,6 +53,13 @@ class RequestContextStore:
             )
             found |= {event: _read(one) for event, one in zip(asked, records, strict=True) if one is not None}
         return found
+
+
+def packed_context(context: str, parts: Sequence[tuple[int, Sequence[str]]], tracing: TracingSettings) -> bytes:
+    """The argument for the script's part ``remember``: the events of each part, after its shard."""
+    listed = [[str(shard), *seen] for shard, seen in parts]
+    life_ms, most = tracing.remember_s * 1_000, tracing.remember_events
+    return orjson.dumps({"context": context, "life_ms": life_ms, "most": most, "parts": listed})
 
 
 def events_of(batch: EventBatch) -> list[str]:

@@ -162,7 +162,7 @@ def test_a_delivery_is_given_up_when_the_schedule_is_exhausted(stores, clock, re
     receiver.statuses = [500] * 9
     write_alerts(stores, 1)
     assert run_rounds(stores, clock, 5) == [1, 1, 1, 0, 0]
-    (dead,) = stores.delivery_log.given_up(webhook.id, 0, 9)
+    (dead,) = stores.deliveries.given_up(webhook.id, 0, 9)
     assert (dead.alert, dead.attempts) == ("a0", 3)
     last = attempts_of(stores, webhook.id, 1)[0]
     assert (last.verdict, last.attempt, last.status, last.next_us) == ("dead", 3, 500, None)
@@ -261,7 +261,7 @@ def test_everything_arrives_through_a_receiver_that_fails_half_of_the_time(store
             run_rounds(stores, clock, 1, attempts=20, concurrency=40)
     assert set(receiver.ids()) == {f"a{n}" for n in range(40)}
     assert stores.deliveries.queued() == 0
-    assert stores.delivery_log.count_given_up(webhook.id) == 0
+    assert stores.deliveries.count_given_up(webhook.id) == 0
 
 
 def test_the_loop_runs_until_it_is_told_to_stop(stores, clock, register, receiver):

@@ -416,7 +416,7 @@ def test_an_item_that_is_sent_by_hand_leaves_its_digest(stores, clock, hooks, li
     sink = library.register(WebhookDraft(sink={"kind": "parquet", "path": "a"}))
     write(stores, clock, alert("a1"), alert("a2"))
     stores.deliveries.claim(clock.time_us, 1, 9)
-    waiting = stores.delivery_log.delivery(sink.id, f"{sink.id}:+a1")
+    waiting = stores.deliveries.delivery(sink.id, f"{sink.id}:+a1")
     assert stores.deliveries.send_again(sink.id, [waiting], clock.time_us) == 1
     (claimed,) = stores.deliveries.claim(clock.time_us, 10**9, 9)
     clock.forward(60)

@@ -6,10 +6,10 @@ again. An outcome counts only while the worker still holds the lease, except suc
 
 Webhooks take turns: each call serves every webhook that has a due delivery in rounds of one, beginning with the
 webhooks that have waited longest for their turn. So a webhook with a hundred thousand due deliveries delays no other. A
-webhook has at most ``per_target`` attempts in progress. After ``circuit_failures`` failed attempts in a row its circuit
-is open: its deliveries wait, and one attempt per ``circuit_pause_us`` probes whether the receiver is back; the first
-success closes the circuit. The deliveries of a disabled webhook wait until it is enabled; those of a deleted webhook
-are dropped.
+webhook has at most ``target_concurrency`` attempts in progress. After ``circuit_failures`` failed attempts in a row its
+circuit is open: its deliveries wait, and one attempt per ``circuit_pause_s`` probes whether the receiver is back; the
+first success closes the circuit. The deliveries of a disabled webhook wait until it is enabled; those of a deleted
+webhook are dropped.
 
 A webhook may collect results for a digest. Such deliveries wait beside its queue until the digest is due, and then
 become one delivery (``service.delivery.digests``).
@@ -17,12 +17,22 @@ become one delivery (``service.delivery.digests``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
+from service.errors import UnknownDelivery
+from service.settings import WebhookSettings
 from service.stores.connection import PREFIX, Client, register
-from service.stores.deliveries.delivery import DIGEST, DUE_KEY, RECORDS_KEY, Delivery, DeliveryOutcome, read_delivery
+from service.stores.deliveries.delivery import (
+    DIGEST,
+    DUE_KEY,
+    RECORDS_KEY,
+    Delivery,
+    DeliveryOutcome,
+    Verdict,
+    read_delivery,
+)
 from service.stores.deliveries.webhooks import (
     CIRCUIT_KEY,
     GIVEN_UP_KEY,
@@ -33,29 +43,30 @@ from service.stores.deliveries.webhooks import (
     WEBHOOKS_KEY,
 )
 from service.stores.latencies import LatencyStore
-from service.stores.records import encode
+from service.stores.records import decode, encode
 
 WAITING_KEY = PREFIX + "deliveries:waiting:"
 SENDING_KEY = PREFIX + "deliveries:sending:"
 COLLECTED_KEY = PREFIX + "deliveries:collected:"
 DIGESTS_KEY = PREFIX + "deliveries:digests"  # when the digest of each webhook is due
+_LOG_PAGE = 500
 _MOST_LOGGED = 250_000  # characters; a longer body is kept only while its delivery waits or is abandoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueRules:
-    """Rules by which webhooks share the deliverer.
+class Attempt:
+    """A delivery attempt; with the verdict ``dead`` it was the last one."""
 
-    An open circuit lets one attempt through per ``circuit_pause_us``. Of each webhook, ``given_up_kept`` abandoned
-    deliveries and about ``log_kept`` attempts are kept; deliveries beyond ``most_waiting`` are abandoned at once.
-    """
-
-    per_target: int = 8
-    circuit_failures: int = 10
-    circuit_pause_us: int = 60_000_000
-    given_up_kept: int = 10_000
-    log_kept: int = 1_000
-    most_waiting: int = 1_000_000
+    delivery: str
+    kind: str
+    item: str
+    attempt: int
+    verdict: Verdict
+    at_us: int
+    status: int | None
+    error: str | None
+    duration_ms: int
+    next_us: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +84,15 @@ class Circuit:
 
 
 class DeliveryStore:
-    """The queue; ``rules`` say how webhooks share the deliverer."""
+    """The queue, and the log of attempts; the settings say how webhooks share the deliverer.
 
-    def __init__(self, client: Client, rules: QueueRules | None = None) -> None:
+    Of each webhook, ``given_up_kept`` abandoned deliveries are kept, so that they can be sent again.
+    """
+
+    def __init__(self, client: Client, settings: WebhookSettings, *, given_up_kept: int) -> None:
         self._client = client
-        self._rules = rules or QueueRules()
+        self._settings = settings
+        self._given_up_kept = given_up_kept
         self._claim = register(client, "deliveries/claim")
         self._settle = register(client, "deliveries/settle")
         self._again = register(client, "deliveries/send_again")
@@ -92,7 +107,7 @@ class DeliveryStore:
         ``close`` is called with the id of each webhook whose digest is due.
         """
         end_us = now_us + lease_us
-        rules = self._rules
+        settings = self._settings
         found, due = cast(
             "tuple[list[tuple[bytes, bytes]], list[bytes]]",
             self._claim(
@@ -104,16 +119,16 @@ class DeliveryStore:
                 now_us=now_us,
                 lease_us=end_us,
                 limit=limit,
-                most_waiting=rules.most_waiting,
-                per_target=rules.per_target,
-                circuit_failures=rules.circuit_failures,
+                most_waiting=settings.max_waiting,
+                per_target=settings.target_concurrency,
+                circuit_failures=settings.circuit_failures,
                 waiting_key=WAITING_KEY,
                 sending_key=SENDING_KEY,
                 circuit_key=CIRCUIT_KEY,
                 stats_key=STATS_KEY,
                 given_up_key=GIVEN_UP_KEY,
                 given_up_records_key=GIVEN_UP_RECORDS_KEY,
-                given_up_kept=rules.given_up_kept,
+                given_up_kept=self._given_up_kept,
                 collected_key=COLLECTED_KEY,
             ),
         )
@@ -123,13 +138,10 @@ class DeliveryStore:
 
     def collected(self, webhook_id: str, limit: int) -> list[Delivery]:
         """The results that a webhook has collected, the oldest first."""
-        ids = cast("list[bytes]", self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
-        if not ids:
-            return []
-        records = cast("list[bytes | None]", self._client.hmget(RECORDS_KEY, cast("list[str]", ids)))
-        if gone := [name for name, record in zip(ids, records, strict=True) if record is None]:  # sent by hand
+        found = self._read(RECORDS_KEY, self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
+        if gone := [id_ for id_, one in found if one is None]:  # sent by hand
             self._client.zrem(COLLECTED_KEY + webhook_id, *gone)
-        return [read_delivery(name.decode(), record, 0) for name, record in zip(ids, records, strict=True) if record]
+        return [one for _, one in found if one is not None]
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
         """Turn collected results into a digest, or drop them (no ``body``); False if another process has taken some."""
@@ -170,7 +182,7 @@ class DeliveryStore:
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
-        one, rules = delivery.webhook, self._rules
+        one, settings = delivery.webhook, self._settings
         is_counted = self._settle(
             waiting=WAITING_KEY + one,
             sending=SENDING_KEY + one,
@@ -191,12 +203,12 @@ class DeliveryStore:
             status="" if outcome.status is None else outcome.status,
             reason=outcome.error or "",
             now_us=outcome.at_us,
-            entry=encode(**_entry(delivery, outcome)),
-            log_kept=rules.log_kept,
-            given_up_kept=rules.given_up_kept,
-            per_target=rules.per_target,
-            circuit_failures=rules.circuit_failures,
-            circuit_pause_us=rules.circuit_pause_us,
+            entry=encode(**asdict(_attempt_of(delivery, outcome))),
+            log_kept=settings.log_kept,
+            given_up_kept=self._given_up_kept,
+            per_target=settings.target_concurrency,
+            circuit_failures=settings.circuit_failures,
+            circuit_pause_us=round(settings.circuit_pause_s * 1_000_000),
             body="" if outcome.verdict == "retry" or len(delivery.body or "") > _MOST_LOGGED else delivery.body or "",
             rest_us=outcome.rest_us or 0,
         )
@@ -233,7 +245,7 @@ class DeliveryStore:
         """The circuit of a webhook: its failed attempts since the last success."""
         raw = cast("dict[bytes, bytes]", self._client.hgetall(CIRCUIT_KEY + webhook_id))
         fields = {name.decode(): int(value) for name, value in raw.items()}
-        if fields.get("failures", 0) < self._rules.circuit_failures:
+        if fields.get("failures", 0) < self._settings.circuit_failures:
             fields.pop("until_us", None)  # the setting had another value when the circuit was opened
         if (rest_us := fields.pop("rest_us", None)) is not None:
             fields["until_us"] = max(rest_us, fields.get("until_us", 0))
@@ -247,18 +259,72 @@ class DeliveryStore:
         """The number of deliveries in the queue, including those under a lease."""
         return self._client.hlen(RECORDS_KEY)
 
+    def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
+        """A delivery of a webhook that waits, was abandoned, or ended a short while ago; else ``UnknownDelivery``."""
+        mine = delivery_id.startswith(webhook_id + ":")
+        for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if mine else ():
+            record = cast("bytes | None", self._client.hget(key, delivery_id))
+            if record is not None:
+                return read_delivery(delivery_id, record, 0)
+        until = "+"
+        while page := self._rows(webhook_id, until, _LOG_PAGE):
+            for _, fields in page:
+                attempt = _attempt(fields)
+                if attempt.delivery == delivery_id and attempt.verdict != "retry":
+                    return _ended(webhook_id, attempt, fields.get(b"body", b"").decode() or None)
+            until = "(" + page[-1][0].decode()
+        raise UnknownDelivery(
+            f"the webhook {webhook_id!r} has no delivery {delivery_id!r} in its queue or its log", delivery=delivery_id
+        )
 
-def _entry(delivery: Delivery, outcome: DeliveryOutcome) -> Mapping[str, Any]:
-    """An attempt in the form of the log."""
-    return {
-        "delivery": delivery.id,
-        "kind": delivery.kind,
-        "item": delivery.alert,
-        "attempt": delivery.attempts + 1,
-        "verdict": outcome.verdict,
-        "at_us": outcome.at_us,
-        "status": outcome.status,
-        "error": outcome.error,
-        "duration_ms": outcome.duration_ms,
-        "next_us": outcome.next_us,
-    }
+    def given_up(self, webhook_id: str, since_us: int, limit: int) -> list[Delivery]:
+        """Deliveries abandoned since a time, oldest first."""
+        found = self._client.zrangebyscore(GIVEN_UP_KEY + webhook_id, since_us, "+inf", start=0, num=limit)
+        return [one for _, one in self._read(GIVEN_UP_RECORDS_KEY + webhook_id, found) if one is not None]
+
+    def count_given_up(self, webhook_id: str, since_us: int = 0) -> int:
+        """The number of deliveries abandoned since a time and not sent again."""
+        return self._client.zcount(GIVEN_UP_KEY + webhook_id, since_us, "+inf")
+
+    def _read(self, key: str, ids: Any) -> list[tuple[bytes, Delivery | None]]:
+        """Deliveries by their ids; None: there is no record."""
+        records = cast("list[bytes | None]", self._client.hmget(key, ids)) if ids else []
+        found = zip(cast("list[bytes]", ids), records, strict=True)
+        return [(id_, None if body is None else read_delivery(id_.decode(), body, 0)) for id_, body in found]
+
+    def _rows(self, webhook_id: str, until: str, limit: int) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        found = self._client.xrevrange(LOG_KEY + webhook_id, max=until, count=limit)
+        return cast("list[tuple[bytes, dict[bytes, bytes]]]", found)
+
+
+def _attempt_of(delivery: Delivery, outcome: DeliveryOutcome) -> Attempt:
+    return Attempt(
+        delivery=delivery.id,
+        kind=delivery.kind,
+        item=delivery.alert,
+        attempt=delivery.attempts + 1,
+        verdict=outcome.verdict,
+        at_us=outcome.at_us,
+        status=outcome.status,
+        error=outcome.error,
+        duration_ms=outcome.duration_ms,
+        next_us=outcome.next_us,
+    )
+
+
+def _attempt(fields: dict[bytes, bytes]) -> Attempt:
+    entry: dict[str, Any] = decode(fields[b"record"], "an attempt to deliver")
+    return Attempt(**entry)
+
+
+def _ended(webhook_id: str, attempt: Attempt, body: str | None) -> Delivery:
+    return Delivery(
+        id=attempt.delivery,
+        webhook=webhook_id,
+        alert=attempt.item,
+        kind=attempt.kind,
+        attempts=0,
+        queued_us=attempt.at_us,
+        lease_us=0,
+        body=body,
+    )

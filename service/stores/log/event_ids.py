@@ -9,24 +9,15 @@ and only if its event is in the log.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, cast
+from typing import Final
 
-from service.stores.connection import PREFIX, Client
+from service.stores.connection import PREFIX
 
 EVENT_IDS_KEY = PREFIX + "event-ids:"
 DUPLICATES_KEY = PREFIX + "event-duplicates"
 
 DIGEST_BYTES: Final = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdLimits:
-    """How long event ids are remembered: at least for ``life_s``, or until ``kept`` ids of the stream came since."""
-
-    kept: int = 1_000_000
-    life_s: int = 86_400
 
 
 def event_digest(source: str, event_id: str) -> bytes:
@@ -43,15 +34,3 @@ def known_rows(digests: Sequence[bytes | None], numbers: Sequence[int]) -> list[
     """The rows that the script's numbers of ``packed`` digests refer to, in ascending order, each once."""
     rows = [row for row, digest in enumerate(digests) if digest is not None]
     return sorted({rows[number] for number in numbers})
-
-
-class DuplicateStore:
-    """Counts the events of each stream that were dropped because they had been taken before."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def counts(self) -> dict[str, int]:
-        """Count dropped events by stream; streams without any are left out."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(DUPLICATES_KEY))
-        return {stream.decode(): int(count) for stream, count in sorted(found.items())}

@@ -10,15 +10,16 @@ import numpy as np
 from redis.exceptions import ResponseError
 
 from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended, UnknownStream
+from service.settings import Limits, TracingSettings
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.backlog import MATCHED_KEY, BacklogStore
 from service.stores.log.dead_letters import DEAD_LETTERS_KEY, DeadLetter
-from service.stores.log.event_ids import DIGEST_BYTES, DUPLICATES_KEY, EVENT_IDS_KEY, IdLimits, known_rows, packed
+from service.stores.log.event_ids import DIGEST_BYTES, DUPLICATES_KEY, EVENT_IDS_KEY, known_rows, packed
 from service.stores.log.feeds import FeedStep
 from service.stores.log.layout import LayoutStore
 from service.stores.log.routes import GONE, as_text, from_text
 from service.stores.records import decode, encode
-from service.stores.request_contexts import CONTEXTS_KEY, ContextLimits, events_of
+from service.stores.request_contexts import CONTEXTS_KEY, events_of, packed_context
 from service.stores.results.recent import COUNTS_SUFFIX, SIZE_SUFFIX
 from streams import (
     APPENDED_KEY,
@@ -35,20 +36,9 @@ from streams import (
 _PAGE_ENTRIES = 256
 _AUTO_KEY_MS = 60_000
 _ATTEMPTS = 10
+_USUAL_LIMITS, _USUAL_TRACING = Limits(), TracingSettings()
 
 _Entries: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLimits:
-    """Limits and retention of the log; ``max_backlog_events`` and ``max_log_bytes`` bound what waits to be matched."""
-
-    answer_life_s: int = 86_400
-    dead_letters_kept: int = 10_000
-    max_backlog_events: int = 5_000_000
-    max_log_bytes: int = 4 * 1024**3
-    contexts: ContextLimits = field(default_factory=ContextLimits)
-    ids: IdLimits = field(default_factory=IdLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +112,12 @@ class _Part:
 class EventLog:
     """The shards of the log; their number counts for a new log only, as an existing log keeps its own."""
 
-    def __init__(self, client: Client, shards: int, limits: LogLimits = LogLimits()) -> None:
+    def __init__(
+        self, client: Client, shards: int, limits: Limits = _USUAL_LIMITS, tracing: TracingSettings = _USUAL_TRACING
+    ) -> None:
         self._client = client
         self._limits = limits
+        self._tracing = tracing
         self._backlog = BacklogStore(client)
         self._append_events = register(client, "log/append_events")
         self.layout = LayoutStore(client, shards)
@@ -142,6 +135,11 @@ class EventLog:
         """The streams with patterns or other operators on further keys."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(ROUTES_KEY))
         return frozenset(stream.decode() for stream, routes in found.items() if routes not in (b"", GONE))
+
+    def duplicates(self) -> dict[str, int]:
+        """The number of events of each stream that were dropped because they had been taken before, if any."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(DUPLICATES_KEY))
+        return {stream.decode(): int(count) for stream, count in sorted(found.items())}
 
     def append_events(self, submission: Submission) -> Receipt:
         """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
@@ -215,7 +213,7 @@ class EventLog:
             answer=answer,
             answer_ms=life_ms,
             stream=submission.stream,
-            dead_letters_kept=self._limits.dead_letters_kept,
+            dead_letters_kept=self._limits.recent_kept,
             feed_mark=b"" if step is None else step.before.to_bytes(),
             most_events=self._limits.max_backlog_events,
             most_bytes=self._limits.max_log_bytes,
@@ -225,8 +223,8 @@ class EventLog:
             context=self._remembered(submission, parts),
             digests=packed(submission.ids),
             digest_bytes=DIGEST_BYTES,
-            ids_kept=self._limits.ids.kept,
-            ids_ms=self._limits.ids.life_s * 1_000,
+            ids_kept=self._limits.event_ids_kept,
+            ids_ms=self._limits.event_id_life_s * 1_000,
             dropped=submission.dropped,
             rest=[
                 *(argument for part in parts for argument in (part.body, part.events, part.route)),
@@ -238,7 +236,7 @@ class EventLog:
         """The context of the request and its events, in the form for the script; empty for most requests."""
         if submission.context is None or not parts:
             return b""
-        return self._limits.contexts.packed(submission.context, [(part.shard, part.seen) for part in parts])
+        return packed_context(submission.context, [(part.shard, part.seen) for part in parts], self._tracing)
 
     def _refusal(self, what: bytes, wanted: int, waiting: int) -> LogFull:
         limits = {b"events": self._limits.max_backlog_events, b"bytes": self._limits.max_log_bytes}
@@ -251,7 +249,7 @@ class EventLog:
             return f"{PREFIX}submission:{submission.token}", _AUTO_KEY_MS
         return (
             f"{PREFIX}idempotency:{submission.stream}:{submission.idempotency_key}",
-            self._limits.answer_life_s * 1_000,
+            self._limits.idempotency_life_s * 1_000,
         )
 
     def read_range(self, shard: int, *, after: str = "0-0", until: str = "+") -> Iterator[LogEntry]:

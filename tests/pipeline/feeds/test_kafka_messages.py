@@ -61,9 +61,7 @@ KEY = "data.order"
 
 
 def test_plain_json_of_strangers_is_read_by_a_mapping():
-    body, fault = read_strange(
-        b'{"what": "A", "at": "2026-01-01 02:00", "order": "o1", "n": 1}', "t:0:7", MAPPING, KEY
-    )
+    body, fault = read_strange(b'{"what": "A", "at": "2026-01-01 02:00", "order": "o1", "n": 1}', "t:0:7", MAPPING, KEY)
     assert fault is None
     event = parse_cloudevent(orjson.loads(body), StreamDeclaration(name="orders", key="data.order"))
     assert (event.id, event.type, event.key, event.time_us) == ("t:0:7", "A", "o1", 1_767_225_600_000_000)

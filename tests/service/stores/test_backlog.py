@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from service.errors import LogFull
-from service.stores import EventLog, LogLimits, Submission, pattern_draft
+from service.settings import Limits
+from service.stores import EventLog, Submission, pattern_draft
 from service.stores.log.backlog import MARKS_KEY, Volume
 from streams import APPENDED_KEY, Event, EventBatch, StreamDeclaration, key_hash, log_key, shard_of
 from tests.builders.service import stats_row
@@ -60,7 +61,7 @@ def test_a_batch_that_is_taken_once_is_counted_once(stores):
 
 
 def test_what_would_go_beyond_the_limit_is_refused_whole(client, stores):
-    log = EventLog(client, 3, LogLimits(max_backlog_events=100))
+    log = EventLog(client, 3, Limits(max_backlog_events=100))
     log.append_events(submission(batch(60), "a"))
     with pytest.raises(LogFull, match="60 events wait to be matched and with this request it would be 110") as caught:
         log.append_events(submission(batch(50, "f"), "b", key="late"))
@@ -74,7 +75,7 @@ def test_what_would_go_beyond_the_limit_is_refused_whole(client, stores):
 
 
 def test_bytes_are_limited_too(client, stores):
-    log = EventLog(client, 3, LogLimits(max_log_bytes=20_000))
+    log = EventLog(client, 3, Limits(max_log_bytes=20_000))
     log.append_events(submission(batch(60), "a"))
     size = stores.backlog.read().waiting.bytes
     for token in range(20_000 // size - 1):
@@ -86,7 +87,7 @@ def test_bytes_are_limited_too(client, stores):
 
 
 def test_a_batch_that_was_taken_is_answered_as_before_though_the_log_is_full(client):
-    log = EventLog(client, 3, LogLimits(max_backlog_events=10))
+    log = EventLog(client, 3, Limits(max_backlog_events=10))
     log.append_events(submission(batch(10), "a", key="k"))
     assert log.append_events(submission(batch(10), "b", key="k")).earlier == {"accepted": 10}
     with pytest.raises(LogFull):
@@ -94,7 +95,7 @@ def test_a_batch_that_was_taken_is_answered_as_before_though_the_log_is_full(cli
 
 
 def test_a_batch_larger_than_the_limit_goes_into_an_empty_log(client, stores):
-    log = EventLog(client, 3, LogLimits(max_backlog_events=5))
+    log = EventLog(client, 3, Limits(max_backlog_events=5))
     log.append_events(submission(batch(20), "a"))
     drain(stores, log)
     log.append_events(submission(batch(20, "f"), "b"))
@@ -102,7 +103,7 @@ def test_a_batch_larger_than_the_limit_goes_into_an_empty_log(client, stores):
 
 
 def test_control_records_and_dead_letters_are_never_refused(client, stores):
-    log = EventLog(client, 3, LogLimits(max_backlog_events=1))
+    log = EventLog(client, 3, Limits(max_backlog_events=1))
     log.append_events(submission(batch(1), "a"))
     assert stores.registry.declare_stream(StreamDeclaration(name="orders", key="data.id"))
     assert stores.registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT A a"), 1)[1]
@@ -110,7 +111,7 @@ def test_control_records_and_dead_letters_are_never_refused(client, stores):
 
 
 def test_however_many_append_at_once_the_limit_holds(client):
-    log = EventLog(client, 3, LogLimits(max_backlog_events=100))
+    log = EventLog(client, 3, Limits(max_backlog_events=100))
 
     def append(number):
         try:
@@ -156,7 +157,7 @@ def test_control_records_between_events_change_no_counter(stores):
 def test_a_log_that_is_older_than_its_counters_mends_them(client, stores):
     for number in range(3):
         client.xadd(log_key(0), {"kind": "events", "stream": "s", "body": b""}, id=f"{number + 1}-1")
-    log = EventLog(client, 1, LogLimits(max_backlog_events=100))
+    log = EventLog(client, 1, Limits(max_backlog_events=100))
     log.append_events(submission(batch(90), "a"))
     stores.pipeline_status.note([stats_row(0, "2-1")])
     assert stores.backlog.read().waiting.events == 90
@@ -197,7 +198,7 @@ def test_the_rate_is_told_by_the_latest_marks(client, stores):
         client.lpush(MARKS_KEY, f"[{now - age * 10**6},1,{events},{events * 8}]")
     rate = stores.backlog.drain_rate()
     assert 80 <= rate.events <= 100
-    log = EventLog(client, 3, LogLimits(max_backlog_events=1_000))
+    log = EventLog(client, 3, Limits(max_backlog_events=1_000))
     log.append_events(submission(batch(1_000), "a"))
     with pytest.raises(LogFull) as caught:
         log.append_events(submission(batch(1_000), "b"))

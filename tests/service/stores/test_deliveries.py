@@ -72,11 +72,11 @@ def test_a_dead_delivery_is_kept_to_be_sent_again(queue, stores):
     (delivery,) = queue.claim(0, LEASE_US, 1)
     queue.settle(delivery, DeliveryOutcome(verdict="dead", at_us=3, status=500, error="the receiver answered 500"))
     assert queue.queued() == 2
-    assert alerts_of(stores.delivery_log.given_up("w", 3, 9)) == ["a0"]
-    assert stores.delivery_log.given_up("w", 4, 9) == []
+    assert alerts_of(stores.deliveries.given_up("w", 3, 9)) == ["a0"]
+    assert stores.deliveries.given_up("w", 4, 9) == []
     assert stores.webhooks.stats("w").dead == 1
-    assert queue.send_again("w", stores.delivery_log.given_up("w", 0, 9), 4) == 1
-    assert stores.delivery_log.count_given_up("w") == 0
+    assert queue.send_again("w", stores.deliveries.given_up("w", 0, 9), 4) == 1
+    assert stores.deliveries.count_given_up("w") == 0
     again = next(found for found in queue.claim(4, LEASE_US, 9) if found.alert == "a0")
     assert (again.attempts, again.queued_us) == (0, 0)
 

@@ -4,7 +4,8 @@ import orjson
 import pytest
 
 from service.errors import UnknownDelivery
-from service.stores import Delivery, DeliveryOutcome, DeliveryStore, QueueRules, RegisteredWebhook
+from service.settings import WebhookSettings
+from service.stores import Delivery, DeliveryOutcome, DeliveryStore, RegisteredWebhook
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.records import encode
 from tests.builders.service import sink_row
@@ -12,14 +13,14 @@ from tests.builders.service import sink_row
 pytestmark = pytest.mark.redis
 
 LEASE_US = 1_000
-RULES = QueueRules(
-    per_target=2, circuit_failures=3, circuit_pause_us=100, given_up_kept=3, log_kept=50, most_waiting=100_000
+SETTINGS = WebhookSettings(
+    target_concurrency=2, circuit_failures=3, circuit_pause_s=0.0001, log_kept=50, max_waiting=100_000
 )
 
 
 @pytest.fixture
 def queue(client):
-    return DeliveryStore(client, RULES)
+    return DeliveryStore(client, SETTINGS, given_up_kept=3)
 
 
 def hook(stores, name, **changes):
@@ -169,11 +170,11 @@ def test_what_waits_for_a_webhook_that_was_disabled_first_is_dropped_too(stores,
 
 
 def test_more_than_may_wait_is_given_up_and_kept(client, stores):
-    queue = DeliveryStore(client, QueueRules(most_waiting=2, given_up_kept=3))
+    queue = DeliveryStore(client, WebhookSettings(max_waiting=2), given_up_kept=3)
     hook(stores, "a")
     write(stores, "a", 7)
     assert len(queue.claim(1, LEASE_US, 9)) == 2
-    assert names(stores.delivery_log.given_up("a", 0, 9)) == ["a4", "a5", "a6"]
+    assert names(stores.deliveries.given_up("a", 0, 9)) == ["a4", "a5", "a6"]
     stats = stores.webhooks.stats("a")
     assert (stats.dead, stats.last_error) == (5, "too many deliveries wait for this webhook")
 
@@ -185,7 +186,7 @@ def test_only_the_latest_given_up_are_kept(stores, queue):
         (delivery,) = queue.claim(number, LEASE_US, 1)
         queue.settle(delivery, DeliveryOutcome(verdict="dead", at_us=number, error="x"))
         queue.wake("a", number)
-    assert names(stores.delivery_log.given_up("a", 0, 9)) == ["a2", "a3", "a4"]
+    assert names(stores.deliveries.given_up("a", 0, 9)) == ["a2", "a3", "a4"]
 
 
 def test_deliveries_of_an_earlier_release_are_taken(client, stores, queue):
@@ -207,14 +208,14 @@ def test_what_ended_can_be_sent_again_with_its_body(stores, queue):
     )
     (delivery,) = queue.claim(1, LEASE_US, 1)
     queue.settle(delivery, DeliveryOutcome(verdict="delivered", at_us=2, status=200))
-    found = stores.delivery_log.delivery("a", delivery.id)
+    found = stores.deliveries.delivery("a", delivery.id)
     assert (found.kind, found.body) == ("correction", body.decode())
     assert queue.send_again("a", [found], 3) == 1
     (again,) = queue.claim(3, LEASE_US, 1)
     assert (again.id, again.body, again.attempts) == ("a:c", body.decode(), 0)
     assert queue.send_again("a", [found], 4) == 0  # it is on its way
     with pytest.raises(UnknownDelivery, match="'a:nothing'"):
-        stores.delivery_log.delivery("a", "a:nothing")
+        stores.deliveries.delivery("a", "a:nothing")
 
 
 def test_a_delivery_of_another_webhook_is_none_of_this_one(stores, queue):
@@ -222,7 +223,7 @@ def test_a_delivery_of_another_webhook_is_none_of_this_one(stores, queue):
         hook(stores, name, stream=None)
     write(stores, "s", 1)
     with pytest.raises(UnknownDelivery):
-        stores.delivery_log.delivery("a", "b:s0")
+        stores.deliveries.delivery("a", "b:s0")
 
 
 def test_what_waits_is_due_at_once_when_it_is_sent_again(stores, queue):
@@ -231,6 +232,6 @@ def test_what_waits_is_due_at_once_when_it_is_sent_again(stores, queue):
     (delivery,) = queue.claim(1, LEASE_US, 1)
     fail(queue, delivery, 2, next_us=900)
     assert queue.claim(3, LEASE_US, 1) == []
-    queue.send_again("a", [stores.delivery_log.delivery("a", delivery.id)], 4)
+    queue.send_again("a", [stores.deliveries.delivery("a", delivery.id)], 4)
     (again,) = queue.claim(4, LEASE_US, 1)
     assert again.attempts == 1

@@ -4,7 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from service.stores import EventLog, IdLimits, LogLimits, Submission, event_digest
+from service.settings import Limits
+from service.stores import EventLog, Submission, event_digest
 from streams import Event, EventBatch
 
 pytestmark = pytest.mark.redis
@@ -36,7 +37,7 @@ def test_an_event_is_appended_once(stores):
     receipt = stores.log.append_events(submission([2, 3, 1, 4], token="b"))
     assert (receipt.dropped, receipt.earlier) == (2, None)
     assert logged(stores.log) == ["e1", "e2", "e3", "e4"]
-    assert stores.duplicates.counts() == {"orders": 2}
+    assert stores.log.duplicates() == {"orders": 2}
 
 
 def test_every_stream_knows_its_own(stores):
@@ -54,7 +55,7 @@ def test_an_answer_that_was_lost_is_given_again_and_counts_nothing(stores):
     first = submission([1, 2], token="a")
     stores.log.append_events(first)
     assert stores.log.append_events(first).earlier == {"accepted": 2}  # as a client does that saw no reply
-    assert stores.duplicates.counts() == {}
+    assert stores.log.duplicates() == {}
 
 
 def test_the_answer_that_is_kept_says_how_many_were_left_out(stores):
@@ -65,7 +66,7 @@ def test_the_answer_that_is_kept_says_how_many_were_left_out(stores):
 
 
 def test_a_batch_that_the_log_does_not_take_leaves_no_ids(stores):
-    log = EventLog(stores.client, 3, LogLimits(max_backlog_events=1))
+    log = EventLog(stores.client, 3, Limits(max_backlog_events=1))
     log.append_events(submission([0], token="a"))
     with pytest.raises(Exception, match="the log is full"):
         log.append_events(submission([1, 2], token="b"))
@@ -83,7 +84,7 @@ def test_of_many_who_send_the_same_events_one_has_each(stores):
 
 
 def test_the_newest_ids_are_known_and_no_more_than_a_bound(stores):
-    log = EventLog(stores.client, 3, LogLimits(ids=IdLimits(kept=400)))
+    log = EventLog(stores.client, 3, Limits(event_ids_kept=400))
     for first in range(0, 3_000, 10):
         log.append_events(submission(range(first, first + 10), token=f"t{first}"))
     keys = list(stores.client.scan_iter(match="forestall:event-ids:orders:*"))

@@ -1,7 +1,8 @@
 import pytest
 
 from service.errors import FeedMisplaced, LogFull
-from service.stores import EventLog, FeedMark, FeedStep, LogLimits, Submission
+from service.settings import Limits
+from service.stores import EventLog, FeedMark, FeedStep, Submission
 from streams import Event, EventBatch
 
 pytestmark = pytest.mark.redis
@@ -59,7 +60,7 @@ def test_a_step_of_an_unknown_feed_is_refused(stores):
 
 
 def test_a_full_log_leaves_the_mark_where_it_is(stores, client):
-    log = EventLog(client, 3, LogLimits(max_backlog_events=4))
+    log = EventLog(client, 3, Limits(max_backlog_events=4))
     stores.feeds.begin("f", FIRST, "s")
     second = FeedMark(checkpoint="c", batch=1)
     log.append_events(submission(FIRST, second))

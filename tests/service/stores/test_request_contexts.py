@@ -3,7 +3,8 @@
 import pytest
 
 from service.errors import LogFull
-from service.stores import ContextLimits, EventLog, LogLimits, RequestContextStore, Submission
+from service.settings import Limits, TracingSettings
+from service.stores import EventLog, RequestContextStore, Submission
 from service.stores.request_contexts import CONTEXTS_KEY
 from streams import Event, EventBatch, key_hash, shard_of
 
@@ -28,8 +29,8 @@ def submission(count, *, context=CONTEXT, token="t", first=0, **more):
 
 
 def opened(client, **limits):
-    bounds = ContextLimits(**limits)
-    return EventLog(client, 3, LogLimits(contexts=bounds)), RequestContextStore(client, bounds)
+    bounds = TracingSettings(**limits)
+    return EventLog(client, 3, tracing=bounds), RequestContextStore(client, bounds)
 
 
 def keys_of(client):
@@ -59,7 +60,7 @@ def test_what_is_not_traced_or_not_appended_is_not_remembered(client):
     log.append_events(submission(3, context=None))
     log.append_events(submission(0, token="u"))
     with pytest.raises(LogFull):
-        EventLog(client, 3, LogLimits(max_backlog_events=1)).append_events(submission(3, token="v"))
+        EventLog(client, 3, Limits(max_backlog_events=1)).append_events(submission(3, token="v"))
     assert keys_of(client) == []
 
 
@@ -71,7 +72,7 @@ def test_a_repetition_keeps_the_request_that_was_taken(client):
 
 
 def test_so_many_events_are_remembered_and_not_for_ever(client):
-    log, contexts = opened(client, life_s=3600, most=4)
+    log, contexts = opened(client, remember_s=3600, remember_events=4)
     log.append_events(submission(10))
     log.append_events(submission(10, first=20, token="u"))
     assert len(contexts.find("s", [f"ä {n}" for n in range(30)])) == 4
@@ -80,7 +81,7 @@ def test_so_many_events_are_remembered_and_not_for_ever(client):
 
 
 def test_what_the_time_before_has_brought_is_found_and_newer_wins(client):
-    log, contexts = opened(client, life_s=10**6)
+    log, contexts = opened(client, remember_s=10**5 * 6)
     log.append_events(submission(1))
     (key,) = keys_of(client)
     base, _, number = key.decode().rpartition(":")
