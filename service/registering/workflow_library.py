@@ -26,7 +26,6 @@ from service.stores import (
     FollowMode,
     RegisteredConstraints,
     RegisteredWorkflow,
-    WorkflowDraft,
     WorkflowSummary,
 )
 from streams import Clock, EventBatch, RecordKind, key_hash, name_fault
@@ -128,7 +127,10 @@ class WorkflowLibrary:
         derived = Derived.of(compiled, upload.name)
         wanted = self._wanted(upload, derived)
         record, is_new = self._stores.workflows.put(
-            _draft(upload, compiled, derived), self._clock.now_us(), upload.condition
+            _unversioned(upload, compiled, self._clock.now_us()),
+            upload.content,
+            derived.to_findings(),
+            upload.condition,
         )
         derived = replace(derived, version=record.version)
         for stream, mode in wanted.items():
@@ -309,7 +311,8 @@ def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOpti
     return ReadOptions(process=process, mapping={" ".join(task.split()): named for task, named in mapping.items()})
 
 
-def _draft(upload: ModelUpload, compiled: CompiledWorkflow, derived: Derived) -> WorkflowDraft:
+def _unversioned(upload: ModelUpload, compiled: CompiledWorkflow, now_us: int) -> RegisteredWorkflow:
+    """The workflow of an upload, without a version."""
     model, extraction = compiled.model, compiled.extraction
     noticed = frozenset(map(str, model.notices))
     summary = WorkflowSummary(
@@ -324,14 +327,16 @@ def _draft(upload: ModelUpload, compiled: CompiledWorkflow, derived: Derived) ->
         warnings=tuple(warning for warning in extraction.warnings if warning not in noticed),
         notices=tuple((notice.element, notice.message) for notice in model.notices),
     )
-    return WorkflowDraft(
+    return RegisteredWorkflow(
         name=upload.name,
-        model=upload.content,
+        version=0,
+        is_active=True,
+        size_bytes=len(upload.content),
+        registered_us=now_us,
         media_type=upload.media_type,
         process=upload.process,
         mapping=upload.mapping,
         summary=summary,
-        findings=derived.to_findings(),
     )
 
 

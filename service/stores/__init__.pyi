@@ -73,7 +73,6 @@ from .registry.removal import StreamUse as StreamUse
 from .registry.tables import RegisteredTable as RegisteredTable, TableStore as TableStore
 from .registry.workflows import (
     RegisteredWorkflow as RegisteredWorkflow,
-    WorkflowDraft as WorkflowDraft,
     WorkflowStore as WorkflowStore,
     WorkflowSummary as WorkflowSummary,
 )

@@ -18,6 +18,7 @@ from service.stores.log.event_log import EventLog
 from service.stores.log.layout import arguments_of
 from service.stores.records import decode, encode
 from service.stores.registry.changes import Change, RecordBook, version_of
+from service.stores.server_facts import server_time_us
 from streams import TableOff, TableOn, TableRow, log_key
 from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching, pieces_of_file, title_of
 
@@ -97,7 +98,7 @@ class TableStore:
                 digest=version.digest,
                 rows=version.rows,
                 size_bytes=path.stat().st_size,
-                since_ms=self._now_ms(),
+                since_ms=server_time_us(self._client) // 1_000,
             )
             return Change(record=encode(**asdict(made)), version=made.version, stream="", control=TableOn(made.table))
 
@@ -135,7 +136,7 @@ class TableStore:
             if known is None or not known.is_active:
                 raise _unknown(name)
             condition.check(known.tag)
-            gone = encode(**asdict(replace(known, is_active=False, since_ms=self._now_ms())))
+            gone = encode(**asdict(replace(known, is_active=False, since_ms=server_time_us(self._client) // 1_000)))
             return Change(record=gone, version=known.version, stream="", control=TableOff(name))
 
         self._book.apply(TABLES_KEY, TABLE_VERSIONS_KEY, name, changed)
@@ -186,10 +187,6 @@ class TableStore:
         """All versions of all tables that are not forgotten, by name and version."""
         found = [_record(body, field) for field, body in self._book.all(TABLE_VERSIONS_KEY)]
         return sorted(found, key=lambda one: (one.name, one.version))
-
-    def _now_ms(self) -> int:
-        seconds, microseconds = self._client.time()
-        return seconds * 1_000 + microseconds // 1_000
 
     def _oldest_ms(self) -> int:
         """The time of the oldest entry that a shard's log has, by the clock of Redis."""

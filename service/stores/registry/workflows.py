@@ -42,24 +42,11 @@ class WorkflowSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowDraft:
-    """A workflow to be registered: its model as uploaded, the options of the upload, and the results of its analysis.
-
-    ``mapping`` leads from tasks to event types; ``findings`` are the constraints and the automaton, as plain JSON.
-    """
-
-    name: str
-    model: bytes
-    media_type: str
-    process: str | None
-    mapping: Mapping[str, str | None]
-    summary: WorkflowSummary
-    findings: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredWorkflow:
-    """A version of a workflow; versions count from 1 for each name and never repeat."""
+    """A version of a workflow; versions count from 1 for each name and never repeat.
+
+    ``mapping`` leads from tasks to event types.
+    """
 
     name: str
     version: int
@@ -84,32 +71,27 @@ class WorkflowStore:
         self._client = client
         self._commit = register(client, "registry/commit_workflow")
 
-    def put(self, draft: WorkflowDraft, now_us: int, condition: Condition = ANY) -> tuple[RegisteredWorkflow, bool]:
-        """Register a workflow, as the next version if it differs; returns it and whether it changed."""
+    def put(
+        self, wanted: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any], condition: Condition = ANY
+    ) -> tuple[RegisteredWorkflow, bool]:
+        """Register a workflow with its model as uploaded, as the next version (whatever ``wanted`` has) if it differs.
+
+        ``findings`` are the constraints and the automaton, as plain JSON. Returns the workflow, and whether it changed.
+        """
         for _ in range(_ATTEMPTS):
-            current = self._current(draft.name)
-            known = None if current is None else _record(current, draft.name)
+            current = self._current(wanted.name)
+            known = None if current is None else _record(current, wanted.name)
             condition.check(None if known is None or not known.is_active else known.tag)
-            if known is not None and known.is_active and self._equals(known, draft):
+            record = replace(wanted, version=1 if known is None else known.version + 1)
+            if known is not None and self._equals(known, record, model, findings):
                 return known, False
-            record = RegisteredWorkflow(
-                name=draft.name,
-                version=1 if known is None else known.version + 1,
-                is_active=True,
-                size_bytes=len(draft.model),
-                registered_us=now_us,
-                media_type=draft.media_type,
-                process=draft.process,
-                mapping=draft.mapping,
-                summary=draft.summary,
-            )
             body = encode(**asdict(record))
-            version = _field(record), draft.model, encode(**draft.findings)
-            if self._commit(**_KEYS, name=draft.name, before=current or b"", after=body, version=version):
+            version = _field(record), model, encode(**findings)
+            if self._commit(**_KEYS, name=wanted.name, before=current or b"", after=body, version=version):
                 return record, True
             if self._client.hget(WORKFLOW_VERSIONS_KEY, _field(record)) == body:
                 return record, True
-        raise RegistryContended.over(f"the workflow {draft.name!r}")
+        raise RegistryContended.over(f"the workflow {wanted.name!r}")
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow; its versions are kept for streams that followed them, and their numbers are not reused."""
@@ -163,13 +145,14 @@ class WorkflowStore:
         body = cast("bytes", self._client.hget(WORKFLOW_FINDINGS_KEY, _field(record)))
         return decode(body, f"the findings in the workflow {record.name!r}")
 
-    def _equals(self, known: RegisteredWorkflow, draft: WorkflowDraft) -> bool:
-        """Whether a workflow equals a draft."""
-        options = (known.media_type, known.process, known.mapping, known.summary)
-        if options != (draft.media_type, draft.process, draft.mapping, draft.summary):
+    def _equals(
+        self, known: RegisteredWorkflow, wanted: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any]
+    ) -> bool:
+        """Whether a stored workflow equals a wanted one, whatever their versions and times."""
+        if replace(wanted, version=known.version, registered_us=known.registered_us) != known:
             return False
-        findings = self._client.hget(WORKFLOW_FINDINGS_KEY, _field(known))
-        return self.model(known) == draft.model and findings == encode(**draft.findings)
+        stored = self._client.hget(WORKFLOW_FINDINGS_KEY, _field(known))
+        return self.model(known) == model and stored == encode(**findings)
 
     def _current(self, name: str) -> bytes | None:
         return cast("bytes | None", self._client.hget(WORKFLOWS_KEY, name))

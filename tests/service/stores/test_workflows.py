@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from service.errors import RecordFormatError, RegistryContended, UnknownWorkflow
-from service.stores import WorkflowDraft, WorkflowStore, WorkflowSummary
+from service.stores import RegisteredWorkflow, WorkflowStore, WorkflowSummary
 from service.stores.registry.workflows import WORKFLOW_VERSIONS_KEY, WORKFLOWS_KEY
 
 pytestmark = pytest.mark.redis
@@ -20,15 +20,22 @@ SUMMARY = WorkflowSummary(
     warnings=("something",),
     notices=(("t1", "left out"),),
 )
-DRAFT = WorkflowDraft(
+MODEL, FINDINGS = b"\x00tree", {"cover": ["prior(A, B)"], "automaton": None}
+WANTED = RegisteredWorkflow(
     name="order",
-    model=b"\x00tree",
+    version=0,
+    is_active=True,
+    size_bytes=5,
+    registered_us=0,
     media_type="application/yaml",
     process=None,
     mapping={"a": "A", "b": None},
     summary=SUMMARY,
-    findings={"cover": ["prior(A, B)"], "automaton": None},
 )
+
+
+def put(store, now_us, *, model=MODEL, findings=FINDINGS, **change):
+    return store.put(replace(WANTED, registered_us=now_us, size_bytes=len(model), **change), model, findings)
 
 
 @pytest.fixture
@@ -37,13 +44,13 @@ def store(stores):
 
 
 def test_a_workflow_is_kept_with_its_model_and_findings(store):
-    record, is_new = store.put(DRAFT, 7)
+    record, is_new = put(store, 7)
     assert (is_new, record.version, record.registered_us, record.size_bytes) == (True, 1, 7, 5)
     assert (record.summary, record.mapping, record.process) == (SUMMARY, {"a": "A", "b": None}, None)
     assert store.get("order") == record
     assert store.all() == [record]
-    assert store.model(record) == DRAFT.model
-    assert store.findings(record) == DRAFT.findings
+    assert store.model(record) == MODEL
+    assert store.findings(record) == FINDINGS
 
 
 @pytest.mark.parametrize(
@@ -57,30 +64,30 @@ def test_a_workflow_is_kept_with_its_model_and_findings(store):
     ],
 )
 def test_whatever_is_different_is_the_next_version_and_the_same_is_none(store, change):
-    first, _ = store.put(DRAFT, 1)
-    assert store.put(DRAFT, 2) == (first, False)
-    second, is_new = store.put(replace(DRAFT, **change), 3)
+    first, _ = put(store, 1)
+    assert put(store, 2) == (first, False)
+    second, is_new = put(store, 3, **change)
     assert (second.version, second.registered_us, is_new) == (2, 3, True)
     assert store.versions("order") == [first, second]
     assert (store.get("order"), store.get("order", 1)) == (second, first)
-    assert store.model(first) == DRAFT.model
-    assert store.findings(first) == DRAFT.findings
+    assert store.model(first) == MODEL
+    assert store.findings(first) == FINDINGS
 
 
 def test_a_deleted_workflow_keeps_its_versions_and_goes_on_counting(store):
-    first, _ = store.put(DRAFT, 1)
+    first, _ = put(store, 1)
     store.remove("order")
     assert store.all() == []
     for call in (store.get, store.versions, store.remove):
         with pytest.raises(UnknownWorkflow, match="'order'"):
             call("order")
     assert store.get("order", 1, is_deleted_too=True).summary == SUMMARY
-    again, is_new = store.put(DRAFT, 2)
+    again, is_new = put(store, 2)
     assert (again.version, is_new, first.version) == (2, True, 1)
 
 
 def test_an_unknown_version_is_named(store):
-    store.put(DRAFT, 1)
+    put(store, 1)
     with pytest.raises(UnknownWorkflow, match=r"no version 2; it has 1 to 1"):
         store.get("order", 2)
 
@@ -102,12 +109,12 @@ class Interrupted(WorkflowStore):
         if self.rounds:
             self.rounds -= 1
             model = f"other {self.rounds}".encode()
-            WorkflowStore(self._client).put(replace(DRAFT, model=model), 1)
+            put(WorkflowStore(self._client), 1, model=model)
         return found
 
 
 def test_a_change_from_a_stale_record_is_computed_again(client, store):
-    record, is_new = Interrupted(client).put(DRAFT, 2)
+    record, is_new = put(Interrupted(client), 2)
     assert (record.version, is_new) == (2, True)
     interrupted = Interrupted(client)
     interrupted.remove("order")
@@ -119,7 +126,7 @@ def test_endless_contention_is_told(client):
     interrupted = Interrupted(client)
     interrupted.rounds = 1000
     with pytest.raises(RegistryContended, match="order"):
-        interrupted.put(DRAFT, 2)
+        put(interrupted, 2)
     with pytest.raises(RegistryContended, match="order"):
         interrupted.remove("order")
 
@@ -131,7 +138,7 @@ def test_a_script_whose_answer_was_lost_has_written_once(client, store):
             commit = self._commit
             self._commit = lambda **given: commit(**given) and 0
 
-    record, is_new = Deaf(client).put(DRAFT, 2)
+    record, is_new = put(Deaf(client), 2)
     assert (record.version, is_new) == (1, True)
     assert store.versions("order") == [record]
     Deaf(client).remove("order")
