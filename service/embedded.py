@@ -191,7 +191,8 @@ class EmbeddedServer:
         if self._process is not None:
             self._process.wait()  # it has released the lock
         binary = find_server()
-        port = known.port if known is not None and _is_free(known.port) else _free_port()
+        is_kept = known is not None and port_fault(_HOST, known.port) is None
+        port = known.port if known is not None and is_kept else free_port()
         options = {
             "bind": _HOST,
             "port": str(port),
@@ -249,17 +250,19 @@ def _is_listening(port: int) -> bool:
         return probe.connect_ex((_HOST, port)) == 0
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
+def port_fault(host: str, port: int) -> str | None:
+    """Why no process could listen on a port, in the system's words; None: one could."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((_HOST, port))
-        except OSError:
-            return False
-        return True
+            probe.bind((host, port))
+        except OSError as error:
+            return error.strerror or str(error)
+    return None
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A loopback port on which no process listens."""
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])

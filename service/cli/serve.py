@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -25,6 +24,7 @@ from service.cli.telling import EventsAsJson, Tell, telling
 from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
 from service.client import Client
 from service.doctor import at_risk
+from service.embedded import port_fault
 from service.errors import PortInUse, StoreUnavailable
 from service.observing.logs import configure_logs
 from service.observing.tracing import require_tracer
@@ -191,12 +191,7 @@ def _console(settings: Settings) -> str:
 
 def require_free(host: str, port: int, setting: str = f"{PREFIX}API_PORT") -> None:
     """Check that the port is free: clients would reach the other program."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise PortInUse(
-                f"port {port} on {host} cannot be used ({error.strerror}); choose another with --port or {setting}",
-                port=port,
-            ) from error
+    if (fault := port_fault(host, port)) is not None:
+        raise PortInUse(
+            f"port {port} on {host} cannot be used ({fault}); choose another with --port or {setting}", port=port
+        )

@@ -20,7 +20,6 @@ from pipeline import (
 )
 from service.doctor.findings import Finding, ok, problem, warning
 from service.doctor.machine import (
-    is_port_free,
     look_at_folder,
     look_at_java,
     look_at_kernels,
@@ -28,7 +27,7 @@ from service.doctor.machine import (
     look_at_python,
 )
 from service.doctor.server import look_at_clock, look_at_server
-from service.embedded import EmbeddedServer, find_server
+from service.embedded import EmbeddedServer, find_server, port_fault
 from service.errors import (
     BackupRefused,
     EmbeddedServerFailed,
@@ -155,7 +154,7 @@ def _look_at_url(url: str, clock: Clock, settings: Settings) -> Iterator[Finding
 def _look_at_port(settings: Settings) -> Iterator[Finding]:
     """Check the API's port: it is free, or a running service answers, which is then checked too."""
     host, port = settings.api_host, settings.api_port
-    if port == 0 or is_port_free(host, port):
+    if port == 0 or port_fault(host, port) is None:
         yield ok("port", f"port {port} on {host} is free; no service runs there")
         return
     answer = _ask(host, port)

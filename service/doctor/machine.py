@@ -1,11 +1,10 @@
-"""Checks of the machine: Java, Python and its packages, compiled kernels, space for data, a free port."""
+"""Checks of the machine: Java, Python and its packages, compiled kernels, space for data."""
 
 from __future__ import annotations
 
 import os
 import platform
 import shutil
-import socket
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
@@ -134,14 +133,3 @@ def file_system_of(place: Path, mounts: Path = Path("/proc/mounts")) -> str | No
     kinds = {Path(words[1].replace("\\040", " ")): words[2] for words in map(str.split, lines) if len(words) > 2}
     holders = [point for point in kinds if place.is_relative_to(point)]
     return kinds[max(holders, key=lambda point: len(point.parts))] if holders else None
-
-
-def is_port_free(host: str, port: int) -> bool:
-    """Whether a process could listen there."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-        return True

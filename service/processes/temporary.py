@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from secrets import token_urlsafe
 from threading import Event, Thread
 
 from service.client import Client
+from service.embedded import free_port
 from service.errors import ServiceNotReady
 from service.processes.supervisor import CHILDREN, CONSOLE, Supervisor
 from service.readiness import await_ready, missing_part
@@ -92,13 +92,6 @@ def _tending(supervisor: Supervisor) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-
-
-def free_port() -> int:
-    """A loopback port on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None) -> None:

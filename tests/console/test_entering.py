@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from api import create_app
-from service.processes.temporary import free_port
+from service.embedded import free_port
 from tests.builders.api import serving
 from tests.builders.browser import console_of
 from tests.builders.console import Visitor

@@ -10,7 +10,7 @@ import pytest
 from starlette.applications import Starlette
 
 from service.cli.serve import _console
-from service.processes.temporary import free_port
+from service.embedded import free_port
 from tests.builders.api import serving
 from tests.builders.service import settings_for
 

@@ -11,7 +11,7 @@ import pytest
 from api import create_app
 from service.cli import main
 from service.client import AccessDenied, Client, ResourceMissing, ServiceUnreachable
-from service.processes.temporary import free_port
+from service.embedded import free_port
 from service.readiness import await_ready, missing_part
 from service.sending import send_events
 from streams import Event

@@ -23,7 +23,7 @@ from service.client import (
     ServiceUnreachable,
     UnexpectedAnswer,
 )
-from service.processes.temporary import free_port
+from service.embedded import free_port
 from tests.builders.api import serving
 from tests.builders.service import answering, settings_for
 

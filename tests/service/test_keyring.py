@@ -7,8 +7,8 @@ import pytest
 
 from service.access.keyring import ENVIRONMENT, KeyRing, digest_of, is_token, token_of
 from service.access.keys import KeyDraft, KeyLibrary
+from service.embedded import free_port
 from service.errors import StoreUnavailable
-from service.processes.temporary import free_port
 from service.stores import KeyStore, connect
 from tests.builders.service import settings_for
 
