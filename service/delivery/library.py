@@ -7,7 +7,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import orjson
@@ -108,23 +108,13 @@ class WebhookLibrary:
         """
         if draft.secret is not None and draft.sink is None:
             check_secret(draft.secret)
-        webhook = RegisteredWebhook(
-            id=f"{'wh' if draft.sink is None else 'sink'}_{uuid.uuid4().hex}",
-            url=draft.url if draft.sink is None else read_sink(draft.sink).address,
-            secret=draft.secret or (_fresh_secret() if draft.sink is None else ""),
-            stream=draft.stream,
-            pattern=draft.pattern,
-            min_severity=draft.min_severity,
-            is_enabled=True,
-            registered_us=self._clock.now_us(),
-            kinds=draft.kinds,
-            description=draft.description,
-            headers=draft.headers,
-            template=draft.template,
-            name=draft.name,
-            digest=read_digest(_digest_of(draft.sink, draft.digest)),
-            sink=draft.sink,
-        )
+        members = {one.name: getattr(draft, one.name) for one in fields(draft)} | {
+            "id": f"{'wh' if draft.sink is None else 'sink'}_{uuid.uuid4().hex}",
+            "url": draft.url if draft.sink is None else read_sink(draft.sink).address,
+            "secret": draft.secret or (_fresh_secret() if draft.sink is None else ""),
+            "digest": read_digest(_digest_of(draft.sink, draft.digest)),
+        }
+        webhook = RegisteredWebhook(**members, is_enabled=True, registered_us=self._clock.now_us())
         self._check(webhook, None)
         self._stores.webhooks.put(webhook)
         return webhook

@@ -64,18 +64,17 @@ def _of_pipeline(seen: PipelineOverview, limits: Limits, clock: Clock) -> Iterat
         "events_appended", "Events that the log has taken, once for each route.", (), [((), appended.events)]
     )
     yield _counter("events_matched", "Events of the log that are matched.", (), [((), matched.events)])
-    yield _gauge("backlog_events", "Events of the log that are not matched yet.", (), [((), waiting.events)])
-    yield _gauge("backlog_entries", "Log entries with such events.", (), [((), waiting.entries)])
-    yield _gauge("backlog_bytes", "Bytes of such entries.", (), [((), waiting.bytes)])
-    yield _gauge("backlog_limit_events", "Backlog at which events are refused.", (), [((), limits.max_backlog_events)])
-    yield _gauge("backlog_limit_bytes", "Bytes at which events are refused.", (), [((), limits.max_log_bytes)])
+    yield _value("backlog_events", "Events of the log that are not matched yet.", waiting.events)
+    yield _value("backlog_entries", "Log entries with such events.", waiting.entries)
+    yield _value("backlog_bytes", "Bytes of such entries.", waiting.bytes)
+    yield _value("backlog_limit_events", "Backlog at which events are refused.", limits.max_backlog_events)
+    yield _value("backlog_limit_bytes", "Bytes at which events are refused.", limits.max_log_bytes)
     yield _batches(seen)
-    alive = [] if seen.alive_us is None else [((), (clock.now_us() - seen.alive_us) / _SECOND_US)]
-    yield _gauge("pipeline_silent_seconds", "Since the pipeline last reported.", (), alive)
-    started = [] if seen.running_since_us is None else [((), seen.running_since_us / _SECOND_US)]
-    yield _gauge("pipeline_start_time_seconds", "When the pipeline started last, since 1970.", (), started)
-    state = [] if seen.state_bytes is None else [((), float(seen.state_bytes))]
-    yield _gauge("state_bytes", "Bytes of the saved states of all shards.", (), state)
+    silent_s = None if seen.alive_us is None else (clock.now_us() - seen.alive_us) / _SECOND_US
+    yield _value("pipeline_silent_seconds", "Since the pipeline last reported.", silent_s)
+    started_s = None if seen.running_since_us is None else seen.running_since_us / _SECOND_US
+    yield _value("pipeline_start_time_seconds", "When the pipeline started last, since 1970.", started_s)
+    yield _value("state_bytes", "Bytes of the saved states of all shards.", seen.state_bytes)
     yield from _of_streams(seen)
 
 
@@ -146,7 +145,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         ("webhook",),
         [((name,), int(stores.deliveries.circuit(id_).until_us is not None)) for id_, name in webhooks.items()],
     )
-    yield _gauge("webhook_queue", "Deliveries that are queued.", (), [((), stores.deliveries.queued())])
+    yield _value("webhook_queue", "Deliveries that are queued.", stores.deliveries.queued())
     arrived, queued = "From the arrival of an event to its alert.", "From a queued delivery to its success."
     yield _histogram("alert_latency_seconds", arrived, stores.latencies.read("alert"))
     yield _histogram("webhook_latency_seconds", queued, stores.latencies.read("delivery"))
@@ -179,3 +178,7 @@ def _gauge(name: str, meaning: str, labels: tuple[str, ...], samples: Samples) -
     for values, value in samples:
         found.add_metric(values, value)
     return found
+
+
+def _value(name: str, meaning: str, value: float | None) -> Metric:
+    return _gauge(name, meaning, (), [] if value is None else [((), value)])

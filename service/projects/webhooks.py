@@ -63,20 +63,27 @@ class Webhooks(ResourceKind):
         return {**form, "headers": answer["header_names"]}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Register a webhook, or change the members that differ."""
+        """Register a receiver, or change the members that differ."""
         form = wanted.form
         if found is None:
-            body = {name: form[name] for name in ("url", *_WEBHOOK) if name != "enabled" and form[name] is not None}
-            secret = _secret(wanted.document, "secret", wanted.extra["secret"])
-            given = {"headers": _headers(wanted), **({} if secret is None else {"secret": secret})}
-            made = client.post("/webhooks", {"name": wanted.name, **body, **given})
+            shared = {name: form[name] for name in _WEBHOOK if name != "enabled" and form[name] is not None}
+            given = {"name": wanted.name, **shared, **self._own(wanted), **_secret_of(wanted)}
+            made = client.post(self.path, given)
             if not form["enabled"]:
-                client.patch(f"/webhooks/{part(made['id'])}", {"enabled": False})
+                client.patch(f"{self.path}/{part(made['id'])}", {"enabled": False})
             return
-        changes = {name: form[name] for name in ("url", *_WEBHOOK) if form[name] != found.form[name]}
-        if form["headers"] != found.form["headers"]:
-            changes["headers"] = _headers(wanted)
-        client.request("PATCH", found.at, body=changes, headers=condition(found.tag))
+        changes = {name: form[name] for name in _WEBHOOK if form[name] != found.form[name]}
+        body = {**changes, **self._own_changes(wanted, found)}
+        client.request("PATCH", found.at, body=body, headers=condition(found.tag))
+
+    def _own(self, wanted: Wanted) -> Form:
+        """The members of a new receiver that only its kind has."""
+        return {"url": wanted.form["url"], "headers": _headers(wanted)}
+
+    def _own_changes(self, wanted: Wanted, found: Found) -> Form:
+        """The changed members that only its kind has."""
+        changes: Form = {} if wanted.form["url"] == found.form["url"] else {"url": wanted.form["url"]}
+        return changes if wanted.form["headers"] == found.form["headers"] else {**changes, "headers": _headers(wanted)}
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The members that differ from the defaults; values of headers become variables of the environment."""
@@ -109,22 +116,14 @@ class Sinks(Webhooks):
         own = {member: answer[member] for member in _MEMBERS[answer["kind"]]}
         return {**{member: answer[member] for member in _WEBHOOK}, answer["kind"]: own}
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Register a sink, or change the members that differ."""
-        form = wanted.form
-        kind = next(kind for kind in _OWN if kind in form)
-        shared = {name: form[name] for name in _WEBHOOK}
-        if found is None:
-            body = {name: value for name, value in shared.items() if name != "enabled" and value is not None}
-            given = {**body, **form[kind], **_password(wanted)}
-            made = client.post(self.path, {"name": wanted.name, "kind": kind, **given})
-            if not form["enabled"]:
-                client.patch(f"{self.path}/{part(made['id'])}", {"enabled": False})
-            return
-        changes = {name: value for name, value in shared.items() if value != found.form[name]}
-        own = {name: value for name, value in form[kind].items() if value != found.form[kind][name]}
-        password = _password(wanted) if own else {}  # another server gets no password that is not sent again
-        client.request("PATCH", found.at, body={**changes, **own, **password}, headers=condition(found.tag))
+    def _own(self, wanted: Wanted) -> Form:
+        kind = next(kind for kind in _OWN if kind in wanted.form)
+        return {"kind": kind, **wanted.form[kind]}
+
+    def _own_changes(self, wanted: Wanted, found: Found) -> Form:
+        kind = next(kind for kind in _OWN if kind in wanted.form)
+        own = {name: value for name, value in wanted.form[kind].items() if value != found.form[kind][name]}
+        return {**own, **_secret_of(wanted)} if own else {}  # another server gets no password that is not sent again
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
         """The kind of a sink cannot be changed."""
@@ -143,8 +142,8 @@ def _headers(wanted: Wanted) -> dict[str, str]:
     return {name: _secret(wanted.document, "headers", value) or "" for name, value in headers.items()}
 
 
-def _password(wanted: Wanted) -> dict[str, str]:
-    """The member ``secret`` of a sink, if its document has one."""
+def _secret_of(wanted: Wanted) -> dict[str, str]:
+    """The member ``secret``, if the document has one."""
     secret = _secret(wanted.document, "secret", wanted.extra["secret"])
     return {} if secret is None else {"secret": secret}
 

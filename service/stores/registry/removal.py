@@ -97,9 +97,11 @@ class StreamRemoval:
             before = self._checked(stream, condition)
             mentions = self._mentions(stream)
             planned = self._planned(stream, mentions)
-            _require_unfed(stream, planned.uses)
+            blocking = [use for use in planned.uses if use.is_in_the_way]
+            feeding = [use for use in blocking if use.feeds]
+            _require_none(stream, feeding, "; events of this stream come from there")
             if not is_cascading:
-                _require_unused(stream, planned.uses)
+                _require_none(stream, blocking, ", or let an admin key remove all of it with ?cascade=true")
             if self._committed(token, stream, before, mentions, planned):
                 self._forget_answers(stream)
                 return planned.uses
@@ -182,24 +184,13 @@ def _mention(stream: str) -> bytes:
     return b'"%b"' % stream.encode()
 
 
-def _require_unused(stream: str, uses: Sequence[StreamUse]) -> None:
+def _require_none(stream: str, found: Sequence[StreamUse], more_advice: str) -> None:
     """Check that no resource keeps the stream from being removed."""
-    found = [use for use in uses if use.is_in_the_way]
-    if found:
-        raise _in_use(stream, found, ", or let an admin key remove all of it with ?cascade=true")
-
-
-def _require_unfed(stream: str, uses: Sequence[StreamUse]) -> None:
-    """Check that no operator on another stream produces events of this one."""
-    found = [use for use in uses if use.is_in_the_way and use.feeds]
-    if found:
-        raise _in_use(stream, found, "; events of this stream come from there")
-
-
-def _in_use(stream: str, found: Sequence[StreamUse], more_advice: str) -> StreamInUse:
+    if not found:
+        return
     listed = ", ".join(f"the {use.kind} {use.name}" for use in found[:_SHOWN])
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return StreamInUse(
+    raise StreamInUse(
         f"the stream {stream!r} is in use: delete {listed}{more} first{more_advice}",
         stream=stream,
         uses=[{"kind": use.kind, "name": use.name, "state": use.state} for use in found],
