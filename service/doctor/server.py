@@ -74,11 +74,11 @@ def look_at_clock(client: Client, clock: Clock) -> Finding:
     if after_us < before_us or second_us < first_us:
         return problem("clock", "a clock went backwards while it was read", "let one time service set the clocks")
     skew_us = max(before_us - second_us, first_us - after_us, 0)
-    found = f"this machine and Redis differ by {'less than 1 s' if skew_us < _TOLERATED_US else _seconds(skew_us)}"
+    found = "this machine and Redis differ by "
     if skew_us < _TOLERATED_US:
-        return ok("clock", found)
+        return ok("clock", found + "less than 1 s")
     advice = "let a time service (NTP) set the clocks of both machines"
-    return (problem if skew_us >= _HARMFUL_US else warning)("clock", found, advice)
+    return (problem if skew_us >= _HARMFUL_US else warning)("clock", f"{found}{skew_us / _SECOND_US:,.1f} s", advice)
 
 
 def _version(facts: ServerFacts) -> Finding:
@@ -104,7 +104,3 @@ def _memory(facts: ServerFacts) -> Iterator[Finding]:
         yield (problem if share >= _FULL else warning)("redis memory", found, advice)
     else:
         yield ok("redis memory", found)
-
-
-def _seconds(micros: int) -> str:
-    return f"{micros / _SECOND_US:,.1f} s"

@@ -138,7 +138,8 @@ class FeedSink:
         self.progress.repeated += len(rows) - len(fresh)
         portions = list(_portions(fresh, self._limits)) or [[]]
         for portion in portions[:-1]:
-            mark = self._take(portion, mark, FeedMark(checkpoint=mark.checkpoint, batch=batch, row=_behind(portion)))
+            after = FeedMark(checkpoint=mark.checkpoint, batch=batch, row=portion[-1].place + 1)
+            mark = self._take(portion, mark, after)
         self._take(portions[-1], mark, FeedMark(checkpoint=mark.checkpoint, batch=batch + 1))
 
     def _where(self, batch: int) -> FeedMark:
@@ -201,10 +202,6 @@ def _portions(rows: Sequence[FeedRow], limits: Limits) -> Iterator[list[FeedRow]
         size += len(row.body)
     if portion:
         yield portion
-
-
-def _behind(portion: Sequence[FeedRow]) -> int:
-    return portion[-1].place + 1
 
 
 def _object(row: FeedRow) -> object:

@@ -166,7 +166,9 @@ def measured_of(
     """
     return {
         name: MeasuredRun(
-            seconds=bounds_us[name] / 1_000_000, changes=changes.get(name, 0), late=_late(counts.get(name, {}))
+            seconds=bounds_us[name] / 1_000_000,
+            changes=changes.get(name, 0),
+            late=sum(_late_by_action(counts.get(name, {})).values()),
         )
         for name, declaration in plan.declarations.items()
         if isinstance(declaration.lateness, AutoLateness)
@@ -201,10 +203,6 @@ _LATE = {"late_dropped": "dropped", "late_dead_lettered": "dead_lettered", "late
 
 def _late_by_action(measures: Mapping[str, int | None]) -> dict[str, int]:
     return {action: number for name, action in _LATE.items() if (number := measures.get(name))}
-
-
-def _late(measures: Mapping[str, int | None]) -> int:
-    return sum(_late_by_action(measures).values())
 
 
 def _loss(late: Mapping[str, int], letters: Mapping[str, int]) -> str:

@@ -116,7 +116,8 @@ class StreamRun:
 
     def partial_matches(self, route: str) -> dict[str, CasePattern]:
         """Patterns with partial matches, at most 20, by name; all events must be of one transaction."""
-        cases = self._host(route).open_cases(CaseQuery()).cases
+        host = cast("PatternHost", self._run.state.host(PatternKind.name, self._stream, route))
+        cases = host.open_cases(CaseQuery()).cases
         return {one.name: one for case in cases for one in case.patterns if one.partial_matches}
 
     def matched(self) -> frozenset[str]:
@@ -161,9 +162,6 @@ class StreamRun:
         for other in others:
             own = own.with_other_keys(other)
         return own
-
-    def _host(self, route: str) -> PatternHost:
-        return cast("PatternHost", self._run.state.host(PatternKind.name, self._stream, route))
 
     def _results(self, output: Output, origin: Origin) -> Iterator[Result]:
         """The results of an output except its matches, which are kept as columns."""

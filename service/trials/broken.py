@@ -67,16 +67,13 @@ def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) 
                 furthest = last.pop(name)
                 if name not in matched:
                     broken[name] = _end_of(furthest, event, ends, now_us)
-        for name, furthest in _held(alive):
-            last[name] = furthest
-            broken.pop(name, None)
+        for name, one in alive.items():
+            if one.furthest is not None:
+                last[name] = one.furthest
+                broken.pop(name, None)
         for name in matched:
             broken.pop(name, None)
     return broken
-
-
-def _held(states: Mapping[str, CasePattern]) -> Iterator[tuple[str, Furthest]]:
-    return ((name, one.furthest) for name, one in states.items() if one.furthest is not None)
 
 
 def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_us: int | None) -> Broken:

@@ -75,6 +75,12 @@ class SeenKey:
         if time_us is not None:
             self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
 
+    def declare(self, declared: StreamDeclaration) -> None:
+        """Take the end events and the idle timeout of a declaration, in place of those of the one before."""
+        if self.declared is not None:
+            self.ends = self.ends.difference(self.declared.end_events).union(declared.end_events)
+        self.declared, self.idle_timeout_us = declared, declared.idle_timeout_us
+
     def start(self, record: PatternOn) -> None:
         """Start a version of a pattern, unless it continues another version."""
         if record.start == "fresh":
@@ -103,10 +109,7 @@ class TraceLog:
             if not route:
                 seen.ends = self._ends_before(declaration, entries)
             for entry in entries:
-                if route:
-                    _take_by_route(seen, entry, key, route)
-                else:
-                    _take(seen, entry, declaration, key)
+                _take(seen, entry, declaration, key, route)
         return seen
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
@@ -168,34 +171,8 @@ class TraceLog:
         return registry.constraint_versions(declaration.name) if has_any else []
 
 
-def _take(seen: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str) -> None:
-    """Apply an entry to the transaction of a correlation key."""
-    if entry.kind is RecordKind.EVENTS:
-        if not entry.route:
-            _take_events(seen, EventBatch.from_bytes(entry.body), key)
-        return
-    match decode_control(entry.kind, entry.body):
-        case TraceEnd(key=ended) if ended == key and seen.events:
-            seen.is_over = True
-        case Punctuation() as promise if key in promise.ended and seen.events:
-            seen.is_over = True
-        case PatternOn() as record:
-            seen.start(record)
-        case StreamOn(declared):
-            if seen.declared is not None:
-                seen.ends = seen.ends.difference(seen.declared.end_events).union(declared.end_events)
-            seen.declared, seen.idle_timeout_us = declared, declared.idle_timeout_us
-        case ConstraintsOn() as rules:
-            seen.rules.append((0 if seen.is_over else len(seen.events), rules))
-            seen.ends = _ends(declaration, rules.document)
-        case Tick(time_us=time_us) if not declaration.derived:
-            seen.see_time(time_us)
-        case _:
-            pass
-
-
-def _take_by_route(seen: SeenKey, entry: LogEntry, key: str, route: str) -> None:
-    """Apply an entry to the transaction of a further key's value, which has no end."""
+def _take(seen: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:
+    """Apply an entry to the transaction of a correlation key, or of a further key's value, which has no end."""
     if entry.kind is RecordKind.EVENTS:
         if entry.route == route:
             _take_events(seen, EventBatch.from_bytes(entry.body), key)
@@ -203,10 +180,19 @@ def _take_by_route(seen: SeenKey, entry: LogEntry, key: str, route: str) -> None
     match decode_control(entry.kind, entry.body):
         case PatternOn() as record:
             seen.start(record)
-        case Tick(time_us=time_us):
+        case Tick(time_us=time_us) if not declaration.derived:
             seen.see_time(time_us)
-        case _:
+        case _ if route:
             pass
+        case TraceEnd(key=ended) if ended == key and seen.events:
+            seen.is_over = True
+        case Punctuation() as promise if key in promise.ended and seen.events:
+            seen.is_over = True
+        case StreamOn(declared):
+            seen.declare(declared)
+        case ConstraintsOn() as rules:
+            seen.rules.append((0 if seen.is_over else len(seen.events), rules))
+            seen.ends = _ends(declaration, rules.document)
 
 
 def _take_events(seen: SeenKey, batch: EventBatch, key: str) -> None:
