@@ -41,7 +41,13 @@ def _default_master() -> str:
     return f"local[{max(1, (os.cpu_count() or 1) // 2)}]"
 
 
-class WebhookSettings(BaseModel):
+class Group(BaseModel):
+    """A group of settings; a name that is not a setting is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WebhookSettings(Group):
     """How alerts are delivered.
 
     Attributes:
@@ -64,8 +70,6 @@ class WebhookSettings(BaseModel):
         lease_margin_s: A delivery whose sender died is sent again after two timeouts and this time.
         poll_interval_s: How often the queue is polled when nothing is due.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     allow_private_targets: bool = False
     allowed_targets: str = ""
@@ -97,7 +101,7 @@ class WebhookSettings(BaseModel):
         return TargetRules.of(self.allowed_targets, allow_private=self.allow_private_targets)
 
 
-class Limits(BaseModel):
+class Limits(Group):
     """What one request may hold, and how much is kept.
 
     Attributes:
@@ -135,8 +139,6 @@ class Limits(BaseModel):
         max_log_bytes: Bytes of such events in the log; beyond, requests are answered with 429.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     max_body_bytes: Count = 10 * 1024 * 1024
     max_batch_events: Count = 10_000
     max_schema_steps: Count = 100_000_000
@@ -165,7 +167,7 @@ class Limits(BaseModel):
     max_log_bytes: Count = 4 * 1024**3
 
 
-class RateSettings(BaseModel):
+class RateSettings(Group):
     """Rate limit per API key, or per client address where no key is required.
 
     Attributes:
@@ -173,13 +175,11 @@ class RateSettings(BaseModel):
         burst: Requests at once after a pause; 0: one second's worth, at least one.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     requests_per_s: Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)] = 0.0
     burst: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
-class WorkSettings(BaseModel):
+class WorkSettings(Group):
     """Limits of requests whose work is not known to be small: models, constraint sets, patterns, analyses.
 
     Such requests are processed by worker processes. A request beyond a limit is terminated with an error.
@@ -192,8 +192,6 @@ class WorkSettings(BaseModel):
         max_answer_bytes: Largest answer to one request.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     processes: Annotated[int, Field(ge=1, le=64)] = 2
     max_waiting: Count = 100
     max_time_s: Seconds = 20.0
@@ -201,7 +199,7 @@ class WorkSettings(BaseModel):
     max_answer_bytes: Count = 64 * 1024**2
 
 
-class PatternWorkSettings(BaseModel):
+class PatternWorkSettings(Group):
     """How much work a pattern may cost, counted in the partial matches that events meet and never in seconds.
 
     What conditions between steps read counts too: 64 bytes of a text as one partial match.
@@ -220,8 +218,6 @@ class PatternWorkSettings(BaseModel):
             of the stream; with more the pattern is suspended.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     per_event: Annotated[int, Field(ge=0, le=MOST_WORK)] = USUAL_BUDGET.per_event
     per_trace: Annotated[int, Field(ge=1, le=MOST_WORK)] = USUAL_BUDGET.per_trace
     traces: Annotated[int, Field(ge=0, le=MOST_TRACES)] = USUAL_BUDGET.traces
@@ -234,7 +230,7 @@ class PatternWorkSettings(BaseModel):
         return WorkBudget(**self.model_dump())
 
 
-class BatchLimits(BaseModel):
+class BatchLimits(Group):
     """How much a micro-batch reads from the log, which bounds its memory and time.
 
     Attributes:
@@ -242,13 +238,11 @@ class BatchLimits(BaseModel):
         max_bytes: Bytes of one shard, but always one entry. An entry holds the events of one request.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     max_entries: Count = 64
     max_bytes: Count = 4_000_000
 
 
-class SparkSettings(BaseModel):
+class SparkSettings(Group):
     """How Spark is set up. All but ``conf`` say how the driver and the machines of a cluster connect.
 
     Attributes:
@@ -261,8 +255,6 @@ class SparkSettings(BaseModel):
         conf: Further Spark settings, as a JSON object, such as ``{"spark.driver.memory": "4g"}``; they take precedence,
             on a cluster and where the master is local.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     python: str = ""
     driver_host: str = ""
@@ -279,7 +271,7 @@ class SparkSettings(BaseModel):
         return conf
 
 
-class TracingSettings(BaseModel):
+class TracingSettings(Group):
     """Spans for OpenTelemetry, from the request that brings an event to the alert and its webhooks.
 
     Attributes:
@@ -290,8 +282,6 @@ class TracingSettings(BaseModel):
             long; an alert whose last event is older has no span.
         remember_events: Number of events of a stream that are remembered in that time; 200 bytes of Redis each.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     endpoint: str | None = None
     sample_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 1.0

@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 import orjson
 
 from service.delivery.transports.transport import SINK_KINDS
-from service.errors import NotFound
 from service.runtime import Stores
 from service.stores import DIGEST, Delivery, RegisteredWebhook
 from streams import format_time
@@ -34,10 +33,7 @@ def close_digest(stores: Stores, webhook_id: str, now_us: int) -> None:
     effect if another process does the same at this moment.
     """
     found = stores.deliveries.collected(webhook_id, _MOST_RESULTS)
-    try:
-        webhook = stores.webhooks.get(webhook_id)
-    except NotFound:
-        webhook = None
+    webhook = stores.webhooks.find(webhook_id)
     is_bulk = webhook is not None and is_bulk_sink(webhook)
     limits = (BULK_RESULTS, BULK_BYTES) if is_bulk else (MOST_LISTED, MOST_BYTES)
     listed, after, end = _listed(stores, found, *limits)

@@ -48,7 +48,8 @@ class Derivations:
         """
         if pattern.into is None:
             return
-        target = self._declaration(pattern.into.stream)
+        found = self._registry.find_stream(pattern.into.stream)
+        target = None if found is None else found.declaration
         if target is not None and not target.derived:
             raise StreamNotDerived(
                 f"INTO {target.name}: that stream takes posted events, so no pattern can make its events; name another "
@@ -69,8 +70,8 @@ class Derivations:
         """Check that an operator and its parts may feed their derived streams, as ``check`` does; changes nothing."""
         feeds = self._feeds((kind, name))
         for one in feeders:
-            target = self._declaration(one.into)
-            if target is not None and not target.derived:
+            target = self._registry.find_stream(one.into)
+            if target is not None and not target.declaration.derived:
                 raise StreamNotDerived(
                     f"the {kind} {name!r} makes the events of the stream {one.into!r}, but that takes posted events; "
                     f"give the {kind} another name",
@@ -85,7 +86,7 @@ class Derivations:
     def declare_fed(self, feeders: Sequence[Feeder]) -> None:
         """Declare the derived streams of an operator and its parts; ``StreamExists`` if one now takes posted events."""
         for stream in dict.fromkeys(one.into for one in feeders):
-            if self._declaration(stream) is None:
+            if self._registry.find_stream(stream) is None:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
@@ -101,12 +102,6 @@ class Derivations:
             ]
         made = types_made(producers)
         return [one.placed for one in unknown_types(pattern, made, f"that patterns make for {declaration.name!r}")]
-
-    def _declaration(self, stream: str) -> StreamDeclaration | None:
-        try:
-            return self._registry.stream(stream)
-        except UnknownStream:
-            return None
 
     def _feeds(self, but: tuple[str, str]) -> Feeds:
         """All feeds of derived streams, without those of one operator, given by kind and name, and of its parts."""

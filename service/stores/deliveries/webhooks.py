@@ -123,6 +123,11 @@ class WebhookStore:
         """The webhook with an id."""
         return read_webhook(self._record(webhook_id), webhook_id)
 
+    def find(self, webhook_id: str) -> RegisteredWebhook | None:
+        """The webhook with an id; None if there is none."""
+        body = cast("bytes | None", self._client.hget(WEBHOOKS_KEY, webhook_id))
+        return None if body is None else read_webhook(body, webhook_id)
+
     def all(self) -> list[RegisteredWebhook]:
         """All webhooks, oldest first."""
         records = cast("dict[bytes, bytes]", self._client.hgetall(WEBHOOKS_KEY))
@@ -131,10 +136,7 @@ class WebhookStore:
 
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
         """A webhook, or another sink; raises ``UnknownWebhook`` or ``UnknownSink``."""
-        try:
-            found = self.get(webhook_id)
-        except UnknownWebhook:
-            found = None
+        found = self.find(webhook_id)
         if found is None or (found.sink is not None) != is_sink:
             raise UnknownSink(f"there is no sink {webhook_id!r}") if is_sink else _unknown(webhook_id)
         return found

@@ -129,10 +129,14 @@ class Registry:
 
     def stream_with_schemas(self, name: str) -> StreamRecord:
         """The declaration of a stream, and its use of schemas."""
-        body = self._book.get(STREAMS_KEY, name)
-        if body is None:
+        if (found := self.find_stream(name)) is None:
             raise UnknownStream.named(name)
-        return read_stream(body, name)
+        return found
+
+    def find_stream(self, name: str) -> StreamRecord | None:
+        """The declaration of a stream, and its use of schemas; None if it is not declared."""
+        body = self._book.get(STREAMS_KEY, name)
+        return None if body is None else read_stream(body, name)
 
     def since_ms(self, name: str) -> int:
         """When a stream was declared, by the clock of Redis; older entries belong to a former stream of the same name.
