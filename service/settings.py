@@ -326,13 +326,6 @@ class Settings(BaseSettings):
             ``api_host`` and ``api_port``.
         auth: Who needs a key. ``keys``: everyone. ``off``: no one, on loopback only. ``auto``: everyone, unless the API
             listens on loopback, ``api_key`` is not set and no key was ever created.
-        rate: See ``RateSettings``.
-        webhooks: See ``WebhookSettings``.
-        limits: See ``Limits``.
-        work: See ``WorkSettings``.
-        pattern_work: See ``PatternWorkSettings``.
-        batch: See ``BatchLimits``.
-        tracing: See ``TracingSettings``.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
         runtime: How Spark runs the matcher. ``continuous``: one job of tasks that do not end; an alert takes about
             a tenth of a second. ``micro-batch``: a job for the events of each moment; an alert takes half a second.
@@ -344,7 +337,6 @@ class Settings(BaseSettings):
         spark_master: Where Spark runs: ``local[N]`` on this machine with N tasks at a time, or a cluster as in
             ``spark://HOST:7077``. Half of the cores, unless given: Java, the API and Redis have the others, and states
             of shards change hands less often between fewer tasks.
-        spark: See ``SparkSettings``.
         backtest_dir: The only folder whose files backtests may read; None: they read the log only.
         stop_timeout_s: How long processes may take to finish their work when the service stops; then they are killed,
             and unfinished work is done after the next start.
