@@ -83,6 +83,19 @@ def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
 
 
 @contextmanager
+def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[None]:
+    """Do some work in a thread while the block runs; it is to return soon after its event is set."""
+    stop = threading.Event()
+    thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextmanager
 def signals_held() -> Iterator[None]:
     """Delay SIGTERM and SIGINT until the block ends, where an exception would leave another process running."""
     held: list[int] = []

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import structlog
@@ -34,7 +33,7 @@ from service.delivery.sink import AlertSink
 from service.doctor import at_risk
 from service.errors import StoreUnavailable
 from service.observing.tracing import spans_of
-from service.process import life_sign, run_process, signals_held
+from service.process import beside, life_sign, run_process, signals_held
 from service.processes.cluster import forget_former, job_options, session_options
 from service.processes.start_report import STUCK_S, StartReport
 from service.processes.timekeeper import Timekeeper
@@ -76,7 +75,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         where = session_options(settings)
         report = StartReport(stores.heartbeat, life_sign(settings.life_dir, "pipeline"))
         needed = EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own
-        ends.enter_context(report.repeating())
+        ends.enter_context(beside(report.repeat, "start-report"))
         with compiling_beside(needed, report.compiling):
             report.begin("starting Spark", STUCK_S)
             if settings.is_continuous and is_local(where.master) and progress_of(EXERCISES).is_complete:
@@ -109,7 +108,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # until here a signal ends the process at once
             signal.signal(number, lambda *_: query.request_stop())
-        ends.enter_context(_keeping_time(stores))
+        ends.enter_context(beside(Timekeeper(stores).run, "timekeeper"))
         structlog.get_logger(__name__).info("pipeline-started", shards=options.log.shards, tasks=tasks)
         query.wait(look=_executor_reports(ExecutorWatch(context), stores, is_needed=not is_local(where.master)))
 
@@ -139,19 +138,6 @@ def _say_nothing_more(stores: Stores) -> None:
     """Delete the heartbeat; if Redis does not answer, it becomes stale by itself."""
     with suppress(StoreUnavailable):
         stores.heartbeat.clear()
-
-
-@contextmanager
-def _keeping_time(stores: Stores) -> Iterator[None]:
-    """Run a timekeeper while the block runs."""
-    stop = threading.Event()
-    thread = threading.Thread(target=Timekeeper(stores).run, args=(stop,), name="timekeeper", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def _keep(stores: Stores, progress: BatchProgress) -> None:

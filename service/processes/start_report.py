@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -65,24 +65,12 @@ class StartReport:
         if is_first:
             self.heartbeat.recovered()
 
-    @contextmanager
-    def repeating(self) -> Iterator[None]:
-        """Repeat the report about once a second while the block runs."""
-        over = threading.Event()
-
-        def repeat() -> None:
-            while not over.wait(_REPORTED_EVERY_S):
-                with self._lock:
-                    self._say()
-                    self._end_if_stuck()
-
-        thread = threading.Thread(target=repeat, name="start-report", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
+    def repeat(self, over: threading.Event) -> None:
+        """Repeat the report about once a second, until an event is set."""
+        while not over.wait(_REPORTED_EVERY_S):
+            with self._lock:
+                self._say()
+                self._end_if_stuck()
 
     def _say(self) -> None:
         doing = self._phase if self._compiling is None else self._compiling.text

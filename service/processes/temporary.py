@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_urlsafe
-from threading import Event, Thread
 
 from service.client import Client
 from service.embedded import free_port
 from service.errors import ServiceNotReady
+from service.process import beside
 from service.processes.supervisor import CHILDREN, CONSOLE, Supervisor
 from service.readiness import await_ready, missing_part
 from service.settings import PREFIX, Settings
@@ -74,24 +74,11 @@ def running(
     supervisor.start()
     url = f"http://127.0.0.1:{port}"
     patience = {"patience_s": _PATIENCE_S, "overload_patience_s": _OVERLOAD_PATIENCE_S}
-    with _tending(supervisor), Client(url, key, **patience) as client:
+    with beside(supervisor.run, "supervisor"), Client(url, key, **patience) as client:
         require_ready(client, supervisor, wait)
         say(f"ready: {url}/v1")
         console = f"http://127.0.0.1:{console_port}" if has_console else ""
         yield TemporaryService(url=url, api_key=key, client=client, supervisor=supervisor, console=console)
-
-
-@contextmanager
-def _tending(supervisor: Supervisor) -> Iterator[None]:
-    """Run a supervisor while the block runs; then stop everything."""
-    stop = Event()
-    thread = Thread(target=supervisor.run, args=(stop,), name="supervisor")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None) -> None:

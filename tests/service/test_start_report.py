@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from service.errors import StoreUnavailable
+from service.process import beside
 from service.processes.start_report import StartReport
 from service.stores.heartbeat import STARTING_KEY, Heartbeat
 from streams.compiling import CompileProgress
@@ -24,7 +25,7 @@ def test_compiling_is_said_in_place_of_what_goes_on_beside_it(stores):
 
 def test_it_is_repeated_and_forgotten_when_nobody_repeats_it(stores, client):
     report = StartReport(stores.heartbeat)
-    with report.repeating():
+    with beside(report.repeat, "start-report"):
         report.begin("starting Spark")
         client.delete(STARTING_KEY)
         deadline = time.monotonic() + 240
@@ -75,7 +76,7 @@ def test_a_phase_without_progress_ends_the_process(stores, monkeypatch):
     report.begin("starting Spark", 60.0)
     seconds[0] = 59.0
     report.compiling(CompileProgress(1, 2))
-    with report.repeating():
+    with beside(report.repeat, "start-report"):
         seconds[0] = 118.0
         assert not ended.wait(0.2)
         report.begin("loading the states of the shards")
