@@ -1,5 +1,6 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
+from .arena import distinct as distinct
 from .automata.guard_view import GuardView as GuardView
 from .automata.iterations import MAX_REASONED as MAX_REASONED, is_coarse as is_coarse
 from .automata.query import Absence as Absence, PatternState as PatternState, Query as Query, Term as Term

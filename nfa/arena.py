@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FEW_ROWS = 256
+_FEW = 500  # values up to this count are sorted quickly
 _SPARSE = 8  # a table longer than this multiple of the values costs as much as sorting them
 
 Item = TypeVar("Item", bound=np.generic)
@@ -29,15 +30,16 @@ def power_above(count: int, least: int) -> int:
 
 def distinct(values: NDArray[Item]) -> NDArray[Item]:
     """The distinct values in ascending order. ``numpy.unique`` hashes, which is slower if few are equal."""
-    least = int(values.min()) if len(values) else 0
-    reach = int(values.max()) - least + 1 if len(values) else 0
-    if 0 < reach <= _SPARSE * len(values):
-        is_there = np.zeros(reach, np.bool_)
-        is_there[values - least] = True
-        return (np.flatnonzero(is_there) + least).astype(values.dtype)
+    if len(values) > _FEW:
+        least = int(values.min())
+        reach = int(values.max()) - least + 1
+        if reach <= _SPARSE * len(values):
+            is_there = np.zeros(reach, np.bool_)
+            is_there[values - least] = True
+            return (np.flatnonzero(is_there) + least).astype(values.dtype)
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
-    is_first[1:] = ordered[1:] != ordered[:-1]
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     found: NDArray[Item] = ordered[is_first]
     return found
 

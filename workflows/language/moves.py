@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constraints import NOWHERE, ProcessAutomaton
-from workflows.nets.adjacency import Adjacency, Flags, distinct
+from nfa import distinct
+from workflows.nets.adjacency import Adjacency, Flags
 
 SILENT = -1
 

@@ -15,17 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constraints import NOWHERE, ProcessAutomaton
+from nfa import distinct
 from workflows.errors import AutomatonTooLarge
 from workflows.language.minimal import minimal
 from workflows.language.moves import SILENT, Moves
 from workflows.language.reduction import reduced
-from workflows.nets.adjacency import Adjacency, Numbers, distinct, edges_at, offsets_of
+from workflows.nets.adjacency import Adjacency, Numbers, edges_at, offsets_of
 
 _WORK = 40_000_000  # limit of states of all sets plus moves from them
 _CHUNK = 500_000  # states of sets that are processed at once
 _MOST_CLOSED = 4  # average size of silent closures up to which they are computed beforehand
-_FEW = 1_000  # numbers up to this count are sorted quickly
-_SPARSE = 32  # with a range this many times the count, sorting is faster than marking
 _WORTH_REDUCING = 200
 _MORE = 50_000  # sets allowed beyond four times the limit of states
 _Key: TypeAlias = tuple[int, int, int]
@@ -104,9 +103,9 @@ def _closures(silent: Adjacency, most: int) -> tuple[Numbers, Numbers]:
     keys = frontier = np.arange(states, dtype=np.int64) * (states + 1)
     while len(frontier):
         place, edges = edges_at(silent.offsets, frontier % states)
-        found = _distinct(frontier[place] // states * states + silent.targets[edges])
+        found = distinct(frontier[place] // states * states + silent.targets[edges])
         frontier = found[~_members(keys)(found)]
-        keys = _distinct(np.concatenate([keys, frontier]))
+        keys = distinct(np.concatenate([keys, frontier]))
         if len(keys) > most:
             return keys[:0], keys[:0]
     return keys // states, keys % states
@@ -153,9 +152,9 @@ class _Determinisation:
         self._spend(len(edges))
         owner = np.repeat(np.arange(len(sets), dtype=np.int64), np.diff(sets.offsets))[place]
         keys = owner * width + self._labels[edges]
-        ways = _distinct(keys)
+        ways = distinct(keys)
         group = np.searchsorted(ways, keys)
-        reached = self._closed(_distinct(group * states + self._targets[edges]))
+        reached = self._closed(distinct(group * states + self._targets[edges]))
         self._edges.append((sets.numbers[ways // width], ways % width, self._number(reached, len(ways))))
 
     def _closed(self, keys: Numbers) -> Numbers:
@@ -168,9 +167,9 @@ class _Determinisation:
             place, edges = edges_at(self._silent.offsets, frontier % states)
             if not len(edges):
                 break
-            found = _distinct(frontier[place] // states * states + self._silent.targets[edges])
+            found = distinct(frontier[place] // states * states + self._silent.targets[edges])
             frontier = found[~is_known(found)]
-            keys = _distinct(np.concatenate([keys, frontier]))
+            keys = distinct(np.concatenate([keys, frontier]))
             is_known = _members(keys)
             self._spend(len(frontier))
         return keys[self._is_solid[keys % states]]
@@ -212,12 +211,3 @@ class _Determinisation:
 
 def _members(keys: Numbers) -> Callable[[Numbers], NDArray[np.bool_]]:
     return lambda asked: keys[np.minimum(np.searchsorted(keys, asked), len(keys) - 1)] == asked
-
-
-def _distinct(keys: Numbers) -> Numbers:
-    """The sorted distinct keys; keys are not negative."""
-    if len(keys) < _FEW or int(keys.max()) > _SPARSE * len(keys):
-        return distinct(keys)
-    is_there = np.zeros(int(keys.max()) + 1, np.bool_)
-    is_there[keys] = True
-    return np.flatnonzero(is_there)

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa import distinct
+
 Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
-_Number = TypeVar("_Number", bound=np.integer)
 
 _MANY_LEVELS = 100
 _NARROW = 16
-
-
-def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
-    """The sorted distinct numbers.
-
-    ``numpy.unique`` does the same by hashing, which takes many times longer if numbers are products of others.
-    """
-    if not len(values):
-        return values
-    ordered = np.sort(values)
-    is_first = np.empty(len(ordered), np.bool_)
-    is_first[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    return ordered[is_first]
 
 
 def offsets_of(sources: NDArray[np.integer], nodes: int) -> Numbers:
