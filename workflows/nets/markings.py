@@ -68,17 +68,11 @@ class Markings:
 
     def way_to(self, marking: int) -> list[int]:
         """The transitions of a short path from the initial marking to a marking."""
-        return way_to(marking, self.found_by, self.offsets, self.transitions)
-
-
-def way_to(marking: int, found_by: Numbers, offsets: Numbers, transitions: NDArray[np.int32]) -> list[int]:
-    """The transitions along the path by which a marking was found; arguments as in ``Markings``."""
-    way: list[int] = []
-    while found_by[marking] != _ROOT:
-        step = int(found_by[marking])
-        way.append(int(transitions[step]))
-        marking = int(np.searchsorted(offsets, step, side="right")) - 1
-    return way[::-1]
+        way: list[int] = []
+        while (step := int(self.found_by[marking])) != _ROOT:
+            way.append(int(self.transitions[step]))
+            marking = int(np.searchsorted(self.offsets, step, side="right")) - 1
+        return way[::-1]
 
 
 def explore(net: WorkflowNet, limits: CompileLimits, progress: Progress | None = None) -> Markings:

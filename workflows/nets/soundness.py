@@ -5,13 +5,15 @@ After W. M. P. van der Aalst, Workflow verification: finding control-flow errors
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from numpy.typing import NDArray
 
 from workflows.errors import UnsoundWorkflow
 from workflows.nets.components import components
 from workflows.nets.markings import Markings
-from workflows.nets.net import Places, Transition, WorkflowNet
+from workflows.nets.net import Transition, WorkflowNet
 
 _MOST_NAMED = 5
 _MOST_EVENTS = 12
@@ -106,24 +108,15 @@ def _dead_end(markings: Markings, marking: int) -> str:
 
 def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -> str:
     """A sentence about the tokens that a transition still waits for, if it has some of its tokens."""
-    lacks = [
-        net.places[place] for place in _needed(transition.inputs) if tokens.get(place, 0) < _count(transition, place)
-    ]
-    blocked = [net.places[place] for place in _needed(transition.waits) if tokens.get(place, 0)]
+    inputs = Counter(transition.inputs)
+    lacks = [net.places[place] for place, count in sorted(inputs.items()) if tokens.get(place, 0) < count]
+    blocked = [net.places[place] for place in sorted(set(transition.waits)) if tokens.get(place, 0)]
     reasons = []
     if lacks:
         reasons.append(f"a token in {_listed(lacks)}")
     if blocked:
         reasons.append(f"{_listed(blocked)} to be empty")
     return f"{_name(transition)} waits for {' and for '.join(reasons)}"
-
-
-def _needed(places: Places) -> list[int]:
-    return sorted(set(places))
-
-
-def _count(transition: Transition, place: int) -> int:
-    return transition.inputs.count(place)
 
 
 def _after(markings: Markings, marking: int) -> str:
