@@ -8,7 +8,7 @@ probability 0 still belongs to the language. ``origin`` describes the model's el
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -50,7 +50,7 @@ class Sequence:
     origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        _check_parts("sequence", self.parts)
+        _check_parts("a sequence", self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,7 @@ class ExclusiveChoice:
     origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        _check_parts("choice", self.branches)
-        if not self.probabilities:
-            return
-        if len(self.probabilities) != len(self.branches):
-            raise InvalidWorkflow(
-                f"a choice of {len(self.branches)} branches needs as many probabilities, got {len(self.probabilities)}"
-            )
-        if any(not 0.0 <= share <= 1.0 for share in self.probabilities) or not math.isclose(
-            math.fsum(self.probabilities), 1.0, abs_tol=1e-9
-        ):
-            raise InvalidWorkflow(
-                f"the probabilities of a choice lie between 0 and 1 and sum to 1, got {self.probabilities}"
-            )
+        _check_choice("a choice", self, " and sum to 1", _sums_to_1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +73,7 @@ class Parallel:
     origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        _check_parts("parallel block", self.branches)
+        _check_parts("a parallel block", self.branches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +89,7 @@ class InclusiveChoice:
     origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        _check_parts("inclusive choice", self.branches)
-        if not self.probabilities:
-            return
-        if len(self.probabilities) != len(self.branches):
-            raise InvalidWorkflow(
-                f"an inclusive choice of {len(self.branches)} branches needs as many probabilities, "
-                f"got {len(self.probabilities)}"
-            )
-        if any(not 0.0 <= share <= 1.0 for share in self.probabilities) or not any(self.probabilities):
-            raise InvalidWorkflow(
-                f"the probabilities of an inclusive choice lie between 0 and 1, not all 0, got {self.probabilities}"
-            )
+        _check_choice("an inclusive choice", self, ", not all 0", any)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +160,21 @@ def activity_names(tree: ProcessTree) -> tuple[str, ...]:
     return tuple(dict.fromkeys(activity.name for activity in iterate_activities(tree)))
 
 
+def _check_choice(
+    what: str, choice: ExclusiveChoice | InclusiveChoice, wanted: str, is_possible: Callable[[Iterable[float]], bool]
+) -> None:
+    _check_parts(what, choice.branches)
+    shares, branches = choice.probabilities, len(choice.branches)
+    if shares and len(shares) != branches:
+        raise InvalidWorkflow(f"{what} of {branches} branches needs as many probabilities, got {len(shares)}")
+    if shares and not (all(0.0 <= share <= 1.0 for share in shares) and is_possible(shares)):
+        raise InvalidWorkflow(f"the probabilities of {what} lie between 0 and 1{wanted}, got {shares}")
+
+
+def _sums_to_1(shares: Iterable[float]) -> bool:
+    return math.isclose(math.fsum(shares), 1.0, abs_tol=1e-9)
+
+
 def _check_parts(what: str, parts: tuple[ProcessTree, ...]) -> None:
     if not parts:
-        raise InvalidWorkflow(f"a {what} needs at least one part; use Silent() for nothing")
+        raise InvalidWorkflow(f"{what} needs at least one part; use Silent() for nothing")
