@@ -54,40 +54,33 @@ def check_window(pattern: Pattern) -> None:
 
 def trailing_items(node: Node) -> Iterator[Item]:
     """The NOTs that may be trailing: a match may bind nothing of this part after them. In any order."""
-    return _items_at_edge(node, is_last=True)
+    return (found for found in _at_edge(node, is_last=True) if isinstance(found, Item))
+
+
+def trailing_greedy(node: Node) -> Iterator[Repeat]:
+    """The GREEDY repetitions that may be trailing: a match may bind nothing of this part after them. In any order."""
+    return (found for found in _at_edge(node, is_last=True) if isinstance(found, Repeat))
 
 
 def _leading_items(node: Node) -> Iterator[Item]:
-    return _items_at_edge(node, is_last=False)
+    return (found for found in _at_edge(node, is_last=False) if isinstance(found, Item))
 
 
-def _items_at_edge(node: Node, *, is_last: bool) -> Iterator[Item]:
-    """The NOTs after the last event of some match of a part, or before its first event."""
+def _at_edge(node: Node, *, is_last: bool) -> Iterator[Item | Repeat]:
+    """The NOTs and GREEDY repetitions behind which some match of a part binds nothing of it, or before which."""
+    if isinstance(node, Repeat) and node.greedy:
+        yield node
     if isinstance(node, Sequence):
         for item in node.items[:: -1 if is_last else 1]:
             if item.of is None:
                 yield item
             else:
-                yield from _items_at_edge(item.of, is_last=is_last)
+                yield from _at_edge(item.of, is_last=is_last)
                 if not can_be_empty(item.of):
                     return
     else:
         for part in parts_of(node):
-            yield from _items_at_edge(part, is_last=is_last)
-
-
-def trailing_greedy(node: Node) -> Iterator[Repeat]:
-    """The GREEDY repetitions that may be trailing: a match may bind nothing of this part after them. In any order."""
-    if isinstance(node, Repeat) and node.greedy:
-        yield node
-    if isinstance(node, Sequence):
-        for part in reversed(node.parts):
-            yield from trailing_greedy(part)
-            if not can_be_empty(part):
-                return
-    else:
-        for part in parts_of(node):
-            yield from trailing_greedy(part)
+            yield from _at_edge(part, is_last=is_last)
 
 
 def _check_edges(node: Node, place: str) -> None:
