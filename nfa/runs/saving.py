@@ -17,6 +17,7 @@ from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, RunProgram, RunState
 from nfa.runs import state as run_state
 from nfa.runs.program import CompiledRuns
 from nfa.runs.state import EVENT_FIELDS, NODE_FIELDS, PAIR_FIELDS, RUN_FIELDS
+from nfa.traces.table import checked
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -104,7 +105,8 @@ def restored(
     _check_pairs(found, compiled, bounds)
     _check_chains(found, compiled, bounds)
     _check_runs(found, compiled)
-    _renumber_texts(found, texts, TextPool.load(_column(arrays, "text_offsets", np.int64), _bytes(arrays)))
+    offsets, content = checked(arrays, "run_text_offsets", np.int64), checked(arrays, "run_text_bytes", np.uint8)
+    _renumber_texts(found, texts, TextPool.load(offsets, content))
     state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     program = compiled.program
     found["node_atom"] = program.atom[found["node_step"]]
@@ -124,7 +126,7 @@ def restored(
     for name, target in (("node_parent", "node"), ("run_node", "node"), ("node_event", "event")):
         values = found[name]
         np.add.at(getattr(state, f"{target}_references"), values[values != NIL], 1)
-    state.counters[tables.PEAK_EVENTS] = _column(arrays, "peak", np.int64)[:1].sum()
+    state.counters[tables.PEAK_EVENTS] = checked(arrays, "run_peak", np.int64)[:1].sum()
     state = run_state.with_traces(state, bounds.traces)
     last_times = np.zeros(bounds.traces, np.int64)
     last_times[found["pair_trace"]] = found["pair_last_us"]
@@ -164,18 +166,6 @@ def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
     return numbers
 
 
-def _column(arrays: Arrays, name: str, dtype: Any) -> NDArray[Any]:
-    array = arrays.get(f"run_{name}")
-    if array is None or array.ndim != 1 or array.dtype != np.dtype(dtype):
-        shown = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype}"
-        raise StateFormatError(f"saved state: run_{name} is {shown} instead of a column of {np.dtype(dtype)}")
-    return array
-
-
-def _bytes(arrays: Arrays) -> NDArray[np.uint8]:
-    return _column(arrays, "text_bytes", np.uint8)
-
-
 def _read(arrays: Arrays, compiled: CompiledRuns) -> dict[str, NDArray[Any]]:
     widths = {
         "event_kinds": (len(compiled.columns),),
@@ -184,8 +174,8 @@ def _read(arrays: Arrays, compiled: CompiledRuns) -> dict[str, NDArray[Any]]:
         "pair_leads": (compiled.leads, 2),
     }
     if "run_pair_work" not in arrays:  # written by releases that did not count work
-        arrays = {**arrays, "run_pair_work": np.zeros(len(_column(arrays, "pair_trace", np.int32)), np.int64)}
-    flat = {name: _column(arrays, name, dtype) for name, (dtype, _) in _FORMS.items()}
+        arrays = {**arrays, "run_pair_work": np.zeros(len(checked(arrays, "run_pair_trace", np.int32)), np.int64)}
+    flat = {name: checked(arrays, f"run_{name}", dtype) for name, (dtype, _) in _FORMS.items()}
     sizes = {"node": "node_parent", "event": "event_time", "run": "run_node", "pair": "pair_trace"}
     found = {}
     for name, (_, kind) in _FORMS.items():
