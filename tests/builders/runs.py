@@ -1,4 +1,4 @@
-"""A run engine with the minimal environment that it needs, for tests."""
+"""A run engine with the minimal environment that it needs, and matches of the shared engine, for tests."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from nfa.results.found import MatchTable
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RUN_LIMIT, RunEngine, RunOutput
 from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test
+from nfa.shared.engine import Findings
 from nfa.syntax import ANY_TYPE, Atom
 from nfa.traces.table import Visits
 from streams import Event, EventBatch, Ties
@@ -214,3 +215,11 @@ def _negations_of(automata: Sequence[PatternAutomaton], first: int) -> list[dict
         found.append({atom: first + place for place, atom in enumerate(atoms)})
         first += len(atoms)
     return found
+
+
+def matches_of(found: Findings) -> list[tuple[int, int, tuple[tuple[int, int], ...]]]:
+    """What the shared engine found, as (row, pattern, ((alias, sequence), ...))."""
+    starts = [0, *found.match_end[:-1].tolist()][: len(found)]
+    bound = list(zip(found.bound_alias.tolist(), found.bound_sequence.tolist(), strict=True))
+    rows = zip(found.match_row.tolist(), found.match_pattern.tolist(), starts, found.match_end.tolist(), strict=True)
+    return [(row, pattern, tuple(bound[start:end])) for row, pattern, start, end in rows]

@@ -15,20 +15,13 @@ from nfa.errors import StateFormatError
 from nfa.guards.protocol import EventClass, MonitorState, OnViolation, Policy, Prune
 from nfa.guards.tables import GuardLayout, GuardTables
 from nfa.kernels.traces import DEVIANT, NIL, UNGUARDED, Columns
-from nfa.shared.engine import Findings, SharedEngine, SharedPattern, SharedTransition
+from nfa.shared.engine import SharedEngine, SharedPattern, SharedTransition
 from nfa.traces.table import TraceTable, Want
+from tests.builders.runs import matches_of
 
 TYPES = 4  # codes of named types; one more is that of every other
 END = 3
 EVERY = 0x7FFFFFFF
-
-
-def matches_of(found: Findings) -> list[tuple[int, int, tuple[tuple[int, int], ...]]]:
-    """The matches as (row, pattern, ((alias, sequence), ...))."""
-    starts = [0, *found.match_end[:-1].tolist()][: len(found)]
-    bound = list(zip(found.bound_alias.tolist(), found.bound_sequence.tolist(), strict=True))
-    rows = zip(found.match_row.tolist(), found.match_pattern.tolist(), starts, found.match_end.tolist(), strict=True)
-    return [(row, pattern, tuple(bound[start:end])) for row, pattern, start, end in rows]
 
 
 @dataclass
