@@ -28,6 +28,10 @@ class Shape:
     height: float
     event: str | None = None
 
+    @property
+    def centre(self) -> Point:
+        return self.x + self.width / 2, self.y + self.height / 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:

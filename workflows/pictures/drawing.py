@@ -94,7 +94,7 @@ def _holds(area: Shape, other: Shape) -> bool:
     """Whether an area contains a shape that needs room: a lane for a pool, any shape for another area."""
     if area.kind == "pool" and other.kind != "lane":
         return False
-    x, y = other.x + other.width / 2, other.y + other.height / 2
+    x, y = other.centre
     return other.kind != "boundary" and area.x < x < area.x + area.width and area.y < y < area.y + area.height
 
 

@@ -61,10 +61,6 @@ def _title(shape: Shape) -> str:
     return name if len(name) <= MOST_IN_TITLE else shortened(name, MOST_IN_TITLE)
 
 
-def _middle(shape: Shape) -> Point:
-    return shape.x + shape.width / 2, shape.y + shape.height / 2
-
-
 def _outline(shape: Shape) -> str:
     corner, size = (shape.x - 5.0, shape.y - 5.0), (shape.width + 10.0, shape.height + 10.0)
     return styled(
@@ -115,7 +111,7 @@ def _fitted(shape: Shape, role: str, *, anchor: str = "middle") -> str:
         if len(lines) <= most or size <= SMALLEST_TEXT:
             break
         size -= 1.0
-    middle = _middle(shape) if anchor == "middle" else (shape.x + 6.0, shape.y + shape.height / 2)
+    middle = shape.centre if anchor == "middle" else (shape.x + 6.0, shape.y + shape.height / 2)
     return text_lines(role, wrapped(shape.label, width, size, most), middle, size, anchor=anchor)
 
 
@@ -158,7 +154,7 @@ def _group(shape: Shape, _role: str) -> Iterator[str]:
 
 
 def _gateway(shape: Shape, role: str) -> Iterator[str]:
-    x, y = _middle(shape)
+    x, y = shape.centre
     half_width, half_height = shape.width / 2, shape.height / 2
     corners = f"M{number(x)} {number(shape.y)}l{number(half_width)} {number(half_height)}"
     rest = f"l{number(-half_width)} {number(half_height)}l{number(-half_width)} {number(-half_height)}Z"
@@ -198,7 +194,7 @@ def _rings(middle: Point, arm: float) -> Iterator[str]:
 
 
 def _event(shape: Shape, role: str) -> Iterator[str]:
-    middle, radius = _middle(shape), min(shape.width, shape.height) / 2
+    middle, radius = shape.centre, min(shape.width, shape.height) / 2
     is_end = shape.kind in ("end", "terminate")
     yield circle(role, middle, radius - (1.0 if is_end else 0.0), width=3.4 if is_end else 1.5)
     if shape.kind in ("intermediate", "boundary"):
@@ -208,7 +204,7 @@ def _event(shape: Shape, role: str) -> Iterator[str]:
 
 
 def _net_place(shape: Shape, role: str) -> Iterator[str]:
-    middle, radius = _middle(shape), min(shape.width, shape.height) / 2
+    middle, radius = shape.centre, min(shape.width, shape.height) / 2
     yield circle(role, middle, radius)
     if shape.kind == "marked-place":
         yield circle("solid", middle, radius * 0.3)

@@ -308,7 +308,7 @@ def _shape(node: NetNode, event: str | None) -> Shape:
 
 
 def _edge(arc: Arc, source: Shape, target: Shape) -> Edge:
-    first, last = _centre(source), _centre(target)
+    first, last = source.centre, target.centre
     inner = arc.bends
     points = (
         _border(source, inner[0] if inner else last),
@@ -319,13 +319,9 @@ def _edge(arc: Arc, source: Shape, target: Shape) -> Edge:
     return Edge(element=arc.id, points=points, label=label, is_dashed=arc.kind != "normal")
 
 
-def _centre(shape: Shape) -> Point:
-    return shape.x + shape.width / 2, shape.y + shape.height / 2
-
-
 def _border(shape: Shape, towards: Point) -> Point:
     """The point where a line from the centre of a shape to another point leaves the shape."""
-    x, y = _centre(shape)
+    x, y = shape.centre
     dx, dy = towards[0] - x, towards[1] - y
     if not dx and not dy:
         return x, y
