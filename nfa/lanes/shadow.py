@@ -25,6 +25,7 @@ from nfa.traces.table import Visits, checked, is_deviant
 Bound: TypeAlias = Sequence[tuple[int, int]]
 """Alias number and sequence number of each event of a match."""
 
+_MOVE = np.dtype([("trace", np.int32), ("sequence", np.int64), ("before", np.int32), ("after", np.int32)])
 _DEVIATED = NIL  # represents a deviation in place of a state in ``ShadowLedger``
 
 
@@ -41,16 +42,13 @@ class ShadowLedger:
     """The monitor's moves in open traces whose guard is in shadow mode."""
 
     def __init__(self) -> None:
-        self._traces = np.zeros(0, np.int32)
-        self._sequences = np.zeros(0, np.int64)
-        self._before = np.zeros(0, np.int32)
-        self._after = np.zeros(0, np.int32)
+        self._moves = np.zeros(0, _MOVE)
         self._known: list[Interned] = []
         self._numbers: dict[Interned, int] = {}
         self._live: dict[tuple[int, MonitorState, RunningPattern], list[bool]] = {}
 
     def __len__(self) -> int:
-        return len(self._traces)
+        return len(self._moves)
 
     def note(self, visits: Visits, first_sequence: int, guards: GuardTables) -> None:
         """Record the moves of a batch; for a trace under bit tables, those that would end something."""
@@ -67,11 +65,7 @@ class ShadowLedger:
             if before is not None and (after is not None or is_deviant(visits.after[place : place + 1])[0]):
                 sequence = int(visits.rows[place]) + first_sequence
                 moves.append((int(visits.traces[place]), sequence, self._number(before), self._number(after)))
-        table = np.array(moves, np.int64).reshape(-1, 4)
-        self._traces = np.concatenate([self._traces, table[:, 0].astype(np.int32)])
-        self._sequences = np.concatenate([self._sequences, table[:, 1]])
-        self._before = np.concatenate([self._before, table[:, 2].astype(np.int32)])
-        self._after = np.concatenate([self._after, table[:, 3].astype(np.int32)])
+        self._moves = np.concatenate([self._moves, np.array(moves, _MOVE)])
 
     def _ends(
         self, visits: Visits, place: int, guards: GuardTables, noted: Interned | None
@@ -89,8 +83,8 @@ class ShadowLedger:
         )
 
     def forget(self, traces: NDArray[np.int32]) -> None:
-        if len(self._traces) and len(traces):
-            self._keep(~np.isin(self._traces, traces))
+        if len(self._moves) and len(traces):
+            self._moves = self._moves[~np.isin(self._moves["trace"], traces)]
 
     def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
         """Whether eviction would have dropped some beginning of a guarded match in a trace."""
@@ -115,16 +109,17 @@ class ShadowLedger:
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> tuple[dict[str, NDArray[Any]], list[Interned]]:
         """Plain arrays, and the states that they number, in the order of moves; ``traces`` gives new trace numbers."""
-        used, first = np.unique(np.column_stack([self._before, self._after]), return_index=True)
+        before, after = self._moves["before"], self._moves["after"]
+        used, first = np.unique(np.column_stack([before, after]), return_index=True)
         is_state = used != _DEVIATED
         used = used[is_state][np.argsort(first[is_state])]
         numbers = np.full(len(self._known) + 1, _DEVIATED, np.int32)  # the last one represents a deviation
         numbers[used] = np.arange(len(used), dtype=np.int32)
         arrays: dict[str, NDArray[Any]] = {
-            "shadow_trace": traces[self._traces],
-            "shadow_sequence": self._sequences,
-            "shadow_before": numbers[self._before],
-            "shadow_after": numbers[self._after],
+            "shadow_trace": traces[self._moves["trace"]],
+            "shadow_sequence": self._moves["sequence"].copy(),
+            "shadow_before": numbers[before],
+            "shadow_after": numbers[after],
         }
         return arrays, [self._known[number] for number in used.tolist()]
 
@@ -132,22 +127,17 @@ class ShadowLedger:
         """Restore what ``dump_arrays`` returned."""
         self._known = list(known)
         self._numbers = {state: number for number, state in enumerate(known)}
-        self._traces = checked(arrays, "shadow_trace", np.int32)
-        size = len(self._traces)
-        self._sequences = checked(arrays, "shadow_sequence", np.int64, size)
-        self._before = checked(arrays, "shadow_before", np.int32, size)
-        self._after = checked(arrays, "shadow_after", np.int32, size)
-        for numbers, least, most in (
-            (self._traces, 0, traces),
-            (self._before, 0, len(known)),
-            (self._after, _DEVIATED, len(known)),
-        ):
-            if size and (numbers.min() < least or numbers.max() >= most):
+        size = len(checked(arrays, "shadow_trace", np.int32))
+        self._moves = np.empty(size, _MOVE)
+        for name in _MOVE.names or ():
+            self._moves[name] = checked(arrays, f"shadow_{name}", _MOVE[name].type, size)
+        for name, least, most in (("trace", 0, traces), ("before", 0, len(known)), ("after", _DEVIATED, len(known))):
+            if np.any((self._moves[name] < least) | (self._moves[name] >= most)):
                 raise StateFormatError("saved state: a move of a monitor leads nowhere")
 
     def versions(self) -> frozenset[int]:
         """Versions of the guards that judging the moves needs."""
-        return frozenset(self._known[number][0] for number in distinct(self._before).tolist())
+        return frozenset(self._known[number][0] for number in distinct(self._moves["before"]).tolist())
 
     def _number(self, state: Interned | None) -> int:
         if state is None:
@@ -157,18 +147,13 @@ class ShadowLedger:
             self._known.append(state)
         return self._numbers[state]
 
-    def _keep(self, chosen: NDArray[np.bool_]) -> None:
-        self._traces, self._sequences = self._traces[chosen], self._sequences[chosen]
-        self._before, self._after = self._before[chosen], self._after[chosen]
-
     def _history(self, trace: int) -> _History | None:
         """The moves of a trace that deviated, up to the deviation."""
-        places = np.flatnonzero(self._traces == trace)
-        if not len(places) or self._after[places[-1]] != _DEVIATED:
+        moves = self._moves[self._moves["trace"] == trace]
+        if not len(moves) or moves["after"][-1] != _DEVIATED:
             return None
-        version, _ = self._known[int(self._before[places[0]])]
-        states = [self._known[number][1] for number in self._before[places].tolist()]
-        return _History(version, self._sequences[places], states)
+        before = [self._known[number] for number in moves["before"].tolist()]
+        return _History(before[0][0], moves["sequence"], [state for _, state in before])
 
     def _kept(
         self,
