@@ -33,6 +33,8 @@ _LEAST_SWEEP = 1_024
 _MOST = 2**62  # limit of saved counters
 _ROOM = 64  # initial size of each result; doubled on demand
 _COPIED = 1 << 14  # fewer matches are copied out of their buffers
+_OF_MATCHES = ("match_row", "match_trace", "match_pattern", "match_end")
+_OF_EVENTS = ("bound_alias", "bound_sequence")
 _COUNTED = (kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW)
 _SAVED = (kernel.PEAK_HELD, kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW, kernel.SWEEP_AT, kernel.SWEEPS)
 
@@ -289,17 +291,8 @@ class SharedEngine:
         )
         numbers = np.empty(len(self._state.nodes), np.int32)
         packing.pack(self._program, self._state, traces, numbers, packed)
-        arrays: dict[str, NDArray[Any]] = {
-            "shared_counters": counters[list(_SAVED)],
-            "shared_pair_trace": packed.pair_trace,
-            "shared_pair_pattern": packed.pair_pattern,
-            "shared_pair_matched": packed.pair_matched,
-            "shared_heads": packed.heads,
-            "shared_links": packed.links.reshape(-1),
-            "shared_words": packed.words.reshape(-1),
-            "shared_times": packed.times,
-        }
-        return arrays
+        arrays = {"counters": counters[list(_SAVED)], **packed._asdict()}
+        return {f"shared_{name}": array.reshape(-1) for name, array in arrays.items()}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
         """Restore the state of ``dump_arrays``; ``configure`` must have been called with the same patterns.
@@ -346,11 +339,9 @@ class SharedEngine:
             self._state = state._replace(slots=np.zeros(2 * len(state.slots), np.uint64))
             upkeep.fill_index(self._state)
         elif status == kernel.MATCHES_FULL:
-            names = ("match_row", "match_trace", "match_pattern", "match_end")
-            self._output = output._replace(**{name: _doubled(getattr(output, name)) for name in names})
+            self._output = output._replace(**{name: _doubled(getattr(output, name)) for name in _OF_MATCHES})
         elif status == kernel.BOUND_FULL:
-            events = ("bound_alias", "bound_sequence")
-            self._output = output._replace(**{name: _doubled(getattr(output, name)) for name in events})
+            self._output = output._replace(**{name: _doubled(getattr(output, name)) for name in _OF_EVENTS})
         elif status == kernel.PATH_FULL:
             self._output = output._replace(path=_doubled(output.path), words=_doubled(output.words))
         elif status == kernel.ENDINGS_FULL:
@@ -363,12 +354,12 @@ class SharedEngine:
         """The contents of the buffers; well-filled buffers are handed over and replaced, as copying would cost more."""
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
-        names = ("match_row", "match_trace", "match_pattern", "match_end", "bound_alias", "bound_sequence")
-        found = {name: getattr(output, name)[: matches if name.startswith("match") else bound] for name in names}
+        found = {name: getattr(output, name)[:matches] for name in _OF_MATCHES}
+        found |= {name: getattr(output, name)[:bound] for name in _OF_EVENTS}
         if matches < _COPIED:
             found = {name: array.copy() for name, array in found.items()}
         else:
-            self._output = output._replace(**{name: np.empty_like(getattr(output, name)) for name in names})
+            self._output = output._replace(**{name: np.empty_like(getattr(output, name)) for name in found})
         return Findings(**found, endings=output.endings[:endings].copy(), dropped=output.dropped[:dropped].copy())
 
     def _without_repeats(self, found: Findings) -> Findings:
@@ -388,15 +379,9 @@ class SharedEngine:
         self._state.counters[kernel.MATCHES] -= int((~keep).sum())
         sizes = found.match_end - starts
         kept = np.repeat(keep, sizes)
-        return replace(
-            found,
-            match_row=found.match_row[keep],
-            match_trace=found.match_trace[keep],
-            match_pattern=found.match_pattern[keep],
-            match_end=np.cumsum(sizes[keep]),
-            bound_alias=found.bound_alias[kept],
-            bound_sequence=found.bound_sequence[kept],
-        )
+        chosen = {name: getattr(found, name)[keep] for name in _OF_MATCHES}
+        chosen |= {name: getattr(found, name)[kept] for name in _OF_EVENTS}
+        return replace(found, **chosen | {"match_end": np.cumsum(sizes[keep])})
 
 
 _FAULTS = {
