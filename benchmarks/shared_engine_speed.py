@@ -195,7 +195,7 @@ def measure_w() -> None:
         def once(is_next: bool = is_next) -> None:
             nonlocal found
             rig = Rig([chain([0, 1, 2], within_us=60_000_000, is_next=is_next)], 20)
-            found = len(rig.process(columns))
+            found = len(rig.process(columns).matches)
 
         once()
         took = best(once, 9)
@@ -250,7 +250,7 @@ def measure_orders() -> None:
                 rig = Rig([pattern], len(codes) + 1, ends, tracks_all)
                 found = 0
                 for start in range(0, n, 1 << 20):
-                    found += len(rig.process(part_of(columns, start, start + (1 << 20))))
+                    found += len(rig.process(part_of(columns, start, start + (1 << 20))).matches)
 
             once()
             took = best(once, 3)
@@ -348,7 +348,7 @@ def measure_one_trace() -> None:
             took = best(lambda rig=rig, last=last: rig.process(last), 5)  # type: ignore[misc]
             print(
                 f"n={n}, within {within}: {before / (2 * n * turns) * 1e9:.0f} ns/event before acceptance, "
-                f"{took / max(len(found), 1) * 1e9:.1f} ns/match, {len(found)} matches, "
+                f"{took / max(len(found.matches), 1) * 1e9:.1f} ns/match, {len(found.matches)} matches, "
                 f"{found.dropped[:, 2].sum()} dropped, {rig.engine.stats.nodes} nodes"
             )
 

@@ -15,7 +15,7 @@ from nfa.lanes.layout import Layout
 from nfa.lanes.state import LaneState
 from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput
-from nfa.results.found import NO_MATCHES, MatchTable, joined, of_findings, of_runs, without_repeats
+from nfa.results.found import NO_MATCHES, MatchTable, joined, of_runs, without_repeats
 from nfa.runs.engine import RunOutput
 from nfa.runs.output import NOTHING
 from nfa.shared.engine import Findings
@@ -53,7 +53,7 @@ class LaneReport:
     def of_batch(self, state: LaneState, found: BatchFindings) -> LaneOutput:
         """Output of a batch, before the state has counted its rows."""
         shared, visits, runs = found.shared, found.visits, found.runs
-        matches = joined([of_findings(shared, found.times), *(self._table_of(run.matches) for run in runs)])
+        matches = joined([shared.matches, *(self._table_of(run.matches) for run in runs)])
         endings, output = self._output(state, matches, runs, found)
         guarded = guard_findings(state, visits, np.concatenate([shared.endings, endings]), self._state_range)
         dropped = np.column_stack([shared.dropped, np.zeros((len(shared.dropped), 3), np.int64)])

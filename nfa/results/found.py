@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.arena import distinct
 from nfa.kernels.runs import tables as run_tables
-from nfa.shared.engine import Findings
 from streams import ascending_words, ragged_order, ragged_places
 
 DecidedBy: TypeAlias = Literal["constraint", "window", "trace_end"]
@@ -71,21 +71,6 @@ NO_MATCHES = MatchTable(
 )
 
 
-def of_findings(found: Findings, times_us: NDArray[np.int64]) -> MatchTable:
-    """Matches of the shared-node engine; each is detected with the event that completes it."""
-    rows = found.match_row.astype(np.int64)
-    return MatchTable(
-        patterns=found.match_pattern,
-        rows=rows,
-        detected_us=times_us[rows],
-        ends=found.match_end,
-        how=np.zeros(len(rows), np.int8),
-        traces=found.match_trace,
-        aliases=found.bound_alias,
-        sequences=found.bound_sequence,
-    )
-
-
 def of_runs(found: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
     """Matches of the run engine; ``numbers`` are the pattern numbers of all tables, by the engine's own.
 
@@ -101,15 +86,22 @@ def of_runs(found: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.i
 
 def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
     """Remove duplicate matches of some patterns, whose automata may find a match more than once."""
-    places = np.flatnonzero(np.isin(table.patterns, patterns)) if len(patterns) else np.zeros(0, np.intp)
-    if not len(places):
+    if len(table) < 2 or not len(patterns):
+        return table
+    is_repeating = np.zeros(max(*patterns, int(table.patterns.max())) + 1, np.bool_)
+    is_repeating[patterns] = True
+    places = np.flatnonzero(is_repeating[table.patterns])
+    if len(places) < 2:
         return table
     starts = table.starts[places]
     sizes = table.ends[places] - starts
     bound, ends = ragged_places(starts, sizes), np.cumsum(sizes)
     aliases, sequences = table.aliases[bound].astype(np.int64), table.sequences[bound]
     words = (sequences - sequences.min()) * (aliases.max() + 1) + aliases
-    found = ragged_order([table.patterns[places]], ascending_words(words, ends), ends)
+    totals = np.add.reduceat(words, ends - sizes)  # seldom equal, so that few matches are compared event by event
+    if len(distinct(totals)) == len(totals):
+        return table
+    found = ragged_order([table.patterns[places], totals], ascending_words(words, ends), ends)
     keep = np.ones(len(table), np.bool_)
     keep[places[found.rows[found.repeats]]] = False
     return table.chosen(keep)

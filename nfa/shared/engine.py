@@ -8,7 +8,7 @@ reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from nfa.kernels.shared import tables as kernel
 from nfa.kernels.shared import visits as matching
 from nfa.kernels.shared.tables import NIL, Matching, Output, Packed, Program, SharedState, Tables, Visited
 from nfa.kernels.traces import Columns, Guards
+from nfa.results.found import MatchTable, without_repeats
 from nfa.shared import viewing
 from nfa.traces.table import Visits, checked
 
@@ -87,24 +88,15 @@ class Findings:
     """Results of a batch, in the order of its rows.
 
     Attributes:
-        match_end: End of the match's part of the two arrays below (it starts where the previous one ends).
-        bound_alias: Alias numbers, in the order of binding.
+        matches: Each is detected with the event that completes it.
         endings: (n, 5): row, pattern, monitor state before and after it, the furthest state that died (a column of
             ``Guards.live``). Once per (trace, pattern), at the first event after which it has no future.
         dropped: (n, 3): row, pattern, number of matches beyond the limit.
     """
 
-    match_row: NDArray[np.int32]
-    match_trace: NDArray[np.int32]
-    match_pattern: NDArray[np.int32]
-    match_end: NDArray[np.int64]
-    bound_alias: NDArray[np.int32]
-    bound_sequence: NDArray[np.int64]
+    matches: MatchTable
     endings: NDArray[np.int64]
     dropped: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.match_row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +124,7 @@ class SharedEngine:
 
     def __init__(self) -> None:
         self._patterns: tuple[SharedPattern | None, ...] = ()
-        self._may_repeat = np.zeros(0, np.bool_)
+        self._repeating: list[int] = []
         self._program = _program_of((), np.zeros(1, np.int32), 1, FilterIndex())
         self._state = _new_state(timed=False)
         self._output = _new_output(1)
@@ -165,7 +157,7 @@ class SharedEngine:
         if timed != bool(len(self._state.times)):
             self._state = self._state._replace(times=np.zeros(len(self._state.nodes) if timed else 0, np.int64))
         self._patterns = tuple(patterns)
-        self._may_repeat = np.array([pattern is not None and pattern.may_repeat for pattern in patterns], np.bool_)
+        self._repeating = [number for number, pattern in enumerate(patterns) if pattern and pattern.may_repeat]
         self._program = _program_of(self._patterns, state_range, types, index or FilterIndex())
         largest = max((pattern.states for pattern in self._patterns if pattern), default=1)
         classes = (kernel.HEADER + largest - 1) // kernel.UNIT + 2
@@ -216,7 +208,7 @@ class SharedEngine:
             if status == kernel.DONE:
                 break
             self._supply(int(status), len(guards.kills))
-        return self._without_repeats(self._findings())
+        return self._findings(columns.times)
 
     def held_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of the bound events, in any order, with duplicates."""
@@ -350,7 +342,7 @@ class SharedEngine:
         else:
             self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
 
-    def _findings(self) -> Findings:
+    def _findings(self, times_us: NDArray[np.int64]) -> Findings:
         """The contents of the buffers; well-filled buffers are handed over and replaced, as copying would cost more."""
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
@@ -360,28 +352,20 @@ class SharedEngine:
             found = {name: array.copy() for name, array in found.items()}
         else:
             self._output = output._replace(**{name: np.empty_like(getattr(output, name)) for name in found})
-        return Findings(**found, endings=output.endings[:endings].copy(), dropped=output.dropped[:dropped].copy())
-
-    def _without_repeats(self, found: Findings) -> Findings:
-        """The results without duplicates among matches of one event with equal bindings."""
-        places = np.flatnonzero(self._may_repeat[found.match_pattern])
-        if not len(places):
-            return found
-        starts = np.concatenate([np.zeros(1, np.int64), found.match_end[:-1]])[: len(found)]
-        keep = np.ones(len(found), np.bool_)
-        seen: set[tuple[int, int, bytes]] = set()
-        for place in places.tolist():
-            start, end = starts[place], found.match_end[place]
-            words = (found.bound_sequence[start:end] << kernel.EVENT_BITS) | found.bound_alias[start:end]
-            name = (int(found.match_row[place]), int(found.match_pattern[place]), np.sort(words).tobytes())
-            keep[place] = name not in seen
-            seen.add(name)
-        self._state.counters[kernel.MATCHES] -= int((~keep).sum())
-        sizes = found.match_end - starts
-        kept = np.repeat(keep, sizes)
-        chosen = {name: getattr(found, name)[keep] for name in _OF_MATCHES}
-        chosen |= {name: getattr(found, name)[kept] for name in _OF_EVENTS}
-        return replace(found, **chosen | {"match_end": np.cumsum(sizes[keep])})
+        rows = found["match_row"].astype(np.int64)
+        every = MatchTable(
+            patterns=found["match_pattern"],
+            rows=rows,
+            detected_us=times_us[rows],
+            ends=found["match_end"],
+            how=np.zeros(len(rows), np.int8),
+            traces=found["match_trace"],
+            aliases=found["bound_alias"],
+            sequences=found["bound_sequence"],
+        )
+        table = without_repeats(every, self._repeating)
+        self._state.counters[kernel.MATCHES] -= len(every) - len(table)
+        return Findings(matches=table, endings=output.endings[:endings].copy(), dropped=output.dropped[:dropped].copy())
 
 
 _FAULTS = {

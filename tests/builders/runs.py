@@ -1,4 +1,4 @@
-"""A run engine with the minimal environment that it needs, and matches of the shared engine, for tests."""
+"""A run engine with the minimal environment that it needs, and matches as values, for tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from nfa.results.found import MatchTable
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RUN_LIMIT, RunEngine, RunOutput
 from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test
-from nfa.shared.engine import Findings
 from nfa.syntax import ANY_TYPE, Atom
 from nfa.traces.table import Visits
 from streams import Event, EventBatch, Ties
@@ -217,9 +216,9 @@ def _negations_of(automata: Sequence[PatternAutomaton], first: int) -> list[dict
     return found
 
 
-def matches_of(found: Findings) -> list[tuple[int, int, tuple[tuple[int, int], ...]]]:
-    """What the shared engine found, as (row, pattern, ((alias, sequence), ...))."""
-    starts = [0, *found.match_end[:-1].tolist()][: len(found)]
-    bound = list(zip(found.bound_alias.tolist(), found.bound_sequence.tolist(), strict=True))
-    rows = zip(found.match_row.tolist(), found.match_pattern.tolist(), starts, found.match_end.tolist(), strict=True)
+def matches_of(found: MatchTable) -> list[tuple[int, int, tuple[tuple[int, int], ...]]]:
+    """Matches as (row, pattern, ((alias, sequence), ...))."""
+    bound = list(zip(found.aliases.tolist(), found.sequences.tolist(), strict=True))
+    columns = (found.rows, found.patterns, found.starts, found.ends)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return [(row, pattern, tuple(bound[start:end])) for row, pattern, start, end in rows]

@@ -69,6 +69,6 @@ def test_the_workload_has_the_matches_that_other_engines_find(is_next: bool, kno
     clocks = traces.clocks(columns.times)
     visits = traces.advance(columns, guards)
     found = engine.process(visits, columns, clocks, guards.tables, first_sequence=0, released=traces.released)
-    assert len(found) == known
-    assert len(found.bound_sequence) == 3 * known
+    assert len(found.matches) == known
+    assert len(found.matches.sequences) == 3 * known
     assert traces.counters["open"] == 1_000

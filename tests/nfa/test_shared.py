@@ -223,7 +223,9 @@ class Harness:
         found = self.engine.process(
             visits, columns, clocks, self.guards.tables, first_sequence=self.events, released=self.traces.released
         )
-        matches = [(row + self.events, self.numbers[pattern], bound) for row, pattern, bound in matches_of(found)]
+        matches = [
+            (row + self.events, self.numbers[pattern], bound) for row, pattern, bound in matches_of(found.matches)
+        ]
         firsts = np.cumsum([0, *(self.patterns[name].states for name in self.numbers)])
         endings = [
             (row + self.events, self.numbers[pattern], state - int(firsts[pattern]))
