@@ -12,10 +12,10 @@ from typing import cast
 
 import redis
 
-from pipeline.continuous.keys import LOADED_KEY, MEMBERS_KEY, OWNERS_KEY
+from pipeline.continuous.keys import LOADED_KEY, MEMBERS_KEY
 from pipeline.records import EPOCHS_KEY
 from pipeline.sources.log_reading import POSITIONS_KEY
-from streams import LAYOUT_KEY, log_key, position_order
+from streams import LAYOUT_KEY, TASKS_OWNERS_KEY, log_key, position_order
 
 _EVERY_S = 0.05
 _BLIND_S = 0.5  # without a sample, because the server was away: gaps begin again
@@ -61,7 +61,7 @@ class ShardGaps:
 
     def _sample(self, server: redis.Redis, shards: Sequence[int]) -> None:
         reading = server.pipeline(transaction=False)
-        for key in (POSITIONS_KEY, EPOCHS_KEY, LOADED_KEY, OWNERS_KEY):
+        for key in (POSITIONS_KEY, EPOCHS_KEY, LOADED_KEY, TASKS_OWNERS_KEY):
             reading.hgetall(key)
         reading.zrange(MEMBERS_KEY, 0, -1)
         reading.client_list(_type="normal")

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 import numpy as np
@@ -207,15 +208,7 @@ def _sum(state: Any, sequence: int, value: Any) -> Any:
     return _finite(value if state is None else state + value)
 
 
-def _least(state: Any, sequence: int, value: Any) -> Any:
-    return _extreme(min, state, value)
-
-
-def _most(state: Any, sequence: int, value: Any) -> Any:
-    return _extreme(max, state, value)
-
-
-def _extreme(choose: Callable[[Any, Any], Any], state: Any, value: Any) -> Any:
+def _extreme(choose: Callable[[Any, Any], Any], state: Any, sequence: int, value: Any) -> Any:
     """The least or greatest number or text; of equal values the oldest."""
     if state is _MIXED or _is_null(value):
         return state
@@ -248,8 +241,8 @@ def _finite(total: Any) -> Any:
 _ADDING: Mapping[str, Callable[[Any, int, Any], Any]] = {
     "count": _counted,
     "sum": _sum,
-    "min": _least,
-    "max": _most,
+    "min": partial(_extreme, min),
+    "max": partial(_extreme, max),
     "avg": _average,
     "first": _first,
     "last": _last,

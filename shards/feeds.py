@@ -99,15 +99,11 @@ class Feeds:
 
     def is_ordered(self, stream: str) -> bool:
         """Whether a stream's events must be put into order: they come from several places, or are merged."""
-        return stream in self.logged or len(self.direct.get(stream, ())) > 1 or self.is_merged(stream)
-
-    def is_merged(self, stream: str) -> bool:
-        """Whether a stream's events are put into one order with events of other operators."""
-        return stream in self._merged
+        return stream in self.logged or len(self.direct.get(stream, ())) > 1 or stream in self._merged
 
     def is_inner(self, stream: str) -> bool:
         """Whether only parts of operators read a stream, which has no traces that end."""
-        return stream in self._merged or stream in self._inner
+        return stream in self._inner
 
     @cached_property
     def _merged(self) -> frozenset[str]:
@@ -115,7 +111,7 @@ class Feeds:
 
     @cached_property
     def _inner(self) -> frozenset[str]:
-        return frozenset(feed.stream for fed in self.of.values() for feed in fed if feed.is_inner)
+        return frozenset(feed.stream for fed in self.of.values() for feed in fed if feed.is_merged or feed.is_inner)
 
     def downstream(self, stream: str) -> tuple[str, ...]:
         """The derived streams that a stream feeds within the shard, also through others, in processing order."""

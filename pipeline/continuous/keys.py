@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from streams import TASKS_JOB_KEY, TASKS_OWNERS_KEY
-
-JOB_KEY = TASKS_JOB_KEY
-"""The identity of the job whose tasks may hold shards; deleted: they stop."""
-
-OWNERS_KEY = TASKS_OWNERS_KEY
 MEMBERS_KEY = "forestall:tasks:members"
 """Living tasks, by the time of their last beat: milliseconds of the server's clock."""
 

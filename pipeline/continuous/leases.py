@@ -17,9 +17,9 @@ from typing import cast
 
 import redis
 
-from pipeline.continuous.keys import JOB_KEY, LOADED_KEY, MEMBERS_KEY, OWNERS_KEY, WAKE_KEY
+from pipeline.continuous.keys import LOADED_KEY, MEMBERS_KEY, WAKE_KEY
 from pipeline.records import EPOCHS_KEY
-from streams import ScriptInput, read_script
+from streams import TASKS_JOB_KEY, TASKS_OWNERS_KEY, ScriptInput, read_script
 
 LIFE_S = 5.0
 """Age of a beat after which a task counts as dead."""
@@ -54,9 +54,9 @@ class Leases:
         """
         keys, args = self._script.bind(
             {
-                "job": JOB_KEY,
+                "job": TASKS_JOB_KEY,
                 "epochs": EPOCHS_KEY,
-                "owners": OWNERS_KEY,
+                "owners": TASKS_OWNERS_KEY,
                 "members": MEMBERS_KEY,
                 "loaded": LOADED_KEY,
                 "wake": WAKE_KEY,
@@ -97,7 +97,7 @@ class Beats:
 
 def fence(server: redis.Redis, shards: int) -> None:
     """End all jobs, and refuse the steps of their tasks from now on."""
-    server.delete(JOB_KEY)
+    server.delete(TASKS_JOB_KEY)
     raise_epochs(server, shards)
 
 
@@ -112,15 +112,15 @@ def raise_epochs(server: redis.Redis, shards: int) -> None:
 def begin_job(server: redis.Redis, job: str) -> None:
     """Let the tasks of a new job take all shards; those of an earlier job stop, and are fenced."""
     changes = server.pipeline()
-    changes.set(JOB_KEY, job)
-    changes.delete(OWNERS_KEY, MEMBERS_KEY, LOADED_KEY)
+    changes.set(TASKS_JOB_KEY, job)
+    changes.delete(TASKS_OWNERS_KEY, MEMBERS_KEY, LOADED_KEY)
     changes.execute()
 
 
 def end_job(server: redis.Redis, job: str) -> None:
     """Ask the tasks of a job to finish their steps and to end."""
-    if server.get(JOB_KEY) == job.encode():
-        server.delete(JOB_KEY)
+    if server.get(TASKS_JOB_KEY) == job.encode():
+        server.delete(TASKS_JOB_KEY)
         wake(server)
 
 
@@ -148,7 +148,7 @@ def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list
 
 def has_begun(server: redis.Redis) -> bool:
     """Whether a task of the job has taken shards."""
-    return bool(server.exists(OWNERS_KEY))
+    return bool(server.exists(TASKS_OWNERS_KEY))
 
 
 def await_end(server: redis.Redis, patience_s: float) -> None:
@@ -164,7 +164,7 @@ def are_all_owned(server: redis.Redis, shards: int, *, are_loaded: bool) -> bool
     reading = server.pipeline(transaction=False)
     reading.hgetall(EPOCHS_KEY)
     reading.hgetall(LOADED_KEY)
-    reading.hgetall(OWNERS_KEY)
+    reading.hgetall(TASKS_OWNERS_KEY)
     reading.zrange(MEMBERS_KEY, 0, -1)
     epochs, loaded, owners, members = reading.execute()
     names = [str(shard).encode() for shard in range(shards)]

@@ -10,14 +10,7 @@ import orjson
 import pyarrow as pa
 
 FEED_DDL = "place BIGINT, body BINARY, origin STRING, fault STRING"
-FEED_SCHEMA = pa.schema(
-    [
-        pa.field("place", pa.int64()),
-        pa.field("body", pa.binary()),
-        pa.field("origin", pa.string()),
-        pa.field("fault", pa.string()),
-    ]
-)
+FEED_SCHEMA = pa.schema({"place": pa.int64(), "body": pa.binary(), "origin": pa.string(), "fault": pa.string()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

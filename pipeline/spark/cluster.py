@@ -122,11 +122,6 @@ def starting_on(master: str) -> Iterator[None]:
         raise _given_up(master) from error
 
 
-def cores(context: SparkContext) -> int:
-    """The number of tasks that can run at the same time on the machines so far."""
-    return context.defaultParallelism
-
-
 def await_machines(context: SparkContext, options: ClusterOptions) -> int:
     """Wait for the machines of a cluster and check their Python packages; returns the number of cores.
 
@@ -134,7 +129,7 @@ def await_machines(context: SparkContext, options: ClusterOptions) -> int:
     """
     master = context.master or ""
     if is_local(master):
-        return cores(context)
+        return context.defaultParallelism
     started, steady_since, came = time.monotonic(), time.monotonic(), 0
     while not came or time.monotonic() - steady_since < options.steady_s:
         now = len(_executors(context))
@@ -149,7 +144,7 @@ def await_machines(context: SparkContext, options: ClusterOptions) -> int:
             )
         time.sleep(_POLL_S)
     _check_python(context)
-    return cores(context)
+    return context.defaultParallelism
 
 
 class ExecutorWatch:
@@ -206,7 +201,7 @@ def _check_python(context: SparkContext) -> None:
                 found[name] = ""
         yield socket.gethostname(), sys.executable, found
 
-    tasks = _LOOKS_PER_CORE * cores(context)
+    tasks = _LOOKS_PER_CORE * context.defaultParallelism
     reports = context.parallelize(range(tasks), tasks).mapPartitions(look).collect()
     if faults := faults_of(reports, needed):
         raise ClusterUnready(

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 
-from streams import PACKAGES_PREFIX, folder_of_package
+from streams import PACKAGES_PREFIX, folder_of_package, replacing
 
 SHIPPED = ("streams", "joins", "aggregates", "nfa", "constraints", "workflows", "shards", "pipeline")
 
@@ -25,9 +25,8 @@ def pack(folder: Path) -> Path:
     digest = blake2b(body.getvalue(), digest_size=8).hexdigest()
     target = folder / f"forestall-{digest}.zip"
     if not target.exists():
-        draft = target.with_suffix(".tmp")
-        draft.write_bytes(body.getvalue())
-        draft.replace(target)
+        with replacing(target, is_durable=False) as file:
+            file.write(body.getvalue())
     return target
 
 

@@ -36,22 +36,17 @@ def notices_of(
         if "retractions" in document["inputs"][number]:
             yield from _of_retractions(one, declared(one.stream), is_keyed=path is not None or bool(source.key))
     condition = condition_of(body)
-    for column in () if condition is None else condition.reads:
+    read = [("where", column) for column in (() if condition is None else condition.reads)]
+    read += [(f"return, {one.name}", body.columns[place]) for one in body.members for place in one.places]
+    for field, column in read:
         if len(column.path) == 1 and column.path[0] in _OF_EVENT:
             (name,) = column.path
             yield (
-                f"where: {column.alias}.{name} reads the attribute {name!r} of the event's data; the {name} of the "
+                f"{field}: {column.alias}.{name} reads the attribute {name!r} of the event's data; the {name} of the "
                 f"event is {name}({column.alias})"
             )
-    for name, column in ((one.name, body.columns[place]) for one in body.members for place in one.places):
-        if len(column.path) == 1 and column.path[0] in _OF_EVENT:
-            (attribute,) = column.path
-            yield (
-                f"return, {name}: {column.alias}.{attribute} reads the attribute {attribute!r} of the event's data; "
-                f"the {attribute} of the event is {attribute}({column.alias})"
-            )
-        if "" in column.path:
-            yield f"return, {name}: the path {'.'.join(column.path)!r} has an empty name; no attribute has one"
+        if "" in column.path and field != "where":
+            yield f"{field}: the path {'.'.join(column.path)!r} has an empty name; no attribute has one"
 
 
 def _of_rekeyed(one: JoinInput, path: list[str]) -> Iterator[str]:

@@ -3,11 +3,12 @@ import time
 
 import pytest
 
-from pipeline.continuous.keys import LOADED_KEY, MEMBERS_KEY, OWNERS_KEY
+from pipeline.continuous.keys import LOADED_KEY, MEMBERS_KEY
 from pipeline.continuous.leases import Beats, Leases, are_all_owned, await_end, begin_job, end_job, remove_unconnected
 from pipeline.records import EPOCHS_KEY
 from pipeline.sources import EventLogOptions
 from pipeline.sources.log_reading import connect
+from streams import TASKS_OWNERS_KEY
 
 pytestmark = pytest.mark.redis
 
@@ -80,7 +81,7 @@ def test_the_shards_of_a_silent_member_are_free(leases, server):
     assert len(silent.renew()) == SHARDS
     server.client.zadd(MEMBERS_KEY, {"a": 1, "b": server.client.time()[0] * 1_000})
     assert other.renew() == dict.fromkeys(range(SHARDS), 2)
-    assert server.client.hgetall(OWNERS_KEY)[b"3"] == b"b"
+    assert server.client.hgetall(TASKS_OWNERS_KEY)[b"3"] == b"b"
 
 
 def test_no_shard_moves_where_the_server_stood_still(leases, server):
