@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -17,18 +16,8 @@ from joins.items import JoinedColumns
 from joins.returns import Column, Totals, packed_totals, unpacked_totals
 from streams import EventBatch, texts_of
 
+# The hashed key of an event, its key, number of the input, sequence number and values.
 _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """Events that are part of a combination for the first time, with the numbers of their combinations, ascending.
-
-    An event has its hashed key, key, number of the input, sequence number and values.
-    """
-
-    results: NDArray[np.int64]
-    events: Sequence[_CountedEvent]
 
 
 class KeyTotals:
@@ -52,10 +41,10 @@ class KeyTotals:
         self, found: JoinedColumns, held: HeldEvents, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, with its totals until then, and the numbers of the closings."""
-        counted = self._counted(found, held)
-        ends = np.searchsorted(counted.results, found.closing_places)
+        results, counted = self._counted(found, held)
+        ends = np.searchsorted(results, found.closing_places)
         numbers = np.diff(ends, prepend=0).tolist()
-        events = iter(counted.events)
+        events = iter(counted)
         over: list[tuple[int, str, list[Any]]] = []
         for place, (number, key) in enumerate(zip(numbers, found.closing_keys.tolist(), strict=True)):
             if number:
@@ -84,8 +73,8 @@ class KeyTotals:
         """Restore what ``dump`` saved."""
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
-    def _counted(self, found: JoinedColumns, held: HeldEvents) -> _Counted:
-        """The events that are in a combination for the first time, in the order of the combinations."""
+    def _counted(self, found: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
+        """The events that are in a combination for the first time, after the numbers of these combinations."""
         inputs = np.argsort(found.members, axis=1)
         members = np.take_along_axis(found.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
@@ -95,18 +84,15 @@ class KeyTotals:
         is_new = held.count(rows)
         firsts, rows = firsts[is_new], rows[is_new]
         numbers = inputs.ravel()[firsts]
-        return _Counted(
-            results=results[firsts],
-            events=list(
-                zip(
-                    held.hashes(rows).tolist(),
-                    held.keys(rows).to_pylist(),
-                    numbers.tolist(),
-                    members[firsts].tolist(),
-                    self.values(held, rows, numbers),
-                    strict=True,
-                )
-            ),
+        return results[firsts], list(
+            zip(
+                held.hashes(rows).tolist(),
+                held.keys(rows).to_pylist(),
+                numbers.tolist(),
+                members[firsts].tolist(),
+                self.values(held, rows, numbers),
+                strict=True,
+            )
         )
 
     def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
