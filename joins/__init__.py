@@ -17,7 +17,6 @@ from joins.merging import (
     CLOSED,
     MARKS,
     RANGE,
-    RETRACTED,
     REVOCABLE,
     UNKEYED,
     attributes_of,

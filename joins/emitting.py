@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from joins.document import JoinBody
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
-from joins.merging import RETRACTED, original_ids, originals_of
+from joins.merging import original_ids, originals_of
 from joins.outer import words_of
 from joins.returns import Column, Placed, value_at
 from streams import (
+    RETRACTED,
     Event,
     EventBatch,
     Texts,

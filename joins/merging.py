@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from streams import (
     EVERY_KEY,
+    RETRACTED,
     Event,
     EventBatch,
     KeyRange,
@@ -41,8 +42,6 @@ RANGE = ".range"
 AGAIN = ".again"
 """Mark of a row after which the keys of an input begin again."""
 
-RETRACTED = ".retracted"
-"""Mark of a retraction, after the alias of a merged event and after the type of a derived event."""
 REVOCABLE = ".revocable"
 """Mark of an event that may be retracted."""
 UNKEYED = ".unkeyed"

@@ -23,13 +23,13 @@ from joins.finished_keys import FinishedKeys
 from joins.finished_ranges import FinishedRanges
 from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, with_late
 from joins.limiting import ResultAccount
-from joins.merging import AGAIN, RANGE, RETRACTED, REVOCABLE, original_of
+from joins.merging import AGAIN, RANGE, REVOCABLE, original_of
 from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, Stop, joined_outputs, stopped
 from joins.rows import JoinRows, part_of
 from joins.waiting.inputs import Arrivals
 from joins.windowed import MOST_RESULTS, WindowJoin
-from streams import EventBatch, KeyRange, SpilledFiles
+from streams import RETRACTED, EventBatch, KeyRange, SpilledFiles
 
 _FORMAT = 1
 _NO_ITEMS = ItemColumns.of([])

@@ -12,10 +12,9 @@ from shards.blob import sections_below
 from shards.entries import Entry
 from shards.operators import Host, KeyChoice, Kind, SavedHost
 from shards.place import Place, Step, known_kind
-from streams import EVERY_KEY, LATEST_US, ControlRecordError, EventBatch, StreamDeclaration
+from streams import EVERY_KEY, LATEST_US, RETRACTED, ControlRecordError, EventBatch, StreamDeclaration
 
 _WAITING = "waiting"
-_RETRACTED = ".retracted"  # suffix of the type of an event that retracts another one
 
 
 class DerivedPlace(Place):
@@ -136,7 +135,7 @@ class DerivedPlace(Place):
     def _in_order(self, events: EventBatch) -> EventBatch:
         """Sort events by time and id; retractions come last at each time, because they concern earlier events."""
         found = replace(events.take(events.order_by_time()), arrivals=None)
-        takes_back = np.array([name.endswith(_RETRACTED) for name in found.type_names], np.bool_)
+        takes_back = np.array([name.endswith(RETRACTED) for name in found.type_names], np.bool_)
         if self._is_inner or not takes_back.any():
             return found
         return found.take(np.lexsort((takes_back[found.type_codes], found.time_us)))

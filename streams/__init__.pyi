@@ -1,6 +1,6 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .batch import ENDED as ENDED, EventBatch as EventBatch
+from .batch import ENDED as ENDED, RETRACTED as RETRACTED, EventBatch as EventBatch
 from .clock import Clock as Clock, SystemClock as SystemClock
 from .columns.arrow_columns import column_of as column_of, numbers_of as numbers_of, time_column as time_column
 from .columns.growing import GrowingNumbers as GrowingNumbers, GrowingTexts as GrowingTexts

@@ -34,6 +34,9 @@ ENDED = ""
 Only batches of derived streams have such rows; their keys are known as hashes.
 """
 
+RETRACTED = ".retracted"
+"""Suffix of the type of a derived event that takes another one back."""
+
 _VERSION_KEY = b"forestall.batch"
 SCHEMA = pa.schema(
     [

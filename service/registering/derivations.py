@@ -10,9 +10,7 @@ from service.errors import DerivationRefused, StreamInUse, StreamNotDerived, Unk
 from service.runtime import Stores
 from service.stores import ANY, Feeder, RegisteredPattern, Registry, StreamUse
 from shards import Feed, Feeds
-from streams import ControlRecordError, StreamDeclaration
-
-_RETRACTED = ".retracted"
+from streams import RETRACTED, ControlRecordError, StreamDeclaration
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
@@ -120,4 +118,4 @@ def type_of(pattern: Pattern) -> str:
 def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
     """The types of events that patterns make, including their retractions."""
     made = [type_of(parse_pattern(one.text)) for one in producers]
-    return list(dict.fromkeys([*made, *(name + _RETRACTED for name in made)]))
+    return list(dict.fromkeys([*made, *(name + RETRACTED for name in made)]))

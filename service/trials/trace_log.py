@@ -15,6 +15,7 @@ from service.runtime import Stores
 from service.settings import Limits
 from service.stores import DerivedEventPages, RegisteredConstraints
 from streams import (
+    RETRACTED,
     ConstraintsOn,
     Event,
     EventBatch,
@@ -31,8 +32,6 @@ from streams import (
     parse_time,
     position_order,
 )
-
-RETRACTED = ".retracted"  # behind the type of an event that takes another one back
 
 
 @dataclass(slots=True)

@@ -33,6 +33,7 @@ from aggregates import (
 from nfa import EventExpression, PatternRefused, columns_of_events, parse_event_expression
 from shards.errors import OperatorRefused
 from streams import (
+    RETRACTED,
     EventBatch,
     StreamDeclaration,
     attribute_path,
@@ -45,7 +46,6 @@ from streams import (
 )
 from streams.tables import Lookup, Tables
 
-RETRACTED = ".retracted"
 _ALL = "all"
 _OF_TEXTS = ("distinct", "first", "last", "min", "max")
 _MOVED, _REVOCABLE = "event", "revocable"  # types of re-keyed events

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from joins import (
     CLOSED,
     MARKS,
-    RETRACTED,
     REVOCABLE,
     UNKEYED,
     KeyMonitor,
@@ -37,6 +36,7 @@ from shards.rows import FoundRows
 from streams import (
     EARLIEST_US,
     ENDED,
+    RETRACTED,
     ConstraintsOn,
     ControlRecordError,
     Definition,

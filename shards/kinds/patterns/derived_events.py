@@ -29,6 +29,7 @@ from shards.rows import FoundRows, dead_letter_body, row_id
 from streams import (
     EARLIEST_US,
     LATEST_US,
+    RETRACTED,
     EventBatch,
     chosen_texts,
     column_of,
@@ -41,8 +42,6 @@ from streams import (
     texts_of,
     time_texts,
 )
-
-RETRACTED = ".retracted"
 
 _WINDOW = next(number for number, word in DECIDED_BY.items() if word == "window")
 _NO_PLACE = -1
