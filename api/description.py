@@ -20,6 +20,9 @@ DESCRIPTION = """Complex event processing that knows the workflow behind the eve
 Send events (`POST /v1/events`), register patterns (`POST /v1/patterns`), and receive alerts: by webhooks, as
 server-sent events (`GET /v1/alerts/live`) or by polling (`GET /v1/alerts`). The [manual](manual/) explains all of it.
 
+A change of a pattern, an operator, a stream, a table or a calendar applies to later events: those after the change in
+the log.
+
 Errors are problem documents (RFC 9457) whose `code` is stable. Unknown query parameters are
 rejected, as are unknown members of a body. HEAD works wherever GET does; OPTIONS, and the answer 405, list the
 methods of a path in `Allow`."""

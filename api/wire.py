@@ -62,7 +62,7 @@ _SHOWN_ONCE: Final = "shown-once"
 
 Secret: TypeAlias = Annotated[
     str | None,
-    Field(description="Shown only once; null in the answer to a repeated request with the same Idempotency-Key."),
+    Field(description="Shown only once; null in a repeated answer to the same Idempotency-Key."),
     _SHOWN_ONCE,
 ]
 """A value that only the first answer to a request contains; it is not stored."""

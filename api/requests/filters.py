@@ -24,8 +24,8 @@ _Item = TypeVar("_Item", bound=_OfStream)
 Now = Annotated[
     bool,
     Query(
-        description="Take effect before the backlog: each shard stops showing it events at its next step; "
-        "`skipped` in the answer is the backlog that it does not see."
+        description="Pause before the backlog: each shard stops at its next step. "
+        "`skipped` in the answer is the backlog that is not matched."
     ),
 ]
 

@@ -42,7 +42,8 @@ def once(
     body: RawBody,
     services: Served,
     idempotency_key: Annotated[
-        str | None, Header(description="Your name for this request; sent again within a day, it is done once.")
+        str | None,
+        Header(description="Your name for this request: a repetition within a day is not carried out again."),
     ] = None,
 ) -> None:
     """Let a request with an idempotency key through once.

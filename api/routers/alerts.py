@@ -56,7 +56,7 @@ def list_alerts(
     wanted: Annotated[AlertFilter, Depends(wanted_alerts)],
     page: WantedPage,
 ) -> AlertList:
-    """Alerts by the order in which they were found. A cursor stays valid for ever, so a poller misses nothing.
+    """Alerts in the order in which they were found. A cursor never expires, so a poller misses nothing.
 
     If alerts are selected by key, times or acknowledgement, a page may have few alerts or none, because only some
     thousands are examined for it; `next` is set if more may follow.

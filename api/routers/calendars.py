@@ -29,7 +29,7 @@ _BODY: dict[str, Any] = {
     summary="Declare a calendar",
     dependencies=[Depends(require_json)],
     openapi_extra={"requestBody": _BODY},
-    responses={200: {"model": CalendarDetail, "description": "It has these hours already."}},
+    responses={200: {"model": CalendarDetail, "description": "The calendar has these hours already."}},
 )
 @bounded
 def put_calendar(
@@ -37,8 +37,8 @@ def put_calendar(
 ) -> CalendarDetail:
     """Declare business hours by weekday, holidays of a country or of an iCalendar text, and exceptions.
 
-    Other hours under the same name are the next version, by which events are read from its place of the log on. A
-    deadline that an earlier event began stays.
+    Other hours under the same name are the next version, which applies to later events. A deadline that an earlier
+    event began stays.
     """
     document = parse_json(body)
     if not isinstance(document, dict):

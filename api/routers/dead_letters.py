@@ -40,8 +40,7 @@ def replay_dead_letters(
 ) -> ReplayedList:
     """Send the oldest dead letters of a stream and code again, for example after the cause was fixed.
 
-    Only events that were refused when they were sent, and that are kept whole, are sent again. Repeat while `left` is
-    not 0.
+    Only events that were refused at intake and are kept whole are sent again. Repeat while `left` is not 0.
     """
     return ReplayedList.from_domain(services.dead_letters.replay_all(stream=stream, code=code, limit=limit))
 

@@ -73,7 +73,7 @@ def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
     summary="Set the schema of a type",
     dependencies=[Depends(once)],
     openapi_extra={"requestBody": BODY},
-    responses={201: {"model": EventTypeModel, "description": "It had none before."}},
+    responses={201: {"model": EventTypeModel, "description": "The type had no schema before."}},
 )
 @bounded
 def put_event_type(

@@ -36,7 +36,7 @@ def send_events(
     response: Response,
     stream: Annotated[str, Query(description="A declared stream.")],
     idempotency_key: Annotated[
-        str | None, Header(description="Your name for this batch, so that a retry is accepted only once.")
+        str | None, Header(description="Your name for this batch: a repetition is not accepted again.")
     ] = None,
 ) -> IntakeModel:
     """Accept events: CloudEvents, or plain objects read by the stream's mapping; arrays and lines may mix both.

@@ -38,19 +38,19 @@ def get_incident(incident_id: str, services: Served) -> IncidentModel:
 
 @router.post("/{incident_id}/acknowledge", summary="Acknowledge an incident", status_code=status.HTTP_202_ACCEPTED)
 def acknowledge_incident(incident_id: str, services: Served, request: IncidentRequest = _ANONYMOUS) -> IncidentModel:
-    """Request that an incident counts as seen; the answer is the incident before it.
+    """Request that an incident is marked as seen; the answer is the incident before that.
 
-    The request takes effect at its place in the log, and is then delivered as ``incident.updated``. Who comes first
-    stays.
+    The request takes effect at its position in the log, and is then delivered as ``incident.updated``. Only the first
+    request counts.
     """
     return IncidentModel.from_domain(services.incidents.act(incident_id, "acknowledge", request.by))
 
 
 @router.post("/{incident_id}/close", summary="Close an incident", status_code=status.HTTP_202_ACCEPTED)
 def close_incident(incident_id: str, services: Served, request: IncidentRequest = _ANONYMOUS) -> IncidentModel:
-    """Request that an incident is closed; the answer is the incident before it.
+    """Request that an incident is closed; the answer is the incident before that.
 
-    The request takes effect at its place in the log, and is then delivered as ``incident.closed``. The next alert of
+    The request takes effect at its position in the log, and is then delivered as ``incident.closed``. The next alert of
     the group opens another incident.
     """
     return IncidentModel.from_domain(services.incidents.act(incident_id, "close", request.by))

@@ -84,7 +84,7 @@ async def follow_alerts(
     after: Annotated[str, Depends(first_cursor)],
     is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
 ) -> AsyncIterable[ServerSentEvent]:
-    """Each alert as one event `alert`, in the form of `GET /v1/alerts`, soon after it is found, without end.
+    """Each new alert as a server-sent event `alert`, in the form of `GET /v1/alerts`.
 
     The `id` of an event is its alert's cursor: a client that reconnects with it as `Last-Event-ID`, as browsers do
     automatically, resumes exactly there. Without one only new alerts are sent. The first event has only an `id`.
@@ -132,7 +132,7 @@ async def follow_results(
     after: Annotated[str, Depends(first_cursor_of_results)],
     is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
 ) -> AsyncIterable[ServerSentEvent]:
-    """Each result as one event with its kind as name, in the form of its list, soon after it is found, without end.
+    """Each new result as a server-sent event with the kind as its name, in the form of the kind's list.
 
     The `id` of an event is the cursor after it, for the same kinds: a client that reconnects with it as `Last-Event-ID`
     resumes exactly there. Without one only new results are sent. The results of one kind come in the order in which

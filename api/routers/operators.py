@@ -31,19 +31,19 @@ from streams import indefinite
 
 _ACTIONS: dict[Action, tuple[str, str]] = {
     "activate": (
-        "Let a draft see events from this position of the log on. An active one stays active.",
-        "runs from this position of the log on",
+        "Run a draft on later events. An active operator stays active.",
+        "runs on later events",
     ),
     "pause": (
-        "Stop showing it events, from this position of the log on; its unfinished work is dropped.",
-        "sees nothing from this position of the log on",
+        "Stop an operator for later events, until it is resumed; its state is dropped.",
+        "is paused",
     ),
     "resume": (
-        "Show it events again, from this position of the log on.",
-        "sees events again from this position of the log on",
+        "Run a paused or suspended operator on later events, with empty state.",
+        "runs on later events",
     ),
     "retire": (
-        "Stop it for good, from this position of the log on; its results stay listed.",
+        "Stop an operator for good; its results stay listed.",
         "no longer runs",
     ),
 }
@@ -80,15 +80,15 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
         openapi_extra=_described(kind),
         responses={
             201: {"headers": LOCATION},
-            200: {"model": OperatorModel, "description": "It is already registered in the same words."},
+            200: {"model": OperatorModel, "description": "The same document is already registered."},
         },
     )
     def register(
         operator: NewOperator, services: Served, response: Response, preconditions: Preconditions
     ) -> OperatorModel:
-        """Run an operator from this position of the log on.
+        """Run an operator on later events.
 
-        Another document under the same name is refused (409), except with ``If-Match``; PUT replaces.
+        Another document under the same name is refused (409), except with ``If-Match``; ``PUT`` replaces it.
         """
         answer, is_new = _put(kind, operator, services, response, preconditions, creates=preconditions.matches is None)
         give_location(response, kind.plural, answer.name)
@@ -101,16 +101,16 @@ def _add_put(router: APIRouter, kind: DocumentKind) -> None:
     @router.put(
         "/{name:path}",
         summary=f"Set {indefinite(kind.name)}",
-        response_description=f"The {kind.name} runs in this form.",
+        response_description=f"The {kind.name} runs as its next version, unless it is unchanged.",
         name=f"put_{kind.name}",
         dependencies=[Depends(once)],
         openapi_extra=_described(kind),
-        responses={201: {"model": OperatorModel, "description": "There was none of this name."}},
+        responses={201: {"model": OperatorModel, "description": "The name is new."}},
     )
     def put_operator(
         name: str, operator: NewOperator, services: Served, response: Response, preconditions: Preconditions
     ) -> OperatorModel:
-        """Register an operator, or its next version, in the form of POST; members left out have their defaults."""
+        """Register an operator or its next version, in the form of ``POST``; omitted members have their defaults."""
         if operator.name != name:
             raise WrongShape(f"path.name: the name in the body is {operator.name!r}; both have to be the same")
         is_known = any(one.name == name for one in services.stores.registry.operators(kind.name).all())
@@ -196,11 +196,11 @@ def asking_router(kind: DocumentKind) -> APIRouter:
         openapi_extra={"requestBody": {"content": {"application/json": {"example": _QUESTION}}}},
     )
     async def ask(name: str, question: OperatorQuestion, services: Served) -> Response:
-        """Groups and values over the events in the window, by attributes that need not be known before.
+        """The current values of groups over the events in the window; any attributes may form the groups.
 
-        Each shard answers from its state, which has everything that was acknowledged before the question; `positions`
-        lists the positions of the log as of which the answer is exact. `time` is the end of the window: how far the
-        time of the stream had come. Asking changes no result.
+        Each shard answers from its state, which includes all events that were acknowledged before the question; the
+        answer is exact as of the positions of the log in `positions`. `time`, the end of the window, is the current
+        event time of the stream. Asking changes no result.
         """
         answer = await services.operator_questions.ask(kind, name, question.document)
         return Response(OperatorAnswerModel.json_of(answer), media_type="application/json")
@@ -220,7 +220,7 @@ def _add_plot(router: APIRouter, kind: DocumentKind) -> None:
     def plot(name: str, services: Served) -> Response:
         """The values in the newest derived events, over time, as SVG: a panel for each value, a line for each group.
 
-        The groups with most events are drawn, eight at most. The picture follows the reader's choice of light or dark.
+        The groups with most events are drawn, eight at most, in the light or dark colours of the reader.
         """
         picture = plot_operator(services.stores, kind, name)
         return Response(picture, media_type=SVG, headers=PICTURE_HEADERS)
@@ -275,7 +275,7 @@ def _add_delete(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"The {kind.name} no longer runs; its results stay.",
     )
     def delete(name: str, services: Served, preconditions: Preconditions) -> None:
-        """Stop the operator from this position of the log on; its results stay."""
+        """Stop an operator and remove it from the list; its results stay."""
         services.operators.remove(kind.name, name, preconditions)
 
 

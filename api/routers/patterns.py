@@ -54,7 +54,7 @@ def named_pattern(name: str, pattern: NewPattern) -> tuple[str, NewPattern]:
         201: {"headers": LOCATION},
         200: {
             "model": CheckedPattern,
-            "description": "It is already registered with the same text, or with `If-Match` as its next version.",
+            "description": "The same text is already registered, or `If-Match` made it the next version.",
         },
     },
 )
@@ -62,9 +62,9 @@ def named_pattern(name: str, pattern: NewPattern) -> tuple[str, NewPattern]:
 def register_pattern(
     pattern: NewPattern, services: Served, caller: Calling, response: Response, preconditions: Preconditions
 ) -> CheckedPattern:
-    """Match a pattern from this position of the log on.
+    """Match a pattern on later events.
 
-    Another pattern of the same name is not replaced (409), except with ``If-Match``; ``PUT /v1/patterns/{name}``
+    Another pattern under the same name is refused (409), except with ``If-Match``; ``PUT /v1/patterns/{name}``
     replaces it.
 
     The pattern is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the
@@ -91,7 +91,7 @@ def register_pattern(
     "/{name:path}",
     summary="Set a pattern",
     dependencies=[Depends(once)],
-    responses={201: {"model": CheckedPattern, "description": "There was none of this name."}},
+    responses={201: {"model": CheckedPattern, "description": "The name is new."}},
 )
 @bounded
 def put_pattern(
@@ -101,9 +101,9 @@ def put_pattern(
     response: Response,
     preconditions: Preconditions,
 ) -> CheckedPattern:
-    """Register a pattern, or its next version, in the form of ``POST /v1/patterns``; the name is that in the text.
+    """Register a pattern or its next version, in the form of ``POST /v1/patterns``; the text has the same name.
 
-    Members that are left out have their defaults: another severity than before is set, too.
+    Omitted members have their defaults; so the severity may change, too.
     """
     name, pattern = asked
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
@@ -171,14 +171,14 @@ def get_pattern(name: str, services: Served, response: Response) -> PatternDetai
 @router.post("/{name:path}/activate", summary="Activate a draft")
 @bounded
 def activate_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Match a draft from this position of the log on. An active pattern stays active."""
+    """Match a draft on later events. An active pattern stays active."""
     return _moved(services.registration.move_pattern(name, "activate", preconditions), response)
 
 
 @router.post("/{name:path}/retire", summary="Retire a pattern")
 @bounded
 def retire_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Stop matching a pattern for good, from this position of the log on; its alerts and counts stay listed."""
+    """Stop matching a pattern for good; its alerts and counts stay listed."""
     return _moved(services.registration.move_pattern(name, "retire", preconditions), response)
 
 
@@ -187,7 +187,7 @@ def retire_pattern(name: str, services: Served, response: Response, precondition
 def pause_pattern(
     name: str, services: Served, response: Response, preconditions: Preconditions, now: Now = False
 ) -> CheckedPattern:
-    """Stop showing events to a pattern, from this position of the log on; its partial matches are dropped."""
+    """Stop matching a pattern until it is resumed; its partial matches are dropped."""
     skipped = skipped_by(services.stores) if now else None
     report = services.registration.move_pattern(name, "pause", preconditions, stops=now)
     return _moved(report, response).with_skipped(skipped)
@@ -196,7 +196,7 @@ def pause_pattern(
 @router.post("/{name:path}/resume", summary="Resume a pattern")
 @bounded
 def resume_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Show events to a paused pattern again, from this position of the log on; its version stays the same.
+    """Match a paused pattern on later events; its version stays the same.
 
     A pattern that was suspended because it cost too much work is resumed as its next version, with the same text.
     """
@@ -205,7 +205,7 @@ def resume_pattern(name: str, services: Served, response: Response, precondition
 
 @router.delete("/{name:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a pattern")
 def delete_pattern(name: str, services: Served, preconditions: Preconditions) -> None:
-    """Stop matching a pattern from this position of the log on; its alerts stay."""
+    """Stop matching a pattern and remove it from the list; its alerts stay."""
     services.registration.delete_pattern(name, preconditions)
 
 

@@ -25,7 +25,6 @@ def get_plan(services: Served) -> PlanModel:
     """Which task holds which shards, how far each shard is, and what the operators of each stream cost.
 
     Operators of one kind on one key of a stream share an engine: processor time is measured for the engine, results are
-    counted for each operator. Measured are the events of the last seconds, older ones count less; a report comes with a
-    step, about once a second.
+    counted for each operator. Recent events count more than older ones; figures are updated about once a second.
     """
     return PlanModel.model_validate(pipeline_plan(services.stores, services.settings, services.clock))

@@ -76,7 +76,7 @@ _add_list(
     DerivedEventList,
     "derived events",
     "Events that patterns with INTO made of their matches, and counters by pattern and stream.\n\n"
-    "With ``stream``: those of matches in this stream.",
+    "With ``stream``: only those whose match is in this stream.",
 )
 _add_list(
     "timeout",
@@ -105,15 +105,18 @@ def count_by_hour(
     stream: StreamFilter,
     pattern: PatternFilter,
     kind: Annotated[
-        Literal["alert", "ending", "deviation"], Query(description="Endings: those that are listed.")
+        Literal["alert", "ending", "deviation"],
+        Query(description="Kind of results; `ending` counts the listed early terminations."),
     ] = "alert",
-    since: Annotated[Moment | None, Query(description="From this hour on; default: 48 hours.")] = None,
-    until: Annotated[Moment | None, Query(description="Up to this time; default: now.")] = None,
+    since: Annotated[
+        Moment | None, Query(description="Start of the period (default: 48 hours before the newest counted hour).")
+    ] = None,
+    until: Annotated[Moment | None, Query(description="End of the period (default: now).")] = None,
 ) -> HourCounts:
     """The number of results of each pattern by hour of event time, including results that are no longer listed.
 
-    Up to now, the newest 744 hours (31 days) that have results are kept, and 744 hours after it. An answer has at most
-    20,000 counts, of the newest hours.
+    Counts are kept for the newest 744 hours (31 days) with results up to now, and for 744 hours after now. An answer
+    has at most 20,000 counts, of the newest hours.
     """
     begin_us = None if since is None else parse_time(since)
     end_us = services.clock.now_us() if until is None else parse_time(until)

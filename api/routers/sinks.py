@@ -30,8 +30,8 @@ router = APIRouter(prefix="/sinks", tags=["sinks"], route_class=IdempotentRoute)
 def register_sink(sink: NewSink, services: Served, response: Response) -> SinkModel:
     """Send results to a folder of Parquet files, by e-mail, or to a Kafka topic.
 
-    A sink has the filters, digests, retries and circuit of a webhook, and the templates, where its kind has bodies. Its
-    password is never shown.
+    A sink has the filters, digests, retries and circuit of a webhook, and a template where its messages have bodies.
+    Its password is never shown.
     """
     registered = services.webhooks.register(sink.to_domain())
     give_location(response, "sinks", registered.id)
@@ -64,7 +64,7 @@ def get_sink(sink_id: str, services: Served, response: Response) -> SinkDetail:
 def change_sink(
     sink_id: str, changes: SinkChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> SinkDetail:
-    """Change target, filters or form of a sink; members that are left out stay as they are.
+    """Change target, filters or form of a sink; omitted members stay as they are.
 
     Queued deliveries are sent to the new target; filters apply to new results.
     """
@@ -76,7 +76,7 @@ def change_sink(
 
 @router.delete("/{sink_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a sink")
 def delete_sink(sink_id: str, services: Served, preconditions: Preconditions) -> None:
-    """Delete a sink with its queued deliveries; what it has written stays."""
+    """Delete a sink with its queued deliveries; results that it has written stay."""
     services.stores.webhooks.of_kind(sink_id, is_sink=True)
     services.stores.webhooks.delete(sink_id, preconditions)
 

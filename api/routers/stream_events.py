@@ -71,9 +71,9 @@ def list_events(
 
     Events of derived streams are kept in one list: the newest `FORESTALL_LIMITS__RECENT_KEPT` of all these streams.
 
-    A cursor stays valid for ever, so a poller misses nothing that the log still holds; if entries after the cursor are
-    gone, `trimmed_until` is the time of the oldest one that it holds. Each page examines a bounded part of the log,
-    which holds all streams: it may have few events or none, and `next` says whether there is more.
+    A cursor never expires, so a poller misses nothing that the log still holds; if entries after the cursor were
+    trimmed, `trimmed_until` is the time of the oldest kept entry. Each page examines a bounded part of the log, which
+    holds all streams: a page may have few events or none, and `next` is set if more may follow.
     """
     return StreamEventList.from_domain(services.stores.event_pages(wanted, after, limit))
 
@@ -90,7 +90,7 @@ async def follow_events(
     after: Annotated[str, Depends(first_cursor)],
     is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
 ) -> AsyncIterable[ServerSentEvent]:
-    """Each event as one server-sent event `event`, in the form of the list, soon after it was accepted, without end.
+    """Each accepted event as a server-sent event `event`, in the form of the list.
 
     The `id` is the cursor after the event: a client that reconnects with it as `Last-Event-ID`, as browsers do
     automatically, resumes exactly there. Without one only new events are sent. The first message has only an `id`. If

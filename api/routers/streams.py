@@ -63,8 +63,8 @@ def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamL
 def get_stream(stream: str, services: Served, response: Response) -> StreamDetail:
     """The declaration of a stream, the operators that produce its events (of a derived stream), and its readers.
 
-    Events of a derived stream wait until no older ones can come from any shard or source; ``waits_for`` names what they
-    wait for.
+    Events of a derived stream wait until no older ones can come from any shard or source; ``held_back_by`` names what
+    they wait for.
     """
     record = services.stores.registry.stream_with_schemas(stream)
     give_tag(response, record)
@@ -75,7 +75,7 @@ def get_stream(stream: str, services: Served, response: Response) -> StreamDetai
 def change_stream(
     stream: str, changes: StreamChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> StreamModel:
-    """Change the changeable members of a declaration, from this position of the log on; members that are left out stay.
+    """Change the members of a declaration that may change, for later events; omitted members stay as they are.
 
     With ``schemas: check``, an event that violates the schema of its type is rejected: the answer names it, and it
     becomes a dead letter with the code `schema-broken`. Events of a type without a schema are not checked.

@@ -71,15 +71,15 @@ def read_upload(
     status_code=status.HTTP_201_CREATED,
     summary="Upload a table",
     openapi_extra={"requestBody": _BODY},
-    responses={200: {"model": TableModel, "description": "It has these rows already."}},
+    responses={200: {"model": TableModel, "description": "The table has these rows already."}},
 )
 def upload_table(
     upload: Annotated[TableUpload, Depends(read_upload)], services: Served, response: Response
 ) -> TableModel:
     """Register the rows of a file: CSV with the names of the columns in its first line, JSON lines, or Parquet.
 
-    Other rows under the same name are the next version, which lookups read from its place of the log on. Rows that
-    cannot be read, or that repeat a key, are refused with line and column.
+    Other rows under the same name are the next version, which later events look up. Rows that cannot be read, or that
+    repeat a key, are refused with line and column.
     """
     report = services.tables.put(upload)
     if not report.is_new:
@@ -128,7 +128,7 @@ def change_table_row(
 ) -> TableModel:
     """Insert or replace one row: an object with the columns as members; missing ones are null.
 
-    Lookups read it from its place of the log on.
+    Later events look it up.
     """
     row = parse_json(body)
     if not isinstance(row, dict):
@@ -140,7 +140,7 @@ def change_table_row(
 
 @router.delete("/{name}/rows", status_code=status.HTTP_204_NO_CONTENT, summary="Remove a row")
 def delete_table_row(name: str, key: _Key, services: Served, preconditions: Preconditions) -> None:
-    """Remove one row, from its place of the log on; there need not be one."""
+    """Remove one row, if it exists; later events do not find it."""
     services.tables.change_row(name, key, None, preconditions)
 
 

@@ -17,11 +17,11 @@ _WITH_NEWEST = NewTraceEnd()
 @router.post("/{stream}/{key:path}/end", status_code=status.HTTP_202_ACCEPTED, summary="End a transaction")
 def end_trace(
     stream: str,
-    key: Annotated[str, Path(min_length=1, description="Its correlation key.")],
+    key: Annotated[str, Path(min_length=1, description="The correlation key of the transaction.")],
     services: Served,
     end: NewTraceEnd = _WITH_NEWEST,
 ) -> TraceEndModel:
-    """End a transaction at this position of the log: waiting results are emitted, partial matches dropped.
+    """End a transaction: waiting results are emitted, partial matches are dropped.
 
     A later event of the key begins another transaction. If none is open, nothing happens. Transactions by a further key
     of the stream cannot be ended.

@@ -76,8 +76,8 @@ async def list_traces(
 ) -> OpenCaseList:
     """Open transactions, the oldest first: the progress of each pattern, since when, and which types may come next.
 
-    Each shard answers from its state, which has everything that was acknowledged before the question; `positions` lists
-    the positions of the log as of which the answer is exact. It takes longer while there is a backlog: 504 if not all
+    Each shard answers from its state, which includes all events that were acknowledged before the question; the answer
+    is exact as of the positions of the log in `positions`. It takes longer while there is a backlog: 504 if not all
     shards have answered in time, 503 if the pipeline does not run. Asking changes nothing.
 
     Paused patterns, and patterns that are matched by a further key of the stream, are not listed.
@@ -110,7 +110,7 @@ def get_trace(
 
     The events are matched again with the stream's patterns, each from its registration on, under the constraints that
     were current when the transaction began. `positions` are the positions of the log up to which events are read; the
-    pipeline may not have reached them yet. If `complete` is false, older parts of the log are gone or were not read, so
-    the beginning may be missing. The events of a derived stream are read from the list of derived events.
+    pipeline may not have reached them yet. If `is_complete` is false, older parts of the log were trimmed or not read,
+    so the beginning may be missing. The events of a derived stream are read from the list of derived events.
     """
     return TraceModel(**services.traces.look(stream, key, by or ""))

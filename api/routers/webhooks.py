@@ -41,13 +41,12 @@ _ALL_GIVEN_UP = RedeliveryRequest()
     responses={201: {"headers": LOCATION}},
 )
 def register_webhook(webhook: NewWebhook, services: Served, response: Response) -> CreatedWebhook:
-    """Send new alerts to an address, signed by Standard Webhooks.
+    """Send new results to an address, signed by Standard Webhooks.
 
-    A body is an alert, a correction or a deviation, in the form that ``/v1/alerts``, ``/v1/corrections`` and
-    ``/v1/deviations`` show; its ``type`` says which. A correction retracts an early alert, and may arrive before the
-    alert. With a ``template``, bodies have the template's form instead. Delivery is at least once and in no guaranteed
-    order; the header ``webhook-id`` is the id of the result, so a receiver can drop repetitions. The secret is shown
-    only once.
+    A body is a result in the form of its list, such as ``/v1/alerts``; its ``type`` names the kind. With a
+    ``template``, bodies have the form of the template. Delivery is at least once, in no guaranteed order: a correction,
+    which retracts an early alert, may arrive before the alert. The header ``webhook-id`` is the id of the result, so a
+    receiver can drop repetitions. The secret is shown only once.
     """
     registered = services.webhooks.register(webhook.to_domain())
     give_location(response, "webhooks", registered.id)
@@ -80,7 +79,7 @@ def get_webhook(webhook_id: str, services: Served, response: Response) -> Webhoo
 def change_webhook(
     webhook_id: str, changes: WebhookChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> WebhookDetail:
-    """Change address, filters or form of a webhook; members that are left out stay as they are.
+    """Change address, filters or form of a webhook; omitted members stay as they are.
 
     Queued deliveries are sent to the new address in the new form; filters apply to new alerts. While a webhook is
     disabled nothing is queued for it, and queued deliveries wait until it is enabled again.
@@ -172,8 +171,7 @@ _DELIVERIES = {
         "Send a test message",
         """Send one message of the type ``ping`` at once, even if the webhook is disabled; it is not retried.
 
-A webhook with a template gets the filled template; its places may name ``type``, ``id``, ``webhook`` and
-``sent_at``.""",
+With a template, the filled template is sent; it may use ``type``, ``id``, ``webhook`` and ``sent_at``.""",
     ),
     "deliveries": (
         "List the latest delivery attempts",

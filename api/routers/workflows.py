@@ -87,7 +87,7 @@ def read_upload(
     summary="Upload a workflow",
     dependencies=[Depends(once)],
     openapi_extra={"requestBody": _BODY},
-    responses={200: {"model": WorkflowModel, "description": "It is already registered with this model."}},
+    responses={200: {"model": WorkflowModel, "description": "This model is already registered."}},
 )
 @bounded
 def upload_workflow(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from api.schemas.results import ResultList, ResultModel
+from api.schemas.results import ResultList, ResultModel, Route, Row
 from api.wire import PageModel, Time, WireModel
 from service import USUAL_SEVERITY, Acknowledgement, Note, Page, Severity
 
@@ -46,18 +46,14 @@ class NoteModel(WireModel):
 class AlertModel(ResultModel):
     """A match."""
 
-    type: Literal["alert"] = Field("alert", description="Distinguishes alerts from corrections and deviations.")
-    id: str = Field(description="The same for the same match, however often it is found; the webhook-id.")
+    type: Literal["alert"] = Field("alert", description="Distinguishes alerts from other results.")
+    id: str = Field(description="Id of the match, the same each time it is found; the webhook-id.")
     stream: str
     pattern: str
     version: int
     key: str = Field(description="The transaction.")
-    route: str | None = Field(
-        None, description="Name of the further key whose value `key` is; null: `key` is the correlation key."
-    )
-    row: dict[str, str | int] | None = Field(
-        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
-    )
+    route: Route = None
+    row: Row = None
     start: Time
     end: Time
     detected_at: Time = Field(
@@ -68,8 +64,8 @@ class AlertModel(ResultModel):
     why: str
     decided_by: Literal["constraint", "window", "trace_end"] | None = Field(
         None,
-        description="For a NOT at the end: what decided it. 'constraint': the forbidden event can no longer "
-        "come, so the alert is early.",
+        description="What decided a NOT at the end of the pattern. 'constraint': the forbidden event can no "
+        "longer come, so the alert is early.",
     )
     severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was found.")
     deviating: bool = Field(False, description="Whether the transaction had broken a constraint before.")
@@ -81,7 +77,7 @@ class SuppressedAlertModel(AlertModel):
     """An alert that an earlier alert of its group suppresses."""
 
     type: Literal["alert.suppressed"] = Field(  # type: ignore[assignment] # of the same member
-        "alert.suppressed", description="Distinguishes it from alerts."
+        "alert.suppressed", description="Distinguishes suppressed alerts from alerts."
     )
     suppressed_by: str = Field(description="Id of the last alert of the group that was not suppressed.")
 
@@ -99,10 +95,10 @@ class SuppressedAlertList(ResultList[SuppressedAlertModel, SuppressedAlertCount]
 
 
 class ListedAlert(AlertModel):
-    """An alert as lists have it."""
+    """An alert in a list."""
 
     created_at: Time | None = Field(
-        None, description="When it was found, by the clock of the service; null in alerts of earlier releases."
+        None, description="When the service found it, by its clock; null in alerts of earlier releases."
     )
     acknowledged: AcknowledgementModel | None = Field(None, description="Present only if it was acknowledged.")
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.patterns import SuppressModel
-from api.schemas.results import ResultModel
+from api.schemas.results import ResultModel, Row
 from api.wire import PartModel, Time, WireModel, moment
 from service import Backtest, BacktestDraft, BacktestStatus, Page, PatternChoice, Pruning
 from streams import format_time
@@ -18,9 +18,9 @@ class PatternReference(WireModel):
     """A registered pattern by name, or the text of a pattern; with `suppress`, some of its alerts are suppressed."""
 
     name: str | None = None
-    version: int | None = Field(None, ge=1, description="Of the registered pattern; default: the current version.")
+    version: int | None = Field(None, ge=1, description="Version of the registered pattern (default: the current one).")
     text: str | None = Field(None, description="Instead of the name.")
-    suppress: SuppressModel | None = Field(None, description="In place of that of the registered pattern.")
+    suppress: SuppressModel | None = Field(None, description="Instead of the suppression of the registered pattern.")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -52,15 +52,15 @@ class BacktestSource(WireModel):
 class NewBacktest(WireModel):
     """A backtest to run."""
 
-    stream: str = Field(description="A declared stream: its key, its end events, its constraints.")
+    stream: str = Field(description="A declared stream, whose key, end events and constraints apply.")
     pattern: str | PatternReference = Field(description="The text of a pattern, or a registered one.")
     against: str | PatternReference | None = Field(None, description="The pattern to compare it with.")
     source: BacktestSource
     pruning: Pruning = Field(
-        "on", description="Whether constraints terminate partial matches early; or both, compared."
+        "on", description="Whether constraints terminate partial matches early; `compare`: both ways."
     )
     is_open: bool | None = Field(
-        None, description="Whether traces continue after the last event (default: only those of the log)."
+        None, description="Whether transactions continue after the last event (default: only with `log`)."
     )
 
     def to_domain(self) -> BacktestDraft:
@@ -87,7 +87,7 @@ class VariantModel(WireModel):
     """The results and the cost of one variant of matching."""
 
     name: Literal["pattern", "against", "no_prune", "no_constraints"] = Field(
-        description="'pattern' is the tested one."
+        description="The variant; 'pattern' is the tested one."
     )
     alerts: int = Field(description="Without suppressed ones.")
     suppressed_alerts: int = 0
@@ -100,7 +100,7 @@ class VariantModel(WireModel):
     alerts_by_pattern: dict[str, int]
     dead_letters_by_code: dict[str, int]
     released: int = Field(description="Bound events that were dropped because of constraints.")
-    open_traces: int = Field(description="Traces that were open before the end.")
+    open_traces: int = Field(description="Transactions that were open at the end of the events.")
     peak_held: int = Field(description="Most events held in partial matches at once, summed over the shards.")
     peak_state_bytes: int = Field(description="Most bytes of partial matches after a batch, summed over the shards.")
     busy_s: float = Field(description="Seconds that threads spent on matching.")
@@ -184,7 +184,7 @@ class BacktestList(PartModel):
 
 
 class BacktestAlert(ResultModel):
-    """An alert that a backtest has found, or has lost."""
+    """An alert of a backtest: found, added or lost."""
 
     change: Literal["added", "lost"] | None = Field(
         description="In a comparison: whether only 'pattern' has it, or only the other variant; null otherwise."
@@ -197,9 +197,7 @@ class BacktestAlert(ResultModel):
     start: Time
     end: Time
     detected_at: Time
-    row: dict[str, str | int] | None = Field(
-        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
-    )
+    row: Row = None
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
     returns: dict[str, bool | int | float | str | None] = Field({}, description="Values of the columns of RETURN.")
     why: str

@@ -18,8 +18,8 @@ class ReplayModel(WireModel):
 
     id: str = Field(description="Id of the dead letter.")
     at: Time
-    is_accepted: bool = Field(description="Whether its event is in the log now.")
-    code: str | None = Field(description="Code of the reason, if it is not.")
+    is_accepted: bool = Field(description="Whether the event was accepted.")
+    code: str | None = Field(description="Code of the reason, if the event was refused.")
     detail: str | None
 
     @classmethod
@@ -64,7 +64,7 @@ class DeadLetterModel(WireModel):
     event_id: str | None = Field(None, description="Limits of a pattern: the event; empty where time passed.")
     event_type: str | None = Field(None, description="Limits of a pattern: the type of the event.")
     work: int | None = Field(None, description="work-limit: the partial matches met beyond the limit.")
-    replay: ReplayModel | None = Field(None, description="The result of sending it again, the last time.")
+    replay: ReplayModel | None = Field(None, description="The last result of sending it again.")
 
     @classmethod
     def with_outcome(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:

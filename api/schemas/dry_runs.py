@@ -7,6 +7,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from api.schemas.patterns import FailingConditionModel, SuppressModel, Switch
+from api.schemas.results import Row
 from api.wire import Time, WireModel
 
 
@@ -21,13 +22,13 @@ class NewDryRun(WireModel):
     )
     constraints: Switch | None = Field(
         None,
-        description="Whether the stream's constraints terminate partial matches early; default: 'on', or as "
-        "registered.",
+        description="Whether the stream's constraints terminate partial matches early (default: 'on', or as "
+        "registered).",
     )
     suppress: SuppressModel | None = Field(
-        None, description="Which of its alerts would be suppressed; default: none, or as registered."
+        None, description="Which alerts would be suppressed (default: none, or as registered)."
     )
-    events: int = Field(10_000, ge=1, le=100_000, description="How many of the stream's newest events are matched.")
+    events: int = Field(10_000, ge=1, le=100_000, description="Number of the stream's newest events to match.")
 
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:
@@ -42,9 +43,7 @@ class DryMatch(WireModel):
     """A match that would have been an alert."""
 
     key: str
-    row: dict[str, str | int] | None = Field(
-        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
-    )
+    row: Row = None
     start: Time
     end: Time
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")

@@ -27,10 +27,10 @@ class EventTypeModel(WireModel):
 
     stream: str
     type: str
-    version: int = Field(description="Grows with each change of the stream's schemas.")
-    json_schema: dict[str, Any] = Field(description="For `data` of its events: JSON Schema, draft 2020-12.")
+    version: int = Field(description="Counts the changes of the stream's schemas.")
+    json_schema: dict[str, Any] = Field(description="JSON Schema (draft 2020-12) of the events' `data`.")
     created_at: Time
-    warnings: list[str] = Field([], description="Words that JSON Schema does not have, and which have no effect.")
+    warnings: list[str] = Field([], description="Unknown keywords, which have no effect.")
 
     @classmethod
     def from_domain(cls, stream: str, found: EventType) -> Self:

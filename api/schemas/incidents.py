@@ -24,7 +24,7 @@ class ActedModel(WireModel):
     """Who acknowledged an incident, and when."""
 
     by: str | None
-    at: Time = Field(description="When the request came.")
+    at: Time = Field(description="Time of the request.")
 
 
 class ClosedByModel(WireModel):
@@ -35,7 +35,7 @@ class ClosedByModel(WireModel):
         "another version of the pattern has other groups; 'deletion': the pattern was deleted."
     )
     by: str | None = Field(None, description="The person.")
-    at: Time | None = Field(None, description="When the request came.")
+    at: Time | None = Field(None, description="Time of the request.")
     pattern: str | None = Field(None, description="The pattern that resolves it.")
     alert: str | None = Field(None, description="Id of its alert.")
 
@@ -43,7 +43,7 @@ class ClosedByModel(WireModel):
 class IncidentModel(WireModel):
     """The alerts of a group of a pattern, from the first one until the incident is closed."""
 
-    id: str = Field(description="The same in all messages about it: their 'incident'.")
+    id: str = Field(description="Id of the incident; the member 'incident' of its messages.")
     stream: str
     pattern: str
     version: int

@@ -10,8 +10,8 @@ from api.wire import Moment, PartModel, Secret, Time, WireModel, moment
 from service import MOST_GRACE_S, ApiKey, Caller, KeyDraft, KeyReport, Scope
 from streams import parse_time
 
-_SCOPES = "admin holds all others; patterns changes streams, patterns and the like; ingest sends events; read reads."
-_STREAMS = "The only streams that it may touch; null for all."
+_SCOPES = "admin: all rights; patterns: change patterns, streams and other resources; ingest: send events; read: read."
+_STREAMS = "The only streams that the key may touch; null: all."
 
 
 class NewKey(WireModel):
@@ -20,7 +20,7 @@ class NewKey(WireModel):
     name: str = Field(description="For people: 1 to 100 printable characters.")
     scopes: list[Scope] = Field(min_length=1, max_length=4, description=_SCOPES)
     streams: list[str] | None = Field(None, min_length=1, max_length=1_000, description=_STREAMS)
-    expires_at: Moment | None = Field(None, description="RFC 3339; from then on it is refused.")
+    expires_at: Moment | None = Field(None, description="When the key expires (RFC 3339).")
 
     def to_domain(self) -> KeyDraft:
         """The key to create."""

@@ -22,12 +22,12 @@ class NewOperator(WireModel):
     name: str
     stream: str | None = Field(
         None,
-        description="The stream that it listens to; not for kinds that name their streams elsewhere, such as joins.",
+        description="The stream whose events it reads; not for kinds that name their streams elsewhere, such as joins.",
     )
     state: Literal["draft", "active"] = Field(
-        "active", description="A 'draft' is checked and stored, and runs once it is activated."
+        "active", description="A 'draft' is checked and stored; 'activate' starts it."
     )
-    severity: Severity | None = Field(None, description="Severity of its alerts; default: medium.")
+    severity: Severity | None = Field(None, description="Severity of its alerts (default: medium).")
 
     @property
     def document(self) -> dict[str, Any]:
@@ -47,18 +47,16 @@ class OperatorModel(WireModel):
     severity: Severity = Field(description="Severity of its alerts.")
     state: State = Field(description="Only an active operator sees events.")
     route: str | None = Field(
-        description="Name of the stream's further key by which it listens; null for the correlation key."
+        description="The stream's further key by which its events are grouped; null: the correlation key."
     )
     created_at: Time
     suspension: dict[str, Any] | None = Field(
         description="Why it is suspended: the event, its key, and the reason as a sentence; null in other states. "
         "Another version, or `resume`, lets it see events again."
     )
-    is_continued: bool = Field(
-        description="Whether this version kept the state of the version before; false: it began without state."
-    )
+    is_continued: bool = Field(description="Whether this version continues the state of the version before.")
     held_since: Time = Field(
-        description="When its state began: with this version, or with an earlier one that it continues."
+        description="Since when it has kept state: since this version, or an earlier one that it continues."
     )
     warnings: list[str] = Field(
         [],
@@ -96,24 +94,24 @@ class OperatorExplanationModel(WireModel):
     """The explanation of an operator: how it runs, and its counts."""
 
     sentences: list[str] = Field(
-        description="Its algorithm and why, how long it keeps events, and when it emits results."
+        description="Sentences: the algorithm and why, how long events are kept, and when results are emitted."
     )
     statistics: dict[str, int] | None = Field(
         description="Counts of all shards as of their last reports; null until one has reported the operator."
     )
-    waiting: int = Field(description="Events that wait until the time of other inputs has passed them.")
+    waiting: int = Field(description="Events that wait for the event time of other inputs.")
 
 
 class OperatorQuestion(WireModel):
-    """A question over the events in the window of an operator; members that are left out ask for everything."""
+    """A question over the events in the window of an operator; omitted members ask for everything."""
 
-    by: list[str] = Field([], description="Attributes that form groups; none: one group.")
+    by: list[str] = Field([], description="Attributes to group by; none: one group.")
     where: dict[str, str | bool | int | float | None] = Field(
-        {}, description="Attributes with the value that they must have; null equals nothing."
+        {}, description="Only events whose attributes have these values; null equals nothing."
     )
-    values: list[str] = Field([], description="Names of the operator's values; none: all that questions may ask for.")
+    values: list[str] = Field([], description="Values to compute, by their names; none: all.")
     window: str | None = Field(None, description="Only events younger than this, such as `20 min`.")
-    explain: bool = Field(False, description="Describe the index of each shard, too.")
+    explain: bool = Field(False, description="Also describe the index of each shard.")
 
     @property
     def document(self) -> dict[str, Any]:

@@ -31,13 +31,15 @@ State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
 
 
 class SuppressModel(WireModel):
-    """Which alerts of a pattern are suppressed: those that follow an alert of their group that was not suppressed."""
+    """Suppression of a pattern's alerts: further alerts of a group, for some time after an alert."""
 
     by: list[str] = Field(
         default_factory=list,
-        description="Columns of RETURN, or the key of the transactions, whose values form the group; none: one group.",
+        description="Columns of RETURN, or the key, whose values form the group; none: one group.",
     )
-    for_: str = Field(alias="for", description="Event time after an alert in which others are suppressed, as '1 h'.")
+    for_: str = Field(
+        alias="for", description="Event time after an alert in which further alerts are suppressed, such as '1 h'."
+    )
 
 
 class IncidentRules(WireModel):
@@ -45,9 +47,9 @@ class IncidentRules(WireModel):
 
     by: list[str] | None = Field(
         None,
-        description="As of 'suppress', whose groups are taken when it is left out; without both there is one group.",
+        description="Columns of RETURN, or the key, whose values form the group (default: as in 'suppress').",
     )
-    close_after: str = Field(description="Event time without an alert after which an incident closes, as '2 h'.")
+    close_after: str = Field(description="Event time without an alert after which an incident closes, such as '2 h'.")
 
 
 class ResolvesModel(WireModel):
@@ -56,7 +58,7 @@ class ResolvesModel(WireModel):
     pattern: str = Field(description="The pattern whose incidents are closed.")
     by: list[str] = Field(
         default_factory=list,
-        description="Columns of RETURN, or the key, whose values are those of the group, in the same order.",
+        description="Columns of RETURN, or the key, with the values of the other pattern's group, in the same order.",
     )
 
 
@@ -70,7 +72,7 @@ class NewPattern(WireModel):
         "look for violations of the constraints.",
     )
     state: Literal["draft", "active"] = Field(
-        "active", description="A 'draft' is checked and stored, and matched once it is activated."
+        "active", description="A 'draft' is checked and stored; 'activate' starts it."
     )
     start: Literal["fresh", "migrate"] = Field(
         "fresh",
@@ -79,14 +81,14 @@ class NewPattern(WireModel):
     )
     severity: Severity | None = Field(
         None,
-        description="Severity of its alerts; webhooks may filter by it. Left out: medium. "
-        "Changing it makes no new version, and applies to new alerts.",
+        description="Severity of its alerts, by which webhooks may filter (default: medium). "
+        "A change makes no new version, and applies to new alerts.",
     )
-    suppress: SuppressModel | None = Field(None, description="Suppress alerts that follow another one of their group.")
-    incident: IncidentRules | None = Field(None, description="Alerts of a group open an incident, and join it.")
-    resolves: ResolvesModel | None = Field(None, description="Alerts close the open incident of their group.")
+    suppress: SuppressModel | None = Field(None, description="Suppress further alerts of a group after an alert.")
+    incident: IncidentRules | None = Field(None, description="Collect the alerts of each group in an incident.")
+    resolves: ResolvesModel | None = Field(None, description="Alerts close the open incident of another pattern.")
     text: str | None = Field(
-        None, description="The pattern language, or PATTERN name MATCH_RECOGNIZE (…); with its name."
+        None, description="The pattern in the pattern language, or as PATTERN name MATCH_RECOGNIZE (…)."
     )
     definition: dict[str, Any] | None = Field(
         None, description="Instead of the text: the pattern's JSON form. Its schema is at /v1/schemas/pattern."
@@ -121,7 +123,7 @@ class PatternChanges(ChangesModel):
 
     defaults = MappingProxyType({"severity": USUAL_SEVERITY})
 
-    severity: Severity = Field(description="Severity of its new alerts; webhooks may filter by it. Null: medium.")
+    severity: Severity = Field(description="Severity of its new alerts, by which webhooks may filter. Null: medium.")
 
 
 class PatternModel(WireModel):
@@ -129,16 +131,18 @@ class PatternModel(WireModel):
 
     name: str
     stream: str
-    version: int = Field(description="Counts from 1 for each name; another text or switch is the next version.")
+    version: int = Field(
+        description="Counts from 1 for each name; a change of text or constraints is the next version."
+    )
     text: str
     constraints: Switch = Field(description="Whether the stream's constraints terminate its partial matches early.")
     severity: Severity = Field(description="Severity of its alerts.")
     state: State = Field(description="Only an active pattern sees events.")
     suspension: SuspensionModel | None = Field(
-        description="Why it is suspended; null in other states. Another version, or `resume`, lets it see events again."
+        description="Why the pattern is suspended; null in other states. Another version, or `resume`, starts it again."
     )
     route: str | None = Field(
-        description="Name of the stream's further key that it is matched by; null for the correlation key."
+        description="The stream's further key by which its events are grouped; null: the correlation key."
     )
     into: str | None = Field(
         None, description="The derived stream whose events its matches become; null: they become alerts."

@@ -16,7 +16,7 @@ class VolumeModel(WireModel):
     """An amount of the log."""
 
     entries: int = Field(description="Log entries that hold events.")
-    events: int = Field(description="Events; one that is routed by several keys counts once for each.")
+    events: int = Field(description="Number of events; an event with several keys counts once for each key.")
     bytes: int = Field(description="Bytes of the entries.")
 
 
@@ -38,9 +38,8 @@ class BatchModel(WireModel):
     started_at: Time
     duration_s: float
     parts_s: dict[str, float] = Field(
-        description="Its time by part: plan (looking for new entries, up to the source's waiting time), read "
-        "(reading the log, moving rows), match, state (finding and saving states), commit (writing "
-        "results), other."
+        description="Time of the micro-batch by part: plan (waiting for new entries), read (reading the log, moving "
+        "rows), match, state (loading and saving states), commit (writing results), other."
     )
     entries: int = Field(description="Log entries, control records included.")
     events: int | None
@@ -67,8 +66,8 @@ class StreamStateModel(WireModel):
 
     name: str
     derived: bool = Field(False, description="Whether patterns with INTO make its events.")
-    watermark: Time | None = Field(description="How far event time has come in the slowest shard.")
-    watermark_lag_s: float | None = Field(description="How far this is behind the wall clock.")
+    watermark: Time | None = Field(description="Event time of the slowest shard.")
+    watermark_lag_s: float | None = Field(description="Lag of the watermark behind the wall clock.")
     open_traces: int | None
     held_partial_matches: int | None
     waiting_events: int | None = Field(description="Events that wait in the reorder buffer.")
@@ -112,9 +111,9 @@ class PipelineModel(WireModel):
     backlog: BacklogModel
     last_batch: BatchModel | None
     batches: int = Field(description="Micro-batches so far.")
-    batch_parts_s: dict[str, float] = Field(description="Their time in total, by part.")
+    batch_parts_s: dict[str, float] = Field(description="Total time of the micro-batches, by part.")
     shard_count: int = Field(description="Shards that have reported.")
-    state_bytes: int | None = Field(description="Bytes of their saved states.")
+    state_bytes: int | None = Field(description="Bytes of the saved states.")
     streams: list[StreamStateModel]
     executors: ExecutorsModel | None = Field(None, description="Null where Spark is local.")
 
@@ -147,8 +146,10 @@ class ShardPlanModel(WireModel):
     """A shard of the plan."""
 
     shard: int
-    task: str | None = Field(description="Who holds it: a continuous task, or the process of its last micro-batch.")
-    position: str = Field(description="Up to where its log is matched.")
+    task: str | None = Field(
+        description="The continuous task that holds the shard, or the process of its last micro-batch."
+    )
+    position: str = Field(description="Position up to which its log is matched.")
     lag_s: float = Field(description="How much older the entry at this position is than the newest one.")
 
 
@@ -163,15 +164,16 @@ class OperatorCostModel(WireModel):
 class EngineCostModel(WireModel):
     """The operators of one kind on one key of a stream, over all shards."""
 
-    stream: str = Field(description="Of a further key `<stream>@<key>`.")
+    stream: str = Field(description="Name of the stream; with a further key, `<stream>@<key>`.")
     kind: str
     events_per_s: float
     cost_us: float | None = Field(
-        description="Processor time per event, results included, in microseconds; of one operator only where it is "
-        "alone, as all operators of a kind share the engine."
+        description="Processor time per event in microseconds, results included, of all operators of the kind together."
     )
     selectivity: float | None = Field(description="Results per event.")
-    priority: float | None = Field(description="`(1 - selectivity) / cost_us`: how much work a microsecond removes.")
+    priority: float | None = Field(
+        description="`(1 - selectivity) / cost_us`: the events that a microsecond of work filters out."
+    )
     cores: float = Field(description="Processor time per second.")
     operators: list[OperatorCostModel] = Field(description="At most 200.")
 

@@ -6,13 +6,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Generic, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Generic, Literal, Self, TypeAlias, TypeVar, get_args
 
 from pydantic import Field
 
 from api.wire import PageModel, Time, WireModel
 from service import USUAL_SEVERITY, HourCount, Page, Severity
 from streams import format_time
+
+Route: TypeAlias = Annotated[
+    str | None, Field(description="Name of the further key whose value `key` is; null: `key` is the correlation key.")
+]
+Row: TypeAlias = Annotated[
+    dict[str, str | int] | None,
+    Field(description="Key of the row of FOR EACH ROW, by column; null: the pattern has no rows."),
+]
 
 _COUNTED_AS = {"missing": "missing_steps", "constraints": "chain"}
 """Members of counters, which are texts; in results they are lists."""
@@ -55,17 +63,13 @@ class ResultList(PageModel, Generic[Item, Count]):
 class CorrectionModel(ResultModel):
     """An alert that was sent early does not hold: the transaction broke a constraint."""
 
-    type: Literal["correction"] = Field(
-        "correction", description="Distinguishes corrections from alerts and deviations."
-    )
-    id: str = Field(description="The same for the same correction, however often it is found; the webhook-id.")
+    type: Literal["correction"] = Field("correction", description="Distinguishes corrections from other results.")
+    id: str = Field(description="Id of the correction, the same each time it is found; the webhook-id.")
     stream: str
     pattern: str
     version: int
     key: str = Field(description="The transaction.")
-    row: dict[str, str | int] | None = Field(
-        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
-    )
+    row: Row = None
     alert: str = Field(description="Id of the alert that does not hold.")
     bindings: dict[str, list[str]] = Field(description="Event ids by alias, as in the alert.")
     event: str = Field(description="Id of the event that the match must not have.")
@@ -90,7 +94,7 @@ class CorrectionList(ResultList[CorrectionModel, CorrectionCount]):
 class DeviationModel(ResultModel):
     """An event that breaks the constraint set that its transaction follows."""
 
-    type: Literal["deviation"] = Field("deviation", description="Distinguishes deviations from alerts and corrections.")
+    type: Literal["deviation"] = Field("deviation", description="Distinguishes deviations from other results.")
     id: str
     stream: str
     key: str = Field(description="The transaction.")
@@ -152,14 +156,14 @@ class SuspensionModel(ResultModel):
     """A pattern is no longer matched, as it was given up in too many transactions or cost too much in all of them."""
 
     type: Literal["pattern.suspended"] = Field(
-        "pattern.suspended", description="Distinguishes suspensions from alerts and others."
+        "pattern.suspended", description="Distinguishes suspensions from other results."
     )
-    id: str = Field(description="The same for the same version of the pattern, from any shard; the webhook-id.")
+    id: str = Field(description="Id of the suspension, the same from every shard; the webhook-id.")
     stream: str
     pattern: str
     version: int = Field(description="The version that is suspended.")
     key: str = Field(description="The transaction in which it was given up last.")
-    route: str | None = Field(None, description="Name of the further key whose value `key` is.")
+    route: Route = None
     event: str = Field(description="Id of the event at which it was given up.")
     event_type: str
     time: Time = Field(description="Time of the event.")
@@ -218,12 +222,8 @@ class TimeoutModel(ResultModel):
     pattern: str
     version: int
     key: str = Field(description="The transaction.")
-    route: str | None = Field(
-        None, description="Name of the further key whose value `key` is; null: `key` is the correlation key."
-    )
-    row: dict[str, str | int] | None = Field(
-        None, description="The key of its row of the table in FOR EACH ROW, by column; null: the pattern has no rows."
-    )
+    route: Route = None
+    row: Row = None
     start: Time
     due: Time = Field(description="When the window had passed.")
     bindings: dict[str, list[str]] = Field(description="Event ids by alias.")
@@ -251,10 +251,7 @@ class EndingModel(ResultModel):
     pattern: str
     version: int
     key: str = Field(description="The transaction.")
-    row: dict[str, str | int] | None = Field(
-        None,
-        description="Key of the row of FOR EACH ROW whose partial matches ended; null: the pattern has no rows.",
-    )
+    row: Row = None
     event: str = Field(description="Id of the event.")
     event_type: str
     time: Time

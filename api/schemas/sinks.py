@@ -28,7 +28,9 @@ from shards import USUAL_KINDS
 _Path: TypeAlias = Annotated[
     str, Field(description="Folder for the files, relative to the folder of all sinks (FORESTALL_WEBHOOKS__FOLDER).")
 ]
-_Security: TypeAlias = Annotated[Literal["tls", "starttls"], Field(description="TLS from the first byte on, or later.")]
+_Security: TypeAlias = Annotated[
+    Literal["tls", "starttls"], Field(description="TLS from the start, or after STARTTLS.")
+]
 _Options: TypeAlias = Annotated[
     dict[str, str],
     Field(description="Settings of librdkafka: security.protocol, sasl.mechanism, sasl.username, compression.type, "
@@ -77,7 +79,7 @@ class NewKafkaSink(_NewSink):
     """A Kafka topic."""
 
     kind: Literal["kafka"]
-    servers: str = Field(description="The first brokers as host:port, separated by commas.")
+    servers: str = Field(description="Bootstrap servers as host:port, separated by commas.")
     topic: str
     options: _Options = Field({}, validate_default=False)
     secret: str | None = Field(None, max_length=1_000, description="Password of SASL; never shown.")
@@ -88,7 +90,7 @@ NewSink: TypeAlias = Annotated[NewParquetSink | NewEmailSink | NewKafkaSink, Fie
 
 
 class SinkChanges(ChangesModel):
-    """Changes of a sink; members that are left out stay as they are, null resets them. Its kind does not change."""
+    """Changes of a sink; omitted members stay as they are, null resets a member. Its kind does not change."""
 
     created = (NewParquetSink, NewEmailSink, NewKafkaSink)
     defaults = MappingProxyType({"enabled": True, "secret": PydanticUndefined})

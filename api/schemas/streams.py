@@ -29,29 +29,28 @@ from streams import (
 )
 
 _SECOND_US = 1_000_000
-_BOUND = "Bound of out-of-orderness. Null: events are matched in the order of arrival."
+_BOUND = "Out-of-orderness bound. Null: events are matched in the order of arrival."
 _LATENESS = (
-    "Bound of out-of-orderness: seconds that an event may be older than the newest one before "
-    "it. Events are sorted by time before they are matched. `auto`: the bound follows the "
-    "measured lags; an object with `auto` sets its limits. Null: events are matched in the order "
-    "of arrival."
+    "Out-of-orderness bound, in seconds: events within it are sorted by time before they are "
+    "matched. `auto`: the bound is measured; an object sets its limits. Null: events are matched "
+    "in the order of arrival."
 )
 _LATE = (
-    "What to do with events that are later than `lateness`: a dead letter with the reason, nothing (`drop`), or they "
-    "are matched out of order (`process`). All are counted."
+    "What to do with events beyond the lateness bound: make a dead letter, drop them (`drop`), or match them out of "
+    "order (`process`). All are counted."
 )
-_IDLE = "Session gap: a transaction ends after these seconds of event time without an event."
+_IDLE = "Session gap: a transaction ends after this many seconds of event time without an event."
 _QUIET = (
     "Source idleness: after this many seconds without any event of the stream, event time follows the wall clock, so "
     "that results that wait for time to pass are emitted. Null: event time passes with events only."
 )
 _AHEAD = (
-    "Seconds that the time of an event or punctuation may be ahead of the service's clock; a "
-    "time further ahead is refused, because it would advance the time of the whole stream. "
-    "`none`: any time. Null: six hours."
+    "How far the time of an event or punctuation may be ahead of the service's clock, in seconds; "
+    "others are refused, as they would advance the time of the whole stream. `none`: no limit. "
+    "Null: six hours."
 )
 _ENDS = "Types that end a transaction."
-_SCHEMAS = "With 'check' events that violate the schema of their type are rejected, from the next request on."
+_SCHEMAS = "With 'check', later events that violate the schema of their type are rejected."
 _DESCRIPTION = "For people; at most 4,000 characters."
 
 
@@ -59,21 +58,23 @@ SchemaChecks: TypeAlias = Literal["off", "check"]
 
 
 class MappingModel(WireModel):
-    """The dotted paths of an event's members in plain JSON and in rows of files, and how these are written."""
+    """Paths of an event's members in plain JSON and in files, and the format of times and files."""
 
-    id: str | list[str] = Field("id", description="Path of the event's id; several make one id, joined by colons.")
+    id: str | list[str] = Field("id", description="Path of the event id; several are joined with colons.")
     type: str = Field("type", description="Path of the event type.")
     time: str = Field("time", description="Path of the occurrence time: RFC 3339, or a number since 1970.")
     data: str | None = Field("data", description="Path of the attributes; null takes the whole object.")
-    time_unit: TimeUnit = Field("auto", description="Unit of times that are numbers; `auto`: by their magnitude.")
-    zone: str | None = Field(None, description="Time zone of times without one, such as `Europe/Berlin`.")
-    time_format: str | None = Field(None, description="`day-first`, `month-first`, or a form of `strptime`.")
-    local_times: LocalTimes = Field(
-        "earlier", description="Local times that exist twice, or not at all, where clocks are changed."
+    time_unit: TimeUnit = Field("auto", description="Unit of numeric times since 1970; `auto`: by magnitude.")
+    zone: str | None = Field(None, description="Time zone of times without an offset, such as `Europe/Berlin`.")
+    time_format: str | None = Field(
+        None, description="Format of times: `day-first`, `month-first`, or a format of `strptime`."
     )
-    delimiter: str | None = Field(None, description="CSV files: the separator of columns; null: detected.")
-    encoding: str | None = Field(None, description="Files: their encoding; null: UTF-8, or UTF-16 with a mark.")
-    columns: dict[str, ColumnType] = Field({}, description="CSV files: types of columns; others follow from values.")
+    local_times: LocalTimes = Field(
+        "earlier", description="How to read local times that a change of clocks repeats or skips."
+    )
+    delimiter: str | None = Field(None, description="CSV files: separator of columns; null: detected.")
+    encoding: str | None = Field(None, description="Encoding of files; null: UTF-8, or UTF-16 with a byte order mark.")
+    columns: dict[str, ColumnType] = Field({}, description="CSV files: types of columns; others by their values.")
 
 
 KeyModel: TypeAlias = str | dict[str, str]
@@ -173,9 +174,9 @@ class _StreamMembers(WireModel):
     )
     derived: bool = Field(
         False,
-        description="Whether patterns with INTO make its events; then no events can be posted to it. The first "
-        "such pattern declares its stream; declare it before to give it event types, end events or "
-        "an idle timeout.",
+        description="Whether patterns with INTO make its events; clients send none. The first such pattern "
+        "declares the stream; declare it before to give it event types, end events or an idle "
+        "timeout.",
     )
     schemas: SchemaChecks = Field("off", description=_SCHEMAS)
     description: str = Field("", max_length=4_000, description=_DESCRIPTION)
@@ -254,7 +255,7 @@ class LatenessChangeModel(WireModel):
     """A change of a measured bound."""
 
     at: Time = Field(description="When it was decided.")
-    bound_s: float = Field(description="The bound from then on.")
+    bound_s: float = Field(description="The new bound.")
     seen: LatenessSeen = Field(description="The measurement that led to it.")
 
     @classmethod
@@ -271,9 +272,7 @@ class MeasuredLatenessModel(WireModel):
     """The bound of out-of-orderness of a stream with `lateness: auto`."""
 
     bound_s: float = Field(description="The bound in force.")
-    since: Time | None = Field(
-        description="When it was decided; null: it is the bound of the start, or the declared one."
-    )
+    since: Time | None = Field(description="Since when the bound is in force; null: since the start.")
     seen: LatenessSeen | None = Field(description="The current measurement; null before the first events.")
     total_changes: int = Field(description="The number of changes so far.")
     changes: list[LatenessChangeModel] = Field(description="The newest changes, at most 20, oldest first.")
@@ -296,10 +295,10 @@ class StreamDetail(StreamModel):
     """A stream, with the operators that produce or read its events."""
 
     producers: list[str] = Field([], description="Derived streams: the patterns that make the events.")
-    consumers: list[str] = Field([], description="The patterns and other operators that listen to it.")
+    consumers: list[str] = Field([], description="The patterns and other operators that read its events.")
     held_back_by: str | None = Field(
         None,
-        description="Derived streams, whose events wait until no older ones can come: what holds events back.",
+        description="Derived streams: what their events wait for, until no older ones can come.",
     )
     measured_lateness: MeasuredLatenessModel | None = Field(
         None, description="With `lateness: auto`: the bound in force, and the measurement that led to it."
@@ -327,7 +326,7 @@ class StreamList(PartModel):
 
 
 class StreamChanges(ChangesModel):
-    """Changes of a stream; members that are left out stay as they are, null resets them."""
+    """Changes of a stream; omitted members stay as they are, null resets a member."""
 
     created = (NewStream,)
 

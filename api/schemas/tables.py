@@ -19,8 +19,8 @@ class TableSummary(WireModel):
     """A version of a table."""
 
     version: int = Field(description="Counts from 1 for each name and never repeats.")
-    rows: int = Field(description="The number of rows as they were uploaded.")
-    size_bytes: int = Field(description="Of the rows as they are mapped into memory.")
+    rows: int = Field(description="Number of uploaded rows.")
+    size_bytes: int = Field(description="Bytes of the rows in memory.")
     rows_digest: str
     created_at: Time
 
@@ -43,7 +43,7 @@ class TableModel(TableSummary):
     name: str
     key: list[str] = Field(description="The columns of the key.")
     columns: dict[str, ColumnType] = Field(description="All columns in their order, with their types.")
-    changed_rows: int = Field(description="How many rows were changed since this version, one at a time.")
+    changed_rows: int = Field(description="Number of rows that were changed one at a time since this version.")
     users: list[TableUser] = Field(description="The operators that look it up; they keep it from being deleted.")
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
+from api.schemas.results import Row
 from api.wire import Time, WireModel, moment
 from service import OpenCaseReport
 from streams import format_time
@@ -18,16 +19,13 @@ class SeenEvent(WireModel):
     id: str
     type: str
     time: Time
-    data: dict[str, Any] = Field(description="Its attributes.")
+    data: dict[str, Any] = Field(description="The attributes of the event.")
 
 
 class EndedModel(WireModel):
     """The reason why a pattern can no longer match in a transaction."""
 
-    row: dict[str, str | int] | None = Field(
-        None,
-        description="Key of the row of FOR EACH ROW whose partial matches ended; null: the pattern has no rows.",
-    )
+    row: Row = None
     event: str = Field(description="Id of the event that ended it.")
     event_type: str
     time: Time
@@ -63,7 +61,9 @@ class TracePattern(WireModel):
     )
     matched: int = Field(description="How often it has matched.")
     matches: list[dict[str, list[str]]] = Field(description="Event ids by alias, of the newest 20 matches.")
-    partial_matches: int = Field(description="How many events are bound in partial matches, each for each of them.")
+    partial_matches: int = Field(
+        description="Number of events that partial matches have bound; an event in several counts for each."
+    )
     ending: EndedModel | None
     broken: BrokenModel | None = Field(
         None,
@@ -122,7 +122,7 @@ class BoundStepModel(WireModel):
     """An event that a partial match has bound."""
 
     alias: str
-    event: str = Field(description="Its id.")
+    event: str = Field(description="Id of the event.")
     time: Time
 
     @classmethod
@@ -136,12 +136,12 @@ class FurthestModel(WireModel):
 
     since: Time = Field(description="Time of its earliest event.")
     bound: list[BoundStepModel] = Field(description="The newest 50 of its events, the oldest of them first.")
-    bound_events: int = Field(description="The number of its events.")
+    bound_events: int = Field(description="The number of its bound events.")
     waits_for: list[str] = Field(
         description="The steps that would extend it, at most 10. A `NOT` step: the match is complete, and waits "
         "until the forbidden event can no longer come."
     )
-    expires_at: Time | None = Field(description="When WITHIN ends it.")
+    expires_at: Time | None = Field(description="When WITHIN ends the partial match.")
 
     @classmethod
     def from_domain(cls, found: Mapping[str, Any]) -> Self:
@@ -233,8 +233,8 @@ class OpenCaseList(WireModel):
     """Open transactions of a stream, the oldest first."""
 
     stream: str
-    positions: dict[int, str] = Field(description="The position of the log at which each shard answered.")
-    time: Time | None = Field(description="How far event time has come; null before the first event.")
+    positions: dict[int, str] = Field(description="The position of each shard's log as of which the answer is exact.")
+    time: Time | None = Field(description="Current event time; null before the first event.")
     open_count: int = Field(description="The number of all open transactions.")
     matching_count: int = Field(description="The number that the filter selects, with those beyond the limit.")
     unnamed_count: int = Field(

@@ -25,7 +25,7 @@ from streams import format_time, parse_time
 
 Description: TypeAlias = Annotated[str, Field(max_length=500, description="For people.")]
 Headers: TypeAlias = Annotated[
-    dict[str, str], Field(description="Sent along; at most 10, none of those that the service sets itself.")
+    dict[str, str], Field(description="Further headers of each request; at most 10, none that the service sets itself.")
 ]
 Template: TypeAlias = Annotated[
     dict[str, Any] | None,
@@ -47,10 +47,10 @@ LeastSeverity: TypeAlias = Annotated[
 
 
 class DigestModel(WireModel):
-    """Results are collected, and delivered as one body of the type `digest`."""
+    """Collects results, and delivers them as one body of the type `digest`."""
 
     every: str = Field(
-        description="For how long results are collected, from the first one on: 1 s to 7 d, as '10 min'."
+        description="How long results are collected after the first of them, such as '10 min'; 1 s to 7 d."
     )
     at_once: Severity | None = Field(
         None, description="Results of patterns of at least this severity are delivered at once, by themselves."
@@ -73,7 +73,7 @@ class NewWebhook(WireModel):
 
     name: WebhookName = None
     url: str = Field(description="http or https; private addresses only where the service allows them.")
-    secret: str | None = Field(None, description="'whsec_' and base64 of 24 to 64 bytes; made when left out.")
+    secret: str | None = Field(None, description="'whsec_' and base64 of 24 to 64 bytes (default: generated).")
     stream: str | None = Field(None, description="Only results of this stream.")
     pattern: str | None = Field(None, description="Only results of this pattern; deviations belong to no pattern.")
     min_severity: LeastSeverity = None
@@ -98,12 +98,12 @@ def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
 
 
 class WebhookChanges(ChangesModel):
-    """Changes of a webhook; members that are left out stay as they are, null resets them."""
+    """Changes of a webhook; omitted members stay as they are, null resets a member."""
 
     created = (NewWebhook,)
     defaults = MappingProxyType({"enabled": True})
 
-    url: str | None = Field(None, description="As at registration; not null.")
+    url: str | None = Field(None, description="URL to send to, as at registration; not null.")
     stream: str | None = Field(None, description="Null: of any stream.")
     pattern: str | None = Field(None, description="Null: of any pattern.")
     min_severity: LeastSeverity = None
@@ -114,7 +114,7 @@ class WebhookChanges(ChangesModel):
     digest: Digest = None
     enabled: bool | None = Field(
         None,
-        description="False suspends deliveries; queued ones wait. True resumes them and resets the failure count.",
+        description="False suspends deliveries; queued ones wait. True resumes them, and resets the failure count.",
     )
 
     def to_domain(self) -> dict[str, Any]:
@@ -140,7 +140,9 @@ class WebhookModel(WireModel):
     min_severity: Severity | None
     kinds: list[DeliveredKind] = Field(description="The kinds of results that are sent.")
     description: str
-    header_names: list[str] = Field(description="Names of the headers that are sent along; their values are not shown.")
+    header_names: list[str] = Field(
+        description="Names of the further headers of each request; their values are not shown."
+    )
     template: dict[str, Any] | None
     digest: Digest = None
     enabled: bool = Field(description="False: nothing is sent; queued deliveries wait.")
@@ -212,7 +214,9 @@ class DeliveryState(WireModel):
 class WebhookDetail(DeliveryState, WebhookModel):
     """A webhook, and the state of its deliveries."""
 
-    secrets_until: list[Time] = Field(description="Until when earlier secrets sign too, the latest first.")
+    secrets_until: list[Time] = Field(
+        description="Until when messages are also signed with each former secret, the latest first."
+    )
 
     @classmethod
     def of(cls, webhook: RegisteredWebhook, health: WebhookHealth) -> Self:
@@ -233,7 +237,7 @@ class WebhookList(PartModel):
 class Rotation(WireModel):
     """The replacement of a webhook's secret."""
 
-    secret: str | None = Field(None, description="As at registration; made when left out.")
+    secret: str | None = Field(None, description="The new secret, as at registration (default: generated).")
     grace_s: int = Field(
         86_400, ge=0, le=30 * 86_400, description="Seconds for which messages are also signed with the former secret."
     )
@@ -243,9 +247,9 @@ class PingResult(WireModel):
     """The result of a test."""
 
     is_delivered: bool
-    http_status: int | None = Field(description="HTTP status, if there was an answer.")
+    http_status: int | None = Field(description="HTTP status of the answer, if there was one.")
     duration_s: float
-    error: str | None = Field(description="Why the receiver did not take it, in words.")
+    error: str | None = Field(description="Why the receiver did not accept the message.")
 
     @classmethod
     def from_domain(cls, reply: Reply) -> Self:
@@ -266,10 +270,11 @@ class AttemptModel(WireModel):
     result_id: str = Field(description="Id of the delivered result; the webhook-id.")
     attempt: int = Field(description="Counts from 1.")
     verdict: Literal["delivered", "retry", "abandoned", "dropped"] = Field(
-        description="delivered; retry: another attempt follows; abandoned: none does."
+        description="delivered; retry: another attempt follows; abandoned: none follows; dropped: the receiver or the "
+        "result no longer exists."
     )
-    at: Time = Field(description="When it ended.")
-    http_status: int | None = Field(description="Of the answer, if there was one.")
+    at: Time = Field(description="When the attempt ended.")
+    http_status: int | None = Field(description="HTTP status of the answer, if there was one.")
     duration_s: float
     error: str | None
     next_at: Time | None = Field(description="When the next attempt is due; an open circuit may put it off.")
@@ -302,8 +307,8 @@ class AttemptList(PageModel):
 class RedeliveryResult(WireModel):
     """The progress of sending abandoned deliveries again."""
 
-    queued: int = Field(description="Deliveries queued by this call; one that is being sent at this moment is not.")
-    remaining: int = Field(description="Deliveries abandoned in that time that remain for another call.")
+    queued: int = Field(description="Deliveries queued by this call, without any that is being sent now.")
+    remaining: int = Field(description="Deliveries since that time that remain for another call.")
 
 
 class RedeliveryRequest(WireModel):

@@ -50,7 +50,7 @@ class ModelEnvelope(WireModel):
     content: str | dict[str, Any] = Field(description="The model as a text; a tree may also be an object.")
     process: str | None = Field(None, description="Id of the process, if the file has several.")
     mapping: dict[str, str | None] = Field(
-        {}, description="From names or ids of tasks to event types; null makes a task silent."
+        {}, description="Event types by name or id of a task; null: the task is silent."
     )
     stream: str | None = Field(None, description="A stream that is to follow the workflow.")
     mode: Mode = Field("auto", description="How the stream follows the workflow.")
@@ -106,7 +106,7 @@ class WorkflowVersion(WireModel):
     title: str = Field(description="The model's own name; may be empty.")
     format: Literal["bpmn", "pnml", "tree"]
     process: str | None = Field(description="The requested process.")
-    mapping: dict[str, str | None] = Field(description="From tasks to event types; null is silent.")
+    mapping: dict[str, str | None] = Field(description="Event types by task; null: the task is silent.")
     method: Literal["compositional", "automaton", "structural"] = Field(
         description="How the constraints were found: block by block, from the automaton, or from the way the net is "
         "drawn. The first two find all that hold."
@@ -118,7 +118,7 @@ class WorkflowVersion(WireModel):
     without_automaton: str | None = Field(description="Why it has no automaton, in words.")
     warnings: list[str] = Field(description="Dead tasks, deadlocks, parts that were left out.")
     notices: list[NoticeModel]
-    size_bytes: int = Field(description="Of the model.")
+    size_bytes: int = Field(description="Bytes of the model.")
     created_at: Time
 
     @classmethod
@@ -221,7 +221,7 @@ class WorkflowDiff(WireModel):
     removed_event_types: list[str]
     added_end_events: list[str]
     removed_end_events: list[str]
-    changes_by_kind: dict[str, KindChange] = Field(description="By kind, as far as they differ.")
+    changes_by_kind: dict[str, KindChange] = Field(description="Differences by kind of constraint.")
 
     @classmethod
     def from_domain(cls, difference: WorkflowDifference) -> Self:
