@@ -1,4 +1,4 @@
-"""Constraint sets: upload, list, look up."""
+"""Constraint sets: upload, list, look up, analyse, remove."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from api.requests.bodies import MediaType, RawBody
 from api.requests.filters import StreamFilter, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
+from api.schemas.analysis import AnalysisModel
 from api.schemas.constraints import (
     EXAMPLE,
     YAML_EXAMPLE,
@@ -114,3 +115,13 @@ def delete_constraints(stream: str, services: Served, preconditions: Preconditio
     a workflow keeps the constraints of the workflow.
     """
     services.registration.constraint_sets.remove(stream, preconditions)
+
+
+@router.get("/{stream}/analysis", summary="Analyse the constraint set of a stream")
+@bounded
+def analyse_constraints(stream: str, services: Served) -> AnalysisModel:
+    """The names that the monitor distinguishes, the effect of the constraints on each pattern, and unused constraints.
+
+    Computed for this call, from the registered patterns; with hundreds of constraints it takes seconds.
+    """
+    return AnalysisModel.of(*services.registration.constraint_sets.analysis(stream))

@@ -1,4 +1,4 @@
-"""Patterns: register, list, look up, change their state, delete."""
+"""Patterns: register, list, look up, change their state, delete, try."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from api.locations import LOCATION, give_location
 from api.requests.filters import Now, StreamFilter, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
+from api.schemas.dry_runs import DryRunModel, NewDryRun
 from api.schemas.patterns import (
     CheckedPattern,
     NewPattern,
@@ -26,7 +27,7 @@ from api.schemas.patterns import (
 )
 from api.services import Served, Services
 from api.work import bounded
-from nfa import Pattern
+from nfa import Pattern, parse_pattern
 from service import (
     USUAL_SEVERITY,
     Caller,
@@ -36,6 +37,7 @@ from service import (
     pattern_counts,
     skipped_by,
 )
+from shards import shown_quiet
 
 router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)
 
@@ -207,6 +209,27 @@ def resume_pattern(name: str, services: Served, response: Response, precondition
 def delete_pattern(name: str, services: Served, preconditions: Preconditions) -> None:
     """Stop matching a pattern and remove it from the list; its alerts stay."""
     services.registration.delete_pattern(name, preconditions)
+
+
+@router.post("/dry-run", summary="Try a pattern")
+@bounded
+def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
+    """Match a pattern over the newest events of a stream, with the current constraints; nothing is stored.
+
+    Patterns are refused for the same reasons as at registration. A transaction whose beginning is no longer in the log,
+    or not among these events, is matched from its middle on; open transactions stay open.
+    """
+    stream, is_guarded = wanted.stream or "", wanted.constraints != "off"
+    suppress = None if wanted.suppress is None else wanted.suppress.model_dump(by_alias=True)
+    if wanted.name is not None:
+        record = services.stores.registry.pattern(wanted.name)
+        pattern, stream = parse_pattern(record.text), wanted.stream or record.stream
+        is_guarded = is_guarded if wanted.constraints is not None else record.is_guarded
+        suppress = shown_quiet(record.body).get("suppress") if suppress is None else suppress
+    else:
+        pattern = services.registration.read_pattern(wanted.text, wanted.definition)
+    run = services.dry_runs.run(stream, pattern, is_guarded=is_guarded, most_events=wanted.events, suppress=suppress)
+    return DryRunModel(**run)
 
 
 def _registered(

@@ -1,0 +1,48 @@
+"""Announcements of a sender: events that will not come any more, and ends of transactions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, status
+
+from api.schemas.punctuations import AnnouncedModel, PunctuationModel
+from api.schemas.trace_ends import NewTraceEnd, TraceEndModel
+from api.services import Served
+
+router = APIRouter(tags=["streams"])
+
+_WITH_NEWEST = NewTraceEnd()
+
+
+@router.post(
+    "/streams/{stream}/punctuations",
+    status_code=status.HTTP_202_ACCEPTED,
+    summary="Announce events that will not come any more",
+)
+def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> AnnouncedModel:
+    """Promise that no more events will come: before a time, of some transactions, or of a range of keys.
+
+    The promise is about later events. Results that wait for it are emitted: matches that wait for a NOT, timeouts, the
+    end of the transaction, absences and totals of joins. Events that break the promise are treated as late; for a key
+    that a range has finished, the `late` of the join decides.
+    """
+    warnings = services.announcing.punctuate(stream, punctuation.to_domain())
+    return AnnouncedModel(**punctuation.model_dump(by_alias=True), warnings=list(warnings))
+
+
+@router.post("/traces/{stream}/{key:path}/end", status_code=status.HTTP_202_ACCEPTED, summary="End a transaction")
+def end_trace(
+    stream: str,
+    key: Annotated[str, Path(min_length=1, description="The correlation key of the transaction.")],
+    services: Served,
+    end: NewTraceEnd = _WITH_NEWEST,
+) -> TraceEndModel:
+    """End a transaction: waiting results are emitted, partial matches are dropped.
+
+    A later event of the key begins another transaction. If none is open, nothing happens. Transactions by a further key
+    of the stream cannot be ended.
+    """
+    domain = end.to_domain(key)
+    services.announcing.end_trace(stream, domain)
+    return TraceEndModel.from_domain(stream, domain)
