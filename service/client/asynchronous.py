@@ -5,47 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
-from copy import copy
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 from httpx_sse import EventSource
 
-from service.client.calls import (
-    Call,
-    Following,
-    LiveEvent,
-    Paging,
-    Patience,
-    Retries,
-    Tagged,
-    authorization,
-    base,
-    decoded,
-    opened,
-)
+from service.client.calls import Call, Connection, Following, LiveEvent, Paging, Retries, Tagged, decoded
 from service.client.errors import ResourceMissing
 from service.client.resources import AsyncResources
 
 
-class AsyncClient(AsyncResources):
+class AsyncClient(Connection, AsyncResources):
     """As ``Client``, for asyncio; closed by ``aclose`` or at the end of an ``async with`` block."""
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        patience_s: float = 30.0,
-        overload_patience_s: float = 60.0,
-        timeout_s: float = 30.0,
-    ) -> None:
-        self.url = base(url)
-        self._patience = Patience(unanswered_s=patience_s, overload_s=overload_patience_s)
-        self._headers = authorization(key)
-        self._http = httpx.AsyncClient(**opened(self.url, timeout_s))
+    _transport = httpx.AsyncClient
+    _http: httpx.AsyncClient
 
     async def __aenter__(self) -> Self:
         return self
@@ -58,18 +33,6 @@ class AsyncClient(AsyncResources):
     async def aclose(self) -> None:
         """Close all connections."""
         await self._http.aclose()
-
-    def with_key(self, key: str | None) -> Self:
-        """As ``Client.with_key``."""
-        client = copy(self)
-        client._headers = authorization(key)
-        return client
-
-    def with_patience(self, patience_s: float) -> Self:
-        """As ``Client.with_patience``."""
-        client = copy(self)
-        client._patience = replace(self._patience, unanswered_s=patience_s)
-        return client
 
     async def request(
         self,

@@ -7,9 +7,10 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -336,18 +337,44 @@ def _plain(value: Any) -> Any:
     return value.isoformat()
 
 
-def opened(url: str, timeout_s: float) -> dict[str, Any]:
-    """The options of an httpx client for the address of a service."""
-    is_plain = url.lower().startswith("http:")  # needs no certificates, whose reading takes 35 ms
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS)
-    return {"base_url": url, "timeout": timeout_s, "verify": not is_plain, "limits": limits}
+class Connection:
+    """A service, the key and the patience with which it is called; both clients are connections.
+
+    Attributes:
+        url: The address of the service without the version of its API.
+    """
+
+    _transport: type[httpx.Client | httpx.AsyncClient]
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        patience_s: float = 30.0,
+        overload_patience_s: float = 60.0,
+        timeout_s: float = 30.0,
+    ) -> None:
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self._patience = Patience(unanswered_s=patience_s, overload_s=overload_patience_s)
+        self._headers = _authorization(key)
+        is_plain = url.lower().startswith("http:")  # needs no certificates, whose reading takes 35 ms
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS)
+        self._http: Any = self._transport(base_url=self.url, timeout=timeout_s, verify=not is_plain, limits=limits)
+
+    def with_key(self, key: str | None) -> Self:
+        """The same client with another API key; connections are shared."""
+        client = copy(self)
+        client._headers = _authorization(key)
+        return client
+
+    def with_patience(self, patience_s: float) -> Self:
+        """The same client with another patience for calls without an answer; 0: one attempt. Connections are shared."""
+        client = copy(self)
+        client._patience = replace(self._patience, unanswered_s=patience_s)
+        return client
 
 
-def authorization(key: str | None) -> dict[str, str]:
+def _authorization(key: str | None) -> dict[str, str]:
     """The header field with an API key."""
     return {"Authorization": f"Bearer {key}"} if key else {}
-
-
-def base(url: str) -> str:
-    """The address of a service without the version of its API."""
-    return url.rstrip("/").removesuffix("/v1")

@@ -5,32 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from copy import copy
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 from httpx_sse import EventSource
 
-from service.client.calls import (
-    Call,
-    Following,
-    LiveEvent,
-    Paging,
-    Patience,
-    Retries,
-    Tagged,
-    authorization,
-    base,
-    decoded,
-    opened,
-)
+from service.client.calls import Call, Connection, Following, LiveEvent, Paging, Retries, Tagged, decoded
 from service.client.errors import ResourceMissing
 from service.client.resources import Resources
 
 
-class Client(Resources):
+class Client(Connection, Resources):
     """Calls a running service, and repeats calls within a patience.
 
     The resources of the API are attributes, their operations methods: ``client.patterns.get("late_payment")``. A call
@@ -40,19 +26,8 @@ class Client(Resources):
     ``with`` block.
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        patience_s: float = 30.0,
-        overload_patience_s: float = 60.0,
-        timeout_s: float = 30.0,
-    ) -> None:
-        self.url = base(url)
-        self._patience = Patience(unanswered_s=patience_s, overload_s=overload_patience_s)
-        self._headers = authorization(key)
-        self._http = httpx.Client(**opened(self.url, timeout_s))
+    _transport = httpx.Client
+    _http: httpx.Client
 
     def __enter__(self) -> Self:
         return self
@@ -65,18 +40,6 @@ class Client(Resources):
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
-
-    def with_key(self, key: str | None) -> Self:
-        """The same client with another API key; connections are shared."""
-        client = copy(self)
-        client._headers = authorization(key)
-        return client
-
-    def with_patience(self, patience_s: float) -> Self:
-        """The same client with another patience for calls without an answer; 0: one attempt. Connections are shared."""
-        client = copy(self)
-        client._patience = replace(self._patience, unanswered_s=patience_s)
-        return client
 
     def request(
         self,
