@@ -159,6 +159,11 @@ class Page:
         found: list[dict[str, Any]] = (await self.get("/streams", limit=1000, age_s=_STREAMS_AGE_S))["items"]
         return found
 
+    async def pattern_names(self) -> list[str]:
+        """The names of the patterns that the key may touch."""
+        listed = await self.get("/patterns", stream=self.only_stream, limit=1000, age_s=1.0)
+        return [pattern["name"] for pattern in listed["items"]]
+
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:
         """The chosen stream, by default the first that events are sent to; and the names of all."""
         streams = await self.streams()

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from console.calls import at
 from console.page import Page, all_of, allowed
-from console.views.webhooks import RECEIVERS
+from console.views.webhooks import receivers_of
 
 _PAGE: Final = 50
 _FILTERS: Final = ("stream", "pattern", "key", "since", "until", "acknowledged")
@@ -20,7 +20,7 @@ async def show_list(page: Page) -> Response:
     wanted: dict[str, Any] = {name: page.query(name) for name in _FILTERS}
     listed, patterns, names = await all_of(
         page.get("/alerts", **wanted, after=page.query("after"), limit=_PAGE),
-        page.get("/patterns", stream=page.only_stream, limit=1000, age_s=1.0),
+        page.pattern_names(),
         page.stream(),
     )
     is_live = not page.query("after") and wanted["until"] is None and wanted["acknowledged"] != "true"
@@ -33,7 +33,7 @@ async def show_list(page: Page) -> Response:
         wanted=wanted,
         is_live=is_live,
         names=names[1],
-        patterns=[pattern["name"] for pattern in patterns["items"]],
+        patterns=patterns,
         has_filters=any(value for value in wanted.values()),
     )
 
@@ -78,14 +78,8 @@ async def add_note(page: Page) -> Response:
 
 async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
     """The attempts to deliver an alert to the receivers of its stream, each with its receiver."""
-    calls = (page.get(path, stream=page.only_stream, limit=_MOST_RECEIVERS, age_s=1.0) for path in RECEIVERS)
-    lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
-    receivers = [
-        {**one, "path": f"{path}/{one['id']}"}
-        for path, listed in zip(RECEIVERS, lists, strict=True)
-        for one in listed["items"]
-        if one["stream"] in (None, alert["stream"])
-    ]
+    known = await receivers_of(page, page.only_stream, _MOST_RECEIVERS, 1.0)
+    receivers = [one for one in known if one["stream"] in (None, alert["stream"])]
     attempts = await all_of(
         *(page.get(f"{one['path']}/deliveries", result_id=alert["id"], age_s=5.0) for one in receivers)
     )

@@ -19,7 +19,7 @@ async def show_list(page: Page) -> Response:
     state = page.request.query_params.get("state", "open")
     listed, patterns, names = await all_of(
         page.get("/incidents", **wanted, state=state, after=page.query("after"), limit=_PAGE),
-        page.get("/patterns", stream=page.only_stream, limit=1000, age_s=1.0),
+        page.pattern_names(),
         page.stream(),
     )
     return page.render(
@@ -29,7 +29,7 @@ async def show_list(page: Page) -> Response:
         next=listed["next"],
         wanted={**wanted, "state": state},
         names=names[1],
-        patterns=[pattern["name"] for pattern in patterns["items"]],
+        patterns=patterns,
     )
 
 

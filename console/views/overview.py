@@ -14,7 +14,7 @@ from starlette.responses import Response
 from console.charts import hourly
 from console.formats import plural, span
 from console.page import Page, all_of, allowed
-from console.views.webhooks import RECEIVERS
+from console.views.webhooks import receivers_of
 
 _MOST_INCIDENTS: Final = 100
 _MOST_OF: Final = 0.9  # of the alerts have at most the shown latency
@@ -44,7 +44,7 @@ async def show(page: Page) -> Response:
         page.get("/patterns", stream=stream, limit=1000, age_s=_QUIET_S),
         allowed(page.get("/endings/summary", stream=stream, age_s=_QUIET_S), {"items": []}),
         allowed(page.get("/pipeline")),
-        _receivers(page, stream),
+        receivers_of(page, stream, _MOST_WEBHOOKS, _QUIET_S),
         allowed(page.get("/incidents", stream=stream, state="open", limit=_MOST_INCIDENTS, age_s=_QUIET_S)),
         allowed(page.get("/dead-letters", stream=stream, limit=1, age_s=_QUIET_S), {"counts": []}),
         allowed(page.api.shared("figures", _METRICS_AGE_S, lambda: _figures(page)), Figures({}, None)),
@@ -69,13 +69,6 @@ async def show(page: Page) -> Response:
 
 async def _figures(page: Page) -> Figures:
     return Figures.of(await page.get("/metrics"))
-
-
-async def _receivers(page: Page, stream: str | None) -> list[Any]:
-    """Webhooks and other sinks with the state of their deliveries, each with the path of its page."""
-    calls = (page.get(path, stream=stream, limit=_MOST_WEBHOOKS, age_s=_QUIET_S) for path in RECEIVERS)
-    lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
-    return [{**one, "path": path} for path, listed in zip(RECEIVERS, lists, strict=True) for one in listed["items"]]
 
 
 def _sentences(
@@ -115,8 +108,8 @@ def _of_pipeline(pipeline: Any) -> Iterator[Sentence]:
 
 
 def _of_receiver(receiver: Any) -> Sentence:
-    link = f"{receiver['path']}/{receiver['id']}"
-    kind = "webhook" if receiver["path"] == "/webhooks" else f"{receiver['kind']} sink"
+    link = receiver["path"]
+    kind = "webhook" if link.startswith("/webhooks/") else f"{receiver['kind']} sink"
     name = receiver["description"] or receiver["name"] or receiver.get("url") or receiver["address"]
     if not receiver["enabled"]:
         reason = receiver["disabled_because"] or "by hand"

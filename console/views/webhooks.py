@@ -47,6 +47,17 @@ async def show_list(page: Page) -> Response:
     )
 
 
+async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) -> list[Any]:
+    """Webhooks and other sinks with the state of their deliveries, each with its path."""
+    calls = (page.get(path, stream=stream, limit=most, age_s=age_s) for path in RECEIVERS)
+    lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
+    return [
+        {**one, "path": f"{path}/{one['id']}"}
+        for path, listed in zip(RECEIVERS, lists, strict=True)
+        for one in listed["items"]
+    ]
+
+
 def health(receiver: Any) -> tuple[str, str]:
     """The state of a receiver: a level and a word."""
     if not receiver["enabled"]:
@@ -63,14 +74,13 @@ async def edit(page: Page) -> Response:
 
 async def _form(page: Page, draft: Mapping[str, str], chosen: Sequence[str], error: str = "") -> Response:
     _, names = await page.stream(is_derived=True)
-    patterns = await page.get("/patterns", stream=page.only_stream, limit=1000, age_s=1.0)
     return page.render(
         "webhook_form.html",
         400 if error else 200,
         title="New webhook",
         draft=draft,
         names=names,
-        patterns=[pattern["name"] for pattern in patterns["items"]],
+        patterns=await page.pattern_names(),
         severities=SEVERITIES,
         kinds=_KINDS,
         chosen=chosen,

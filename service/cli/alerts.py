@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Annotated, Any
 
-import orjson
 import typer
 
-from service.cli.calling import Caller, Commands, PatientCaller, show
+from service.cli.calling import Caller, Commands, PatientCaller, show, show_sentence
 from service.cli.resources import After, AtMost, Resource, Table, add_list_of_latest, note_more
-from service.cli.wording import printable
 
 alerts = Commands(help="Alerts of the running service.")
 
@@ -110,9 +108,5 @@ def note(
 
 def _show(alert: Mapping[str, Any], *, is_json: bool) -> None:
     """Print an alert as one line, unbuffered, for readers of a pipe."""
-    if is_json:
-        line = orjson.dumps(alert).decode()
-    else:
-        line = f"{alert['detected_at']}  {alert['stream']}  {alert['pattern']}  {alert['key']}  {alert['why']}"
-        line = printable(line)
-    typer.echo(line)
+    line = f"{alert['detected_at']}  {alert['stream']}  {alert['pattern']}  {alert['key']}  {alert['why']}"
+    show_sentence(alert, line, is_json=is_json)

@@ -8,11 +8,10 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import Caller, Commands
+from service.cli.calling import Caller, Commands, show_sentence
 from service.cli.models import read_content
 from service.cli.operators import read_document
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
-from service.cli.wording import printable
 from service.client import part
 
 calendars = Commands(help="Calendars of the running service.")
@@ -47,10 +46,7 @@ def put_calendar(
     found = client.request(
         "PUT", f"/calendars/{part(name)}", body=content, headers={"Content-Type": "application/json"}
     )
-    if client.is_json:
-        typer.echo(orjson.dumps(found).decode())
-        return
-    typer.echo(printable(f"{found['name']}: version {found['version']}"))
+    show_sentence(found, f"{found['name']}: version {found['version']}", is_json=client.is_json)
 
 
 add_delete(calendars, _CALENDARS, "Delete a calendar that no operator uses.")

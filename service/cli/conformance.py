@@ -13,6 +13,7 @@ from rich.console import Console
 from service.cli.choices import OutputFormat
 from service.cli.columns import Classifier
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
+from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_model_file
 from service.cli.past import EndEvents, read_log
 from service.runs.past_log import PastLog
@@ -25,10 +26,8 @@ _MOST_ALLOWED = 8
 def conformance(
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML.")],
     log: Annotated[Path, typer.Argument(help="Past events: .jsonl, .csv or .xes, each also .gz.")],
-    map_file: Annotated[
-        Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
-    ] = None,
-    process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
+    map_file: MapFile = None,
+    process: Process = None,
     output: Annotated[OutputFormat, typer.Option(help="Output format.")] = "text",
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,

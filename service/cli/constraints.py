@@ -16,6 +16,7 @@ from constraints import Constraint
 from service.cli.calling import Caller, Commands
 from service.cli.choices import OutputFormat
 from service.cli.inputs import progress_bar, read_text, standard_error
+from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_model_file
 from service.cli.resources import Resource, Table, add_list_of_stream, add_show
 from service.cli.wording import printable
@@ -40,10 +41,8 @@ constraints = Commands(
 @constraints.command()
 def derive(
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML.")],
-    map_file: Annotated[
-        Path | None, typer.Option("--map", metavar="FILE", help="JSON or YAML file that maps tasks to event types.")
-    ] = None,
-    process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
+    map_file: MapFile = None,
+    process: Process = None,
     output: Annotated[OutputFormat, typer.Option(help="Output format; JSON always has all constraints.")] = "text",
     full: Annotated[
         bool, typer.Option("--full", help="List all constraints, including those that follow from others.")

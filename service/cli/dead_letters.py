@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 
 from service.cli.calling import Caller, Commands
@@ -58,11 +57,7 @@ def replay(
     if (letter is None) != is_all:
         raise typer.BadParameter("give the id of a dead letter, or --all")
     outcomes = _replay_all(client, stream, code) if letter is None else [client.dead_letters.replay(letter)]
-    if client.is_json:
-        for outcome in outcomes:
-            typer.echo(orjson.dumps(outcome).decode())
-    else:
-        _SENT.show(outcomes, is_json=False)
+    _SENT.show(outcomes, is_json=client.is_json)
     raise typer.Exit(0 if all(outcome["is_accepted"] for outcome in outcomes) else 1)
 
 

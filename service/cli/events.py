@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import Caller, Commands, PatientCaller, given
+from service.cli.calling import Caller, Commands, PatientCaller, given, show_sentence
 from service.cli.inputs import standard_error
-from service.cli.wording import printable
 from service.client import part
 
 events = Commands(help="Events of streams of the running service.")
@@ -78,5 +77,4 @@ def _note_gap(trimmed_until: str) -> None:
 def _show(event: Mapping[str, Any], *, is_json: bool) -> None:
     """Print an event as one line, unbuffered, for readers of a pipe."""
     data = orjson.dumps(event["data"]).decode()
-    line = f"{event['time']}  {event['key']}  {event['type']}  {event['id']}  {data}"
-    typer.echo(orjson.dumps(event).decode() if is_json else printable(line))
+    show_sentence(event, f"{event['time']}  {event['key']}  {event['type']}  {event['id']}  {data}", is_json=is_json)

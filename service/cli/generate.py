@@ -13,6 +13,7 @@ import orjson
 import typer
 
 from service.cli.inputs import progress_bar, standard_error
+from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_model_file
 from service.errors import FileUnreadable
 from streams import Event, render_plain
@@ -32,8 +33,8 @@ from workflows import (
 def generate(
     output: Annotated[Path | None, typer.Option(help="File to write, .jsonl (default: standard output).")] = None,
     workflow: Annotated[Path | None, typer.Option(help="Model to simulate: BPMN, PNML or a tree in YAML.")] = None,
-    map_file: Annotated[Path | None, typer.Option("--map", help="YAML file that maps tasks to event types.")] = None,
-    process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
+    map_file: MapFile = None,
+    process: Process = None,
     traces: Annotated[int | None, typer.Option(min=0, help="Number of transactions (default: --orders).")] = None,
     orders: Annotated[int, typer.Option(min=1, help="Number of orders, about 20 events each.")] = 2_000,
     concurrent: Annotated[int, typer.Option(min=1, help="Transactions that are open at the same time.")] = 1_000,

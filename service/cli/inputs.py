@@ -201,7 +201,7 @@ def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm 
     if len(options) == 1 and "=" not in options[0]:
         return options[0]
     form = "write one PATH, or TYPE=PATH for each event type, such as Payment=data.ref, with '*=PATH' for other types"
-    return dict(_pairs(options, f"is not TYPE=PATH; {form}", "type", option))
+    return dict(pairs_of(options, f"is not TYPE=PATH; {form}", "type", option))
 
 
 def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
@@ -216,7 +216,7 @@ def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
 def further_keys(options: Sequence[str] | None, option: str = "--further-key") -> dict[str, KeyForm]:
     """Further keys by name: NAME=PATH, or NAME:TYPE=PATH for each event type."""
     found: dict[str, KeyForm] = {}
-    for named, path in _pairs(options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option):
+    for named, path in pairs_of(options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option):
         name, sign, event_type = named.partition(":")
         known = found.get(name, {} if sign else path)
         if isinstance(known, str) == bool(sign):
@@ -225,7 +225,7 @@ def further_keys(options: Sequence[str] | None, option: str = "--further-key") -
     return found
 
 
-def _pairs(options: Sequence[str], fault: str, what: str, option: str) -> Iterator[tuple[str, str]]:
+def pairs_of(options: Sequence[str], fault: str, what: str, option: str) -> Iterator[tuple[str, str]]:
     """Options of the form NAME=PATH; no name comes twice."""
     seen: set[str] = set()
     for text in options:

@@ -17,7 +17,16 @@ from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, as_asked, with_options
-from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, read_event_file, standard_error
+from service.cli.inputs import (
+    Key,
+    Times,
+    TimesOption,
+    chosen_key,
+    pairs_of,
+    progress_bar,
+    read_event_file,
+    standard_error,
+)
 from service.client import AccessDenied, ApiError, Client
 from service.sending import REPLAY_SOURCE, send_events
 from streams import Event, KeyForm, StreamDeclaration, parse_time
@@ -159,15 +168,7 @@ def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) 
         return [(stream, file)]
     if file is not None or stream is not None or not events:
         raise typer.BadParameter("give FILE and --stream, or --events STREAM=FILE for each of several streams.")
-    found: dict[str, Path] = {}
-    for one in events:
-        name, _, path = one.partition("=")
-        if not name or not path:
-            raise typer.BadParameter(f"{one!r} is not STREAM=FILE", param_hint="--events")
-        if name in found:
-            raise typer.BadParameter(f"the stream {name!r} is given twice", param_hint="--events")
-        found[name] = Path(path)
-    return list(found.items())
+    return [(name, Path(path)) for name, path in pairs_of(events, "is not STREAM=FILE", "stream", "--events")]
 
 
 def _tell_late(client: Client, files: Sequence[EventFile]) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 
 from service.cli.calling import Caller, Commands, show_sentence
 from service.cli.inputs import progress_bar
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
-from service.cli.wording import printable
 from service.client import part
 from streams.tables import format_of, media_type_of
 
@@ -52,10 +50,8 @@ def add_table(
     with progress_bar(f"uploading {file.name}"):
         query, headers = {"key": key, "column": column}, {"Content-Type": media_type}
         found = client.request("PUT", f"/tables/{part(name)}", query=query, body=content, headers=headers)
-    if client.is_json:
-        typer.echo(orjson.dumps(found).decode())
-        return
-    typer.echo(printable(f"{found['name']}: version {found['version']}, {found['rows']} rows"))
+    sentence = f"{found['name']}: version {found['version']}, {found['rows']} rows"
+    show_sentence(found, sentence, is_json=client.is_json)
 
 
 @tables.command("change")

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from service.cli.calling import Caller, Commands, given
 from service.cli.inputs import progress_bar, read_text, standard_error
+from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
 from service.cli.wording import printable
@@ -66,10 +67,8 @@ def put_workflow(
     model: Annotated[Path, typer.Argument(help="Model: BPMN 2.0, PNML, or a process tree as YAML or JSON.")],
     stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream that is to follow the workflow.")] = None,
     mode: Mode = "auto",
-    map_file: Annotated[
-        Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")
-    ] = None,
-    process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
+    map_file: MapFile = None,
+    process: Process = None,
 ) -> None:
     """Upload a workflow; an existing one gets its next version, to which streams that follow it switch."""
     body = given(
