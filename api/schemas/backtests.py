@@ -9,9 +9,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.patterns import SuppressModel
 from api.schemas.results import ResultModel, Row
-from api.wire import PartModel, Time, WireModel, moment
+from api.wire import PartModel, Time, WireModel
 from service import Backtest, BacktestDraft, BacktestStatus, Page, PatternChoice, Pruning
-from streams import format_time
 
 
 class PatternReference(WireModel):
@@ -159,9 +158,21 @@ class BacktestModel(WireModel):
     failure: BacktestFailure | None
 
     @classmethod
-    def from_domain(cls, backtest: Backtest) -> Self:
-        """The wire form of a backtest."""
-        return cls(**_members(backtest))
+    def from_domain(cls, backtest: Backtest, **members: Any) -> Self:
+        """The wire form of a backtest; ``members`` are those of a subclass."""
+        question = backtest.question
+        compared: Pruning = "off" if question["prune"] == "off" else "on"
+        return cls.copying(
+            backtest,
+            patterns=[_pattern(pattern) for pattern in question["patterns"]],
+            against=[_pattern(pattern) for pattern in question["against"]],
+            source=BacktestSource(log=True) if backtest.path is None else BacktestSource(path=backtest.path),
+            pruning="compare" if question["compares_pruning"] else compared,
+            is_open=question["is_open"],
+            state=backtest.status,
+            failure=None if backtest.error is None else BacktestFailure.model_validate(dict(backtest.error)),
+            **members,
+        )
 
 
 class BacktestDetail(BacktestModel):
@@ -172,9 +183,8 @@ class BacktestDetail(BacktestModel):
     @classmethod
     def of(cls, backtest: Backtest, summary: Mapping[str, Any] | None) -> Self:
         """The wire form of a backtest and its summary."""
-        return cls(
-            **_members(backtest), result=None if summary is None else BacktestSummary.model_validate(dict(summary))
-        )
+        result = None if summary is None else BacktestSummary.model_validate(dict(summary))
+        return cls.from_domain(backtest, result=result)
 
 
 class BacktestList(PartModel):
@@ -221,26 +231,6 @@ class BacktestAlertList(WireModel):
 
 def _choice(pattern: str | PatternReference) -> PatternChoice:
     return PatternChoice(text=pattern) if isinstance(pattern, str) else pattern.to_domain()
-
-
-def _members(backtest: Backtest) -> dict[str, Any]:
-    question = backtest.question
-    compared: Pruning = "off" if question["prune"] == "off" else "on"
-    return {
-        "id": backtest.id,
-        "stream": backtest.stream,
-        "patterns": [_pattern(pattern) for pattern in question["patterns"]],
-        "against": [_pattern(pattern) for pattern in question["against"]],
-        "source": BacktestSource(log=True) if backtest.path is None else BacktestSource(path=backtest.path),
-        "pruning": "compare" if question["compares_pruning"] else compared,
-        "is_open": question["is_open"],
-        "state": backtest.status,
-        "progress": backtest.progress,
-        "created_at": format_time(backtest.created_us),
-        "started_at": moment(backtest.started_us),
-        "finished_at": moment(backtest.finished_us),
-        "failure": None if backtest.error is None else BacktestFailure.model_validate(dict(backtest.error)),
-    }
 
 
 def _pattern(pattern: Mapping[str, Any]) -> BacktestPattern:

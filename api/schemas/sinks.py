@@ -12,18 +12,15 @@ from pydantic_core import PydanticUndefined
 from api.schemas.webhooks import (
     DeliveredKind,
     DeliveryState,
-    Description,
     Digest,
     DigestModel,
-    Kinds,
-    LeastSeverity,
+    NewReceiver,
+    ReceiverChanges,
     Template,
-    WebhookName,
     as_draft,
 )
-from api.wire import ChangesModel, PartModel, Time, WireModel
+from api.wire import PartModel, Time, WireModel
 from service import RegisteredWebhook, Severity, WebhookDraft, WebhookHealth
-from shards import USUAL_KINDS
 
 _Path: TypeAlias = Annotated[
     str, Field(description="Folder for the files, relative to the folder of all sinks (FORESTALL_WEBHOOKS__FOLDER).")
@@ -39,15 +36,7 @@ _Options: TypeAlias = Annotated[
 _OWN = ("path", "host", "port", "security", "user", "sender", "recipients", "servers", "topic", "options")
 
 
-class _NewSink(WireModel):
-    name: WebhookName = None
-    stream: str | None = Field(None, description="Only results of this stream.")
-    pattern: str | None = Field(None, description="Only results of this pattern; deviations belong to no pattern.")
-    min_severity: LeastSeverity = None
-    kinds: Kinds = Field(list(USUAL_KINDS), validate_default=False)
-    description: Description = ""
-    digest: Digest = None
-
+class _NewSink(NewReceiver):
     def to_domain(self) -> WebhookDraft:
         """The draft that registers the sink."""
         members = self.model_dump(include={"kind", *_OWN})
@@ -89,20 +78,12 @@ class NewKafkaSink(_NewSink):
 NewSink: TypeAlias = Annotated[NewParquetSink | NewEmailSink | NewKafkaSink, Field(discriminator="kind")]
 
 
-class SinkChanges(ChangesModel):
+class SinkChanges(ReceiverChanges):
     """Changes of a sink; omitted members stay as they are, null resets a member. Its kind does not change."""
 
     created = (NewParquetSink, NewEmailSink, NewKafkaSink)
     defaults = MappingProxyType({"enabled": True, "secret": PydanticUndefined})
 
-    stream: str | None = Field(None, description="Null: of any stream.")
-    pattern: str | None = Field(None, description="Null: of any pattern.")
-    min_severity: LeastSeverity = None
-    kinds: Kinds | None = None
-    description: Description | None = None
-    digest: Digest = None
-    template: Template = None
-    enabled: bool | None = Field(None, description="False suspends deliveries; queued ones wait.")
     secret: str | None = Field(None, max_length=1_000, description="Password.")
     path: _Path | None = None
     host: str | None = None
@@ -117,13 +98,8 @@ class SinkChanges(ChangesModel):
 
     def to_domain(self) -> dict[str, Any]:
         """The changes by attribute of the sink."""
-        given = self.model_dump(include=self.model_fields_set)
-        changes = {name: value for name, value in given.items() if name not in _OWN}
-        if "enabled" in changes:
-            changes["is_enabled"] = changes.pop("enabled")
-        if "kinds" in changes:
-            changes["kinds"] = tuple(dict.fromkeys(changes["kinds"]))
-        if own := {name: value for name, value in given.items() if name in _OWN}:
+        changes = super().to_domain()
+        if own := {name: changes.pop(name) for name in _OWN if name in changes}:
             changes["sink"] = own
         return changes
 

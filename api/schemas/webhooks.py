@@ -68,20 +68,25 @@ WebhookName: TypeAlias = Annotated[
 ]
 
 
-class NewWebhook(WireModel):
-    """A webhook to register."""
+class NewReceiver(WireModel):
+    """The members of a webhook or another receiver to register."""
 
     name: WebhookName = None
-    url: str = Field(description="http or https; private addresses only where the service allows them.")
-    secret: str | None = Field(None, description="'whsec_' and base64 of 24 to 64 bytes (default: generated).")
     stream: str | None = Field(None, description="Only results of this stream.")
     pattern: str | None = Field(None, description="Only results of this pattern; deviations belong to no pattern.")
     min_severity: LeastSeverity = None
     kinds: Kinds = Field(list(USUAL_KINDS), validate_default=False)
     description: Description = ""
+    digest: Digest = None
+
+
+class NewWebhook(NewReceiver):
+    """A webhook to register."""
+
+    url: str = Field(description="http or https; private addresses only where the service allows them.")
+    secret: str | None = Field(None, description="'whsec_' and base64 of 24 to 64 bytes (default: generated).")
     headers: Headers = Field({}, validate_default=False)
     template: Template = None
-    digest: Digest = None
 
     def to_domain(self) -> WebhookDraft:
         """The draft that registers the webhook."""
@@ -97,19 +102,14 @@ def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
     return WebhookDraft(**{**found, **shared, "sink": sink})
 
 
-class WebhookChanges(ChangesModel):
-    """Changes of a webhook; omitted members stay as they are, null resets a member."""
+class ReceiverChanges(ChangesModel):
+    """The changes that receivers of all kinds share."""
 
-    created = (NewWebhook,)
-    defaults = MappingProxyType({"enabled": True})
-
-    url: str | None = Field(None, description="URL to send to, as at registration; not null.")
     stream: str | None = Field(None, description="Null: of any stream.")
     pattern: str | None = Field(None, description="Null: of any pattern.")
     min_severity: LeastSeverity = None
     kinds: Kinds | None = None
     description: Description | None = None
-    headers: Headers | None = Field(None, description="Replaces all present headers.")
     template: Template = None
     digest: Digest = None
     enabled: bool | None = Field(
@@ -118,7 +118,7 @@ class WebhookChanges(ChangesModel):
     )
 
     def to_domain(self) -> dict[str, Any]:
-        """The changes by attribute of the webhook."""
+        """The changes by attribute of the receiver."""
         changes = {name: getattr(self, name) for name in self.model_fields_set}
         if "enabled" in changes:
             changes["is_enabled"] = changes.pop("enabled")
@@ -127,6 +127,16 @@ class WebhookChanges(ChangesModel):
         if "kinds" in changes:
             changes["kinds"] = _once_each(changes["kinds"])
         return changes
+
+
+class WebhookChanges(ReceiverChanges):
+    """Changes of a webhook; omitted members stay as they are, null resets a member."""
+
+    created = (NewWebhook,)
+    defaults = MappingProxyType({"enabled": True})
+
+    url: str | None = Field(None, description="URL to send to, as at registration; not null.")
+    headers: Headers | None = Field(None, description="Replaces all present headers.")
 
 
 class WebhookModel(WireModel):

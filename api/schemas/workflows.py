@@ -11,7 +11,6 @@ from api.errors import wrong_shape
 from api.wire import PartModel, Time, WireModel
 from constraints import Constraint
 from service import Derived, Follower, RegisteredWorkflow, WorkflowDifference, WorkflowReport
-from streams import format_time
 
 Mode = Literal["auto", "exact", "tables"]
 DerivedKind = Literal["prior", "exclusive", "require", "existence", "implication", "not_together"]
@@ -122,9 +121,25 @@ class WorkflowVersion(WireModel):
     created_at: Time
 
     @classmethod
-    def from_record(cls, record: RegisteredWorkflow) -> Self:
-        """The wire form of a version."""
-        return cls(**_members(record))
+    def from_record(cls, record: RegisteredWorkflow, **members: Any) -> Self:
+        """The wire form of a version; ``members`` are those of a subclass."""
+        summary = record.summary
+        states, events = summary.states, list(summary.events)
+        return cls.copying(
+            record,
+            title=summary.title,
+            format=summary.format,
+            mapping=dict(record.mapping),
+            method=summary.method,
+            event_types=events,
+            end_events=list(summary.end),
+            constraint_counts=dict(summary.counts),
+            automaton=None if states is None else AutomatonModel(state_count=states, letter_count=len(events)),
+            without_automaton=summary.without_automaton or None,
+            warnings=list(summary.warnings),
+            notices=[NoticeModel(element=element, message=message) for element, message in summary.notices],
+            **members,
+        )
 
 
 class WorkflowModel(WorkflowVersion):
@@ -136,7 +151,7 @@ class WorkflowModel(WorkflowVersion):
     def from_domain(cls, report: WorkflowReport) -> Self:
         """The wire form of a workflow."""
         streams = [FollowerModel.from_domain(follower) for follower in report.followers]
-        return cls(**_members(report.record), streams=streams)
+        return cls.from_record(report.record, streams=streams)
 
 
 class WorkflowList(PartModel):
@@ -253,29 +268,3 @@ def _by_kind(constraints: Iterable[Constraint]) -> dict[str, list[str]]:
 
 def _beyond(names: Iterable[str], known: Collection[str]) -> list[str]:
     return sorted(set(names) - set(known))
-
-
-def _members(record: RegisteredWorkflow) -> dict[str, Any]:
-    """The fields of a version."""
-    summary = record.summary
-    automaton = (
-        None if summary.states is None else AutomatonModel(state_count=summary.states, letter_count=len(summary.events))
-    )
-    return {
-        "name": record.name,
-        "version": record.version,
-        "title": summary.title,
-        "format": summary.format,
-        "process": record.process,
-        "mapping": dict(record.mapping),
-        "method": summary.method,
-        "event_types": list(summary.events),
-        "end_events": list(summary.end),
-        "constraint_counts": dict(summary.counts),
-        "automaton": automaton,
-        "without_automaton": summary.without_automaton or None,
-        "warnings": list(summary.warnings),
-        "notices": [NoticeModel(element=element, message=message) for element, message in summary.notices],
-        "size_bytes": record.size_bytes,
-        "created_at": format_time(record.registered_us),
-    }

@@ -934,8 +934,8 @@ class SinkChanges(TypedDict):
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
     kinds: NotRequired[list[ResultName] | None]
     description: NotRequired[str | None]
-    digest: NotRequired[DigestModel | None]
     template: NotRequired[dict[str, Any] | None]
+    digest: NotRequired[DigestModel | None]
     enabled: NotRequired[bool | None]
     secret: NotRequired[str | None]
     path: NotRequired[str | None]
@@ -1142,16 +1142,16 @@ class VolumeModel(TypedDict):
     bytes: int
 
 class WebhookChanges(TypedDict):
-    url: NotRequired[str | None]
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
     kinds: NotRequired[list[ResultName] | None]
     description: NotRequired[str | None]
-    headers: NotRequired[dict[str, str] | None]
     template: NotRequired[dict[str, Any] | None]
     digest: NotRequired[DigestModel | None]
     enabled: NotRequired[bool | None]
+    url: NotRequired[str | None]
+    headers: NotRequired[dict[str, str] | None]
 
 class WorkBudgetModel(TypedDict):
     per_event: int
