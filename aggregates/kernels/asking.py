@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel
+from streams.kernels.prefetching import prefetch
 
 NIL = -1
 NEVER = -(2**62)  # the number of the newest event of an empty partition
@@ -108,7 +109,8 @@ def probe_rows(
 ) -> tuple[np.int64, np.int64, np.int64]:
     """Note the slots of events that have given codes, from a first number on, by the partitions that may hold them.
 
-    Chains are followed side by side, one in each of the ``lanes`` (lanes, 2), because each step waits for memory.
+    Chains are followed side by side, one in each of the ``lanes`` (lanes, 2), because each step waits for memory: the
+    next event of a chain is requested, and read when all other chains have been followed one step.
     ``found`` has room for one slot more than there are events, and ``count`` slots already. Returns the number of
     slots, of compared events and of visited partitions.
     """
@@ -128,6 +130,7 @@ def probe_rows(
             is_left = chosen != 0
             if newest >= start:
                 lanes[active, 0], lanes[active, 1] = newest, newest % room
+                prefetch(rows, lanes[active, 1])
                 active += 1
         lane = np.int64(0)
         while lane < active:
@@ -142,6 +145,7 @@ def probe_rows(
             else:
                 lanes[lane, 0] -= distance
                 lanes[lane, 1] = slot - distance if slot >= distance else slot - distance + room
+                prefetch(rows, lanes[lane, 1])
                 lane += 1
     return filled, compared, visited
 

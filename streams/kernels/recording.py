@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from streams.kernels import borrowing
+from streams.kernels import borrowing, prefetching
 from streams.kernels.compiling import Routine
 from streams.kernels.keeping import KeptKernel, entry_name
 
@@ -90,7 +90,7 @@ class _Calls:
 def _replaced(calls: _Calls) -> Iterator[None]:
     """Replace kernels and routines by functions that Python runs, wherever modules name them."""
     spaces = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
-    stands_for: dict[int, Any] = {id(borrowing.borrowed): _same}
+    stands_for: dict[int, Any] = {id(borrowing.borrowed): _same, id(prefetching.prefetch): prefetching.nothing}
     for value in (value for space in spaces for value in list(space.values())):
         if isinstance(value, Routine):
             stands_for[id(value)] = value.py_func
