@@ -22,6 +22,7 @@ from api.methods import HeadAsGet
 from api.pages import add_pages
 from api.problems import problem_responses
 from api.requests.bodies import BodyLimit
+from api.requests.direct import DirectRoute
 from api.resources import Operations
 from api.routers import (
     alerts,
@@ -211,6 +212,7 @@ def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") 
     assert len(operations) == len(router.routes), "a resource has operations only"
     for route in operations:
         scope = scope_of(route.methods or set(), writing)
+        assert scope == "read" or not isinstance(route, DirectRoute), "a direct route checks no other scope"
         gate = Security(authorize, scopes=[scope])
         route.openapi_extra = (route.openapi_extra or {}) | described_gate(scope)
         part = APIRouter(routes=[route])

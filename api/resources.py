@@ -9,8 +9,12 @@ from functools import cached_property
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 from starlette._utils import get_route_path
+from starlette.requests import Request
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
+
+from api.requests.bodies import replayed
+from api.requests.direct import DirectRoute
 
 
 class Operations:
@@ -30,7 +34,7 @@ class Operations:
                 match, found = operation.matches(scope)
                 if match is Match.FULL:
                     scope.update(found, route=operation.original_route)
-                    await operation.app(scope, receive, send)
+                    await _answer(operation, scope, receive, send)
                     return
         await self._rest(scope, receive, send)
 
@@ -43,6 +47,18 @@ class Operations:
                 for method in one.methods or ():
                     found[method, _resource(one.path or "")].append(one)
         return found
+
+
+async def _answer(operation: RouteContext, scope: Scope, receive: Receive, send: Send) -> None:
+    route = operation.original_route
+    if isinstance(route, DirectRoute):
+        request = Request(scope, receive)
+        request.state.route = operation.path_format
+        if (response := await route.answer(request)) is not None:
+            await response(scope, receive, send)
+            return
+        receive = replayed(await request.body(), receive)
+    await operation.app(scope, receive, send)
 
 
 def _resource(path: str) -> str:

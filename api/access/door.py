@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import MutableMapping
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -165,12 +166,16 @@ def _token(headers: Headers) -> str | None:
 def _address(scope: Scope) -> str:
     """The client's address; for IPv6 its network, as the client can use all addresses of the network."""
     client = scope.get("client")
-    if not client:
-        return ""
+    return _limited(client[0]) if client else ""
+
+
+@lru_cache(maxsize=1_024)
+def _limited(host: str) -> str:
+    """The address of a host to which limits apply."""
     try:
-        address = ipaddress.ip_address(client[0])
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return str(client[0])
+        return host
     if address.version == 4:
         return str(address)
     return str(ipaddress.ip_network((address, _V6_NETWORK_BITS), strict=False))

@@ -63,7 +63,7 @@ class BodyLimit:
             if file is not None:
                 file.flush()
                 scope["state"] = {**scope.get("state", {}), "body_file": Path(file.name)}
-            await self._app(scope, _replayed(body, receive), send)
+            await self._app(scope, replayed(body, receive), send)
 
     async def _taken(
         self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None
@@ -129,7 +129,7 @@ async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
     """An ASGI ``receive`` that returns the body first."""
     is_given = False
 

@@ -24,7 +24,7 @@ from api.wire import LONGEST_NAME
 
 _LARGEST = 2**63 - 1
 _SMALLEST = -(2**63)
-_SMALL = 16_384  # bytes that are parsed at once; a thread for them would cost more
+SMALL = 16_384  # bytes that are parsed at once; a thread for them would cost more
 
 
 async def require_form(request: Request, body: bytes) -> None:
@@ -41,7 +41,7 @@ async def require_form(request: Request, body: bytes) -> None:
         return
     if body or "content-type" in request.headers or field.field_info.is_required():
         require_json(request)
-    if len(body) > _SMALL:
+    if len(body) > SMALL:
         await run_in_threadpool(parse_document, body)
     elif body:
         parse_document(body)
@@ -62,7 +62,7 @@ def parse_document(body: bytes) -> Any:
     for place in _beyond(value, "body"):
         raise WrongShape(f"{place}: an integer beyond 64 bits; write it with an exponent, or as text")
     with suppress(RecursionError):  # a document nested so deeply is refused by its model
-        json.loads(body, object_pairs_hook=_require_single_members, parse_int=float)
+        _MEMBERS.decode(body.decode(errors="surrogatepass"))
     return value
 
 
@@ -96,6 +96,9 @@ def _require_known(request: Request, names: frozenset[str]) -> None:
         return
     known = f"there are {', '.join(sorted(names))}" if names else "there are none"
     raise WrongShape(*(f"query.{name}: not a parameter of this operation; {known}" for name in unknown))
+
+
+_MEMBERS = json.JSONDecoder(object_pairs_hook=_require_single_members, parse_int=float)
 
 
 def _beyond(value: object, place: str) -> Iterator[str]:

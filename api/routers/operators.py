@@ -12,6 +12,7 @@ from api.errors import WrongShape
 from api.locations import LOCATION, give_location
 from api.pictures import PICTURE_HEADERS, SVG
 from api.problems import ASKING_RESPONSES
+from api.requests.direct import DirectRoute
 from api.requests.filters import Now, StreamFilter, WantedPage, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
@@ -184,7 +185,7 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
 
 def asking_router(kind: DocumentKind) -> APIRouter:
     """The operation that asks operators of a kind, which changes nothing."""
-    router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"])
+    router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=DirectRoute)
 
     @router.post(
         "/{name:path}/ask",
