@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import isfinite
 from typing import Any, TypeAlias
 
 from aggregates.asking.questions import ValueFunction
 from aggregates.asking.values import Scalar, canonical, key_of, sorted_places
 
-_ABSENT = object()
+Totals: TypeAlias = "list[list[Any]]"
+"""What the values of all groups are made from: columns of plain JSON with one entry for each group.
 
-Total: TypeAlias = "int | float | list[Any] | None"
-"""What a value of one group is made from, plain JSON.
-
-``count``: the number; ``min`` and ``max``: the value, or null; ``sum`` and ``avg``: the number of values, their sum,
-and what rounding has taken from it; ``distinct``: the values.
+``sum`` and ``avg`` have the number of values, their sum, and what rounding has taken from it; other functions have one
+column: ``count`` the number, ``min`` and ``max`` the value, or null, ``distinct`` the list of values.
 """
+
+_NOTHING: Mapping[ValueFunction, tuple[Any, ...]] = {
+    "count": (0,),
+    "sum": (0, 0.0, 0.0),
+    "avg": (0, 0.0, 0.0),
+    "min": (None,),
+    "max": (None,),
+    "distinct": ((),),
+}
+"""The totals of a group without events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +37,7 @@ class Answer:
         by: Attributes of the groups.
         functions: The function of each value, by name.
         groups: The values of each group's attributes, in any order.
-        totals: The totals of each value, by name; one for each group.
+        totals: The totals of each value, by name.
         end_us: The end of the window; None before the first event.
         events: Number of events in the window of the question.
         compared: Number of events that were compared to find the answer.
@@ -38,7 +47,7 @@ class Answer:
     by: tuple[str, ...]
     functions: Mapping[str, ValueFunction]
     groups: list[tuple[Scalar, ...]]
-    totals: Mapping[str, list[Total]]
+    totals: Mapping[str, Totals]
     end_us: int | None
     events: int
     compared: int
@@ -48,10 +57,8 @@ class Answer:
         """The groups in order of nulls, booleans, numbers and texts, each with its attributes and values by name."""
         finished = [_finished(self.functions[name], totals) for name, totals in self.totals.items()]
         names = (*self.by, *self.totals)
-        rows = [
-            dict(zip(names, (*group, *values), strict=True))
-            for group, *values in zip(self.groups, *finished, strict=True)
-        ]
+        columns = (*zip(*self.groups, strict=True), *finished)
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         return [rows[place] for place in sorted_places(self.groups)]
 
     def to_json(self) -> dict[str, Any]:
@@ -80,40 +87,57 @@ def merged(answers: Sequence[Answer]) -> Answer:
     )
 
 
-def _united_groups(answers: Sequence[Answer]) -> tuple[list[tuple[Scalar, ...]], dict[str, list[Total]]]:
-    """The groups of several answers, and their totals."""
-    known: dict[tuple[object, ...], int] = {}
-    groups: list[tuple[Scalar, ...]] = []
-    places: list[int] = []  # of each group of each answer
-    for group in (group for answer in answers for group in answer.groups):
-        place = known.setdefault(tuple(map(key_of, group)), len(groups))
-        places.append(place)
-        if place == len(groups):
-            groups.append(group)
-    totals = {
-        name: _merged(function, places, [total for answer in answers for total in answer.totals[name]], len(groups))
-        for name, function in answers[0].functions.items()
-    }
+def _united_groups(answers: Sequence[Answer]) -> tuple[list[tuple[Scalar, ...]], dict[str, Totals]]:
+    """The groups of several answers, and their totals: those of the first answer, to which the others are added."""
+    first, *others = answers
+    groups, totals = list(first.groups), {name: [*map(list, columns)] for name, columns in first.totals.items()}
+    types = {type(value) for one in answers for value in chain.from_iterable(one.groups)}
+    keyed = _key_of_group if bool in types else tuple
+    known = {keyed(group): place for place, group in enumerate(groups)}
+    for answer in others:
+        places = [known.setdefault(keyed(group), len(known)) for group in answer.groups]
+        groups += [group for place, group in zip(places, answer.groups, strict=True) if place >= len(groups)]
+        for name, columns in totals.items():
+            _add(first.functions[name], columns, len(groups), zip(places, *answer.totals[name], strict=True))
     return groups, totals
 
 
-def _merged(function: ValueFunction, places: Sequence[int], totals: Sequence[Total], count: int) -> list[Total]:
-    """The totals of a value by the places of their groups, added where several have one place."""
-    found: list[Any] = [_ABSENT] * count
-    for place, total in zip(places, totals, strict=True):
-        found[place] = total if found[place] is _ABSENT else _added(function, found[place], total)
-    return found
+def _key_of_group(group: Sequence[Scalar]) -> tuple[object, ...]:
+    return tuple(map(key_of, group))
 
 
-def _finished(function: ValueFunction, totals: Iterable[Any]) -> list[Scalar]:
+def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable[Any]) -> None:
+    """Add totals of other events, each with the place of its group; the columns get entries for ``count`` groups."""
+    for column, nothing in zip(columns, _NOTHING[function], strict=True):
+        column.extend([nothing] * (count - len(column)))
+    if function in ("sum", "avg"):
+        _add_sums(columns, entries)
+        return
+    (column,) = columns
+    for place, other in entries:
+        column[place] = _added(function, column[place], other)
+
+
+def _add_sums(columns: Totals, entries: Iterable[tuple[int, int, float, float]]) -> None:
+    """Add numbers of values and their sums, and keep what rounding takes from them."""
+    counts, highs, lows = columns
+    for place, number, other, low in entries:
+        before = highs[place]
+        high = before + other
+        part = high - before
+        counts[place] += number
+        highs[place] = high
+        lows[place] += low + ((before - (high - part)) + (other - part))
+
+
+def _finished(function: ValueFunction, columns: Totals) -> list[Scalar]:
     """The values that totals lead to; null where there was no value to add or compare."""
+    if function in ("sum", "avg"):
+        return [_quotient(function, *entry) for entry in zip(*columns, strict=True)]
+    (column,) = columns
     if function == "count":
-        return list(totals)
-    if function == "distinct":
-        return [len(values) for values in totals]
-    if function not in ("sum", "avg"):
-        return [canonical(total) for total in totals]
-    return [_quotient(function, *total) for total in totals]
+        return column
+    return [len(values) for values in column] if function == "distinct" else [canonical(value) for value in column]
 
 
 def _quotient(function: ValueFunction, count: int, high: float, low: float) -> Scalar:
@@ -124,26 +148,10 @@ def _quotient(function: ValueFunction, count: int, high: float, low: float) -> S
     return canonical(found) if function == "sum" else found / count
 
 
-def _added(function: ValueFunction, one: Any, other: Any) -> Total:
+def _added(function: ValueFunction, one: Any, other: Any) -> Any:
     if function == "count":
-        return int(one + other)
-    if function in ("sum", "avg"):
-        return _summed(one, other)
+        return one + other
     if function == "distinct":
-        return _united(one, other)
+        return list({key_of(value): value for value in (*one, *other)}.values())
     known = [value for value in (one, other) if value is not None]
-    if not known:
-        return None
-    least_or_greatest: float = min(known) if function == "min" else max(known)
-    return least_or_greatest
-
-
-def _summed(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-    """The total of two sums, with what rounding takes from it."""
-    high = one[1] + other[1]
-    part = high - one[1]
-    return [one[0] + other[0], high, one[2] + other[2] + ((one[1] - (high - part)) + (other[1] - part))]
-
-
-def _united(one: Iterable[Scalar], other: Iterable[Scalar]) -> list[Any]:
-    return list({key_of(value): value for value in (*one, *other)}.values())
+    return (min if function == "min" else max)(known, default=None)

@@ -13,7 +13,7 @@ from aggregates.asking.answers import Answer
 from aggregates.asking.costs import MEASURED, CostModel
 from aggregates.asking.questions import HeldWindow, Question
 from aggregates.asking.ring import EventColumns, EventRing, Found
-from aggregates.asking.totals import Totals
+from aggregates.asking.totals import GroupTotals
 from aggregates.asking.tuning import Tuner
 from aggregates.asking.values import NULL, UNKNOWN, Column, Scalar, ValueCodes, numbers_in
 from aggregates.errors import AggregateStateError
@@ -238,7 +238,7 @@ class QuestionIndex:
 
     def _answer(self, question: Question, found: Found, rows: int) -> Answer:
         by = [self._window.attributes.index(name) for name in question.by]
-        totals = Totals(self._window, self._ring, self._values, found.slots, by)
+        totals = GroupTotals(self._window, self._ring, self._values, found.slots, by)
         return Answer(
             by=tuple(question.by),
             functions={name: asked.function for name, asked in question.values.items()},

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.asking.answers import Total
+from aggregates.asking.answers import Totals
 from aggregates.asking.errors import QuestionRefused
 from aggregates.asking.questions import AskedValue, HeldWindow
 from aggregates.asking.ring import EventRing
@@ -32,7 +32,7 @@ class Grouped:
     groups: NDArray[np.int32]
 
 
-class Totals:
+class GroupTotals:
     """The found events of one question, from which it collects totals; ``by`` are numbers of attributes."""
 
     def __init__(
@@ -51,18 +51,17 @@ class Totals:
             return [()]
         return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
 
-    def of(self, name: str, asked: AskedValue) -> list[Total]:
-        """The totals of a value, one for each group."""
+    def of(self, name: str, asked: AskedValue) -> Totals:
+        """The totals of a value."""
         if asked.function == "distinct":
             return self._distinct(self._window.attributes.index(str(asked.attribute)), f"values.{name}")
         if asked.function == "count":
-            return list(self._counts(asked.attribute).tolist())
+            return [self._counts(asked.attribute).tolist()]
         counts, sums, extremes = self._summed(str(asked.attribute))
         if asked.function in ("sum", "avg"):
-            parts = counts.tolist(), sums[:, 0].tolist(), sums[:, 1].tolist()
-            return [[count, high, low] for count, high, low in zip(*parts, strict=True)]
+            return [counts.tolist(), *sums.T.tolist()]
         chosen = extremes[:, 0 if asked.function == "min" else 1].tolist()
-        return [value if count else None for value, count in zip(chosen, counts.tolist(), strict=True)]
+        return [[value if count else None for value, count in zip(chosen, counts.tolist(), strict=True)]]
 
     def _counts(self, attribute: str | None) -> NDArray[np.int64]:
         groups = self._grouped.groups
@@ -83,7 +82,7 @@ class Totals:
             self._sums[measure] = counts, sums, extremes
         return self._sums[measure]
 
-    def _distinct(self, place: int, member: str) -> list[Total]:
+    def _distinct(self, place: int, member: str) -> Totals:
         """The values of an attribute in each group: the groups by this attribute, too, each in its group."""
         pairs = self._groups_of([*self._by, place], member)
         found: list[list[Any]] = [[] for _ in range(self._count)]
@@ -91,7 +90,7 @@ class Totals:
         for owner, value in zip(owners, self._texts(place, pairs.firsts), strict=True):
             if value is not None:
                 found[owner].append(value)
-        return list(found)
+        return [found]
 
     def _texts(self, place: int, firsts: NDArray[np.int64]) -> list[Any]:
         values = self._values[place].values

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import orjson
 
 from shards.errors import OperatorRefused, OperatorSuspended
 from shards.feeds import Feed
@@ -21,7 +24,18 @@ from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, StreamDeclaration
 from streams.tables import Lookup, Tables
 
+if TYPE_CHECKING:
+    from aggregates import AggregateBody
+
 _INPUT = "aggregate-input"
+
+
+@lru_cache(maxsize=256)
+def _asked_body(text: bytes) -> AggregateBody:
+    """The body of an aggregate, read once for all questions."""
+    from aggregates import read_aggregate  # noqa: PLC0415 - takes long
+
+    return read_aggregate(orjson.loads(text))
 
 
 @dataclass(frozen=True)
@@ -129,10 +143,10 @@ class AggregateKind(DocumentKind):
 
     def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
         """Check a question to an aggregate, as ``DocumentKind.check_question``."""
-        from aggregates import read_aggregate, read_question  # noqa: PLC0415 - takes long
+        from aggregates import read_question  # noqa: PLC0415 - takes long
 
         try:
-            read_question(read_aggregate(definition.body), question)
+            read_question(_asked_body(orjson.dumps(definition.body)), question)
         except ForestallError as error:
             raise OperatorRefused(error.message, **error.details) from error
 
