@@ -4,7 +4,8 @@ The whole service runs as in production. The window holds 1,000,000 events with 
 kinds, 50 regions) and a price; the questions are those of ``question_index``: of a user by kind, of a region and a
 kind, of a kind by region in the last twentieth of the window, and of all events by region in the last hundredth. One
 process posts events, another asks on some connections. A question counts from its due time, so one that waits for a
-free connection is late.
+free connection is late. Both have written their requests before, and read answers afterwards, because they share the
+cores with the service: their CPU time is printed, too.
 
     scripts/bench asked_aggregate --seconds=60 --questions=500
 
@@ -13,22 +14,26 @@ With ``--quiet`` no events come, and a rate beyond what is answered keeps all co
 
 from __future__ import annotations
 
-import asyncio
 import multiprocessing
+import selectors
+import socket
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from http.client import HTTPConnection
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx
 import numpy as np
 import orjson
 
 from benchmarks.pipeline_latency import FIRST_SHARE, cpu_s
 from service.processes.temporary import TemporaryService, running
 from streams import format_time
+
+Sent = tuple[float, bytearray]  # when a question was due, and what has come of its answer
 
 SIZES = {"user": 10_000, "kind": 200, "region": 50}
 AGGREGATE = {
@@ -41,6 +46,7 @@ AGGREGATE = {
 }
 FILLED = 5_000  # events of a request
 _QUIET_S = 2.0
+_WRITTEN_PER_S = 20_000  # events that a process writes beforehand
 
 
 def main() -> None:
@@ -61,63 +67,83 @@ def main() -> None:
 def _fill(service: TemporaryService, wanted: Namespace) -> None:
     """Fill the window, and wait until it is matched."""
     begun = time.time()
-    post(wanted, 0, wanted.window, FILLED, None)
+    post(wanted, 0, wanted.window)
     while service.client.get("/pipeline")["backlog"]["waiting_volume"]["events"]:
         time.sleep(0.5)
     print(f"{wanted.window:,} events in the window after {time.time() - begun:.0f} s", flush=True)
 
 
 def _measure(service: TemporaryService, wanted: Namespace) -> None:
-    before = cpu_s(service)
     count = 0 if wanted.quiet else round(wanted.rate * wanted.seconds)
-    posting = multiprocessing.get_context("spawn").Process(
-        target=post, args=(wanted, wanted.window, count, wanted.request, wanted.rate)
-    )
+    context = multiprocessing.get_context("spawn")
+    begins, posted_s = context.Event(), context.Value("d", 0.0)
+    posting = context.Process(target=post, args=(wanted, wanted.window, count, begins, posted_s))
     posting.start()
-    time.sleep(_QUIET_S)
-    own = time.process_time()
-    latencies, compared, took = asyncio.run(_ask_all(wanted))
+    asked = questions(wanted.window, wanted.rate)
+    bodies = [orjson.dumps(next(asked)) for _ in range(round(wanted.questions * wanted.seconds))]
+    time.sleep(_QUIET_S + count / _WRITTEN_PER_S)
+    before, own = cpu_s(service), time.process_time()
+    begins.set()
+    latencies, answers, took = _ask_all(wanted, bodies)
     own = time.process_time() - own
     posting.join()
     spent = {part: seconds - before[part] for part, seconds in cpu_s(service).items()}
+    spent |= {"asker": own, "poster": posted_s.value}
     p50, p99, most = np.percentile(latencies, [50, 99, 100]) * 1_000
-    print(f"{wanted.rate:,} events/s and {wanted.questions:,} questions/s for {wanted.seconds:.0f} s")
-    print(f"  {len(latencies):,} questions, {wanted.questions * wanted.seconds / took:,.0f}/s answered")
-    print(f"  p50 {p50:.1f} ms, p99 {p99:.1f} ms, most {most:.0f} ms; {np.mean(compared):,.0f} events compared each")
-    print("  CPU seconds: " + ", ".join(f"{part} {seconds:.1f}" for part, seconds in (spent | {"asker": own}).items()))
-    each = {part: seconds / (wanted.questions * wanted.seconds) * 1_000 for part, seconds in spent.items()}
+    compared = np.mean([orjson.loads(body)["compared"] for body in answers])
+    print(f"{wanted.rate:,} events/s and {wanted.questions:,} questions/s for {wanted.seconds:g} s")
+    print(f"  {len(bodies):,} questions, {len(bodies) / took:,.0f}/s answered")
+    print(f"  p50 {p50:.1f} ms, p99 {p99:.1f} ms, most {most:.0f} ms; {compared:,.0f} events compared each")
+    print("  CPU seconds: " + ", ".join(f"{part} {seconds:.1f}" for part, seconds in spent.items()))
+    each = {part: seconds / len(bodies) * 1_000 for part, seconds in spent.items()}
     print("  CPU ms per question: " + ", ".join(f"{part} {taken:.2f}" for part, taken in each.items()))
     print(f"  backlog: {service.client.get('/pipeline')['backlog']['waiting_volume']}")
     index = service.client.post("/aggregates/sales/ask", {"explain": True})["indexes"][0]
     print({name: index[name] for name in ("events", "configuration", "migrations")})
 
 
-def post(wanted: Namespace, first: int, count: int, request: int, rate: int | None) -> None:
-    """Post events from a number on; with a rate, each request at its time."""
-    start_us, begun = wanted.start_us, time.time()
+def post(wanted: Namespace, first: int, count: int, begins: Event | None = None, spent_s: Any = None) -> None:
+    """Post events from a number on, as fast as possible; with ``begins`` each request at its time after this event."""
+    request = FILLED if begins is None else wanted.request
     headers = {"Authorization": f"Bearer {wanted.key}", "Content-Type": "application/json"}
-    late_s = 0.0
-    with httpx.Client(base_url=f"{wanted.url}/v1", headers=headers, timeout=60.0) as http:
-        for begin in range(first, first + count, request):
-            rng = np.random.default_rng(begin)
-            columns = {name: (rng.random(request) ** 2 * size).astype(int) for name, size in SIZES.items()}
-            prices = rng.integers(1, 10_000, request) / 4
-            events = [
-                {
-                    "id": f"e{begin + place}",
-                    "type": "Sale",
-                    "time": format_time(start_us + (begin + place) * 1_000_000 // wanted.rate),
-                    "data": {**{name: f"{name} {codes[place]}" for name, codes in columns.items()}, "price": price},
-                }
-                for place, price in enumerate(prices.tolist())
-            ]
-            body = orjson.dumps(events)
-            if rate is not None:
-                late_s = time.time() - (begun + (begin - first) / rate)
-                time.sleep(max(0.0, -late_s))
-            http.post("/events", params={"stream": "shop"}, content=body).raise_for_status()
+    bodies: Any = (events(wanted, begin, request) for begin in range(first, first + count, request))
+    if begins is not None:
+        bodies = list(bodies)
+        begins.wait()
+    begun, own, late_s = time.time(), time.process_time(), 0.0
+    http = HTTPConnection("127.0.0.1", wanted.port)
+    for number, body in enumerate(bodies):
+        if begins is not None:
+            late_s = time.time() - (begun + number * request / wanted.rate)
+            time.sleep(max(0.0, -late_s))
+        http.request("POST", "/v1/events?stream=shop", body, headers)
+        with http.getresponse() as answer:
+            found = answer.read()
+            if answer.status >= 300:
+                raise ValueError(found.decode())
+    http.close()
+    if spent_s is not None:
+        spent_s.value = time.process_time() - own
     if late_s > 1:
         print(f"  events are {late_s:.1f} s BEHIND at the end", flush=True)
+
+
+def events(wanted: Namespace, begin: int, count: int) -> bytes:
+    """The body of a request with events from a number on."""
+    rng = np.random.default_rng(begin)
+    columns = {name: (rng.random(count) ** 2 * size).astype(int) for name, size in SIZES.items()}
+    prices = rng.integers(1, 10_000, count) / 4
+    return orjson.dumps(
+        [
+            {
+                "id": f"e{begin + place}",
+                "type": "Sale",
+                "time": format_time(wanted.start_us + (begin + place) * 1_000_000 // wanted.rate),
+                "data": {**{name: f"{name} {codes[place]}" for name, codes in columns.items()}, "price": price},
+            }
+            for place, price in enumerate(prices.tolist())
+        ]
+    )
 
 
 def questions(window: int, rate: int) -> Iterator[dict[str, Any]]:
@@ -136,42 +162,48 @@ def questions(window: int, rate: int) -> Iterator[dict[str, Any]]:
         yield {"by": by, "where": where, "window": f"{length:g} s"}
 
 
-async def _ask_all(wanted: Namespace) -> tuple[list[float], list[int], float]:
-    """Ask at the rate; the latencies after the first tenth of the time, the compared events, and the whole time."""
-    free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
-    for _ in range(wanted.connections):
-        free.put_nowait(await asyncio.open_connection("127.0.0.1", wanted.port, limit=2**24))
+def _ask_all(wanted: Namespace, bodies: Sequence[bytes]) -> tuple[list[float], list[bytes], float]:
+    """Ask at the rate; the latencies and answers after the first tenth of the questions, and the whole time."""
+    head = (
+        f"POST /v1/aggregates/sales/ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {wanted.key}\r\n"
+        "Content-Type: application/json\r\nContent-Length: "
+    )
+    requests = [f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies]
+    waiting = selectors.DefaultSelector()
+    free = [socket.create_connection(("127.0.0.1", wanted.port)) for _ in range(wanted.connections)]
+    for one in free:
+        waiting.register(one, selectors.EVENT_READ)
+    open_: dict[Any, Sent] = {}
     latencies: list[float] = []
-    compared: list[int] = []
-    count = round(wanted.questions * wanted.seconds)
-    asked, begun = questions(wanted.window, wanted.rate), time.time()
+    answers: list[bytes] = []
+    begun, number = time.time(), 0
+    while len(answers) < len(requests):
+        while number < len(requests) and free and (due := begun + number / wanted.questions) <= time.time():
+            free[-1].sendall(requests[number])
+            open_[free.pop()] = due, bytearray()
+            number += 1
+        left_s = begun + number / wanted.questions - time.time() if free and number < len(requests) else None
+        for key, _ in waiting.select(left_s if left_s is None else max(0.0, left_s)):
+            due, answer = open_[key.fileobj]
+            answer += key.fileobj.recv(2**18)  # type: ignore[union-attr]
+            if (body := _whole(answer)) is not None:
+                latencies.append(time.time() - due)
+                answers.append(body)
+                free.append(key.fileobj)  # type: ignore[arg-type]
+    took, first = time.time() - begun, round(FIRST_SHARE * len(requests))
+    waiting.close()
+    return latencies[first:], answers[first:], took
 
-    async def ask(number: int, body: bytes, due: float) -> None:
-        reader, writer = await free.get()
-        head = (
-            f"POST /v1/aggregates/sales/ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {wanted.key}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        writer.write(head.encode() + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        status, _, fields = answer.decode().partition("\r\n")
-        size = next(
-            line.partition(":")[2] for line in fields.split("\r\n") if line.lower().startswith("content-length")
-        )
-        found = await reader.readexactly(int(size))
-        free.put_nowait((reader, writer))
-        if " 200 " not in status:
-            raise ValueError(found.decode())
-        if number > FIRST_SHARE * count:
-            latencies.append(time.time() - due)
-            compared.append(orjson.loads(found)["compared"])
 
-    async with asyncio.TaskGroup() as group:
-        for number in range(count):
-            due = begun + number / wanted.questions
-            await asyncio.sleep(max(0.0, due - time.time()))
-            group.create_task(ask(number, orjson.dumps(next(asked)), due))
-    return latencies, compared, time.time() - begun
+def _whole(answer: bytearray) -> bytes | None:
+    """The body of an answer, once it has come; raises if the question was refused."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
+    if not length or len(body) < int(length):
+        return None
+    if b" 200 " not in head[:20]:
+        raise ValueError(body.decode())
+    return bytes(body)
 
 
 def _arguments() -> Namespace:
