@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import sys
 from contextlib import suppress
@@ -22,6 +23,7 @@ def main() -> int:
 
 def _serve(settings: Settings) -> None:
     app = create_app(settings, has_workers=True)
+    gc.freeze()  # as the process does with what it has loaded
     config = uvicorn.Config(
         app,
         host=settings.api_host,

@@ -58,10 +58,11 @@ def columns_of(body: AggregateBody, rows: Iterable[Row]) -> tuple[NDArray[np.int
     return np.array([row.time_us for row in events], np.int64), columns
 
 
-def read_question(body: AggregateBody, document: Mapping[str, Any]) -> Question:
+def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: int | None = None) -> Question:
     """The question of a document: ``by``, ``where``, ``values`` and ``window``, none of which is required.
 
-    ``explain`` asks for a description of the index, too, and is not read here.
+    ``explain`` asks for a description of the index, too, and is not read here. The index checks the question, or its
+    ``HeldWindow`` where no index exists.
 
     Raises:
         QuestionRefused: A member is unknown, or asks for something that the aggregate does not hold.
@@ -84,11 +85,8 @@ def read_question(body: AggregateBody, document: Mapping[str, Any]) -> Question:
     wanted = _names(document, "values") or list(known)
     for name in wanted:
         _require(name, list(known), "values", "questions may ask for")
-    question = Question(
-        by=by, where=where, values={name: known[name] for name in wanted}, window_us=_window_us(body, document)
-    )
-    held_window(body).check(question)
-    return question
+    values = {name: known[name] for name in wanted}
+    return Question(by=by, where=where, values=values, window_us=_window_us(body, document), until_us=until_us)
 
 
 def _names(document: Mapping[str, Any], member: str) -> list[str]:

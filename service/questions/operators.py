@@ -50,11 +50,10 @@ class OperatorQuestions:
 
     def _running(self, kind: DocumentKind, name: str) -> tuple[RegisteredOperator, int | None]:
         """An operator that runs, and the time that its stream has reached."""
-        registry = self._stores.registry
-        record = registry.operators(kind.name).get(name)
+        record, declaration, times = self._stores.registry.asked(kind.name, name)
         if record.state != "active":
             raise OperatorAway(f"the {kind.name} {name!r} is {record.state}, and only an active one answers questions")
-        return record, reached_us(registry.stream(record.stream), self._stores.stream_times.of(record.stream))
+        return record, reached_us(declaration, times)
 
 
 def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None:

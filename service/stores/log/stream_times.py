@@ -5,8 +5,9 @@ Anything older than the declaration of a stream belongs to a former stream of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 
 from service.stores.connection import Client, register
 from service.stores.log.layout import LayoutStore, arguments_of
@@ -15,7 +16,8 @@ from streams import ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, Tick
 
 ANY_LIFE = "*"
 
-_NEWEST, _APPENDED, _TICKED = _PARTS = (":newest", ":appended", ":ticked")
+TIME_PARTS = (":newest", ":appended", ":ticked")
+_NEWEST, _APPENDED, _TICKED = TIME_PARTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +28,16 @@ class StreamTimes:
     appended_us: int | None
     ticked_us: int | None
 
+    @classmethod
+    def read(cls, values: Sequence[bytes | None]) -> Self:
+        """The times in the fields of ``TIME_PARTS``."""
+        newest_us, appended_us, ticked_us = (None if one is None else int(one) for one in values)
+        return cls(newest_us=newest_us, appended_us=appended_us, ticked_us=ticked_us)
+
 
 def times_of(stream: str) -> list[str]:
     """The hash fields of a stream's times."""
-    return [stream + part for part in _PARTS]
+    return [stream + part for part in TIME_PARTS]
 
 
 class StreamTimesStore:
@@ -55,12 +63,6 @@ class StreamTimesStore:
             for stream in streams
         }
         return int(seconds) * 1_000_000 + int(micros), found
-
-    def of(self, stream: str) -> StreamTimes:
-        """The times of one stream."""
-        found = cast("list[bytes | None]", self._client.hmget(STREAM_TIMES_KEY, times_of(stream)))
-        newest_us, appended_us, ticked_us = (None if one is None else int(one) for one in found)
-        return StreamTimes(newest_us=newest_us, appended_us=appended_us, ticked_us=ticked_us)
 
     def sinces(self) -> dict[str, str]:
         """The time of declaration of each stream (``since_of``); read it before the times of the streams."""

@@ -115,7 +115,7 @@ class Operators:
         """
 
         def change(current: bytes | None) -> Change | None:
-            known = self._existing(current, name)
+            known = self.existing(current, name)
             condition.check_record(known)
             if stops and action == "pause":
                 paused = moved(known, action, now_us)
@@ -128,7 +128,7 @@ class Operators:
         """Change the severity of an operator's new alerts; the operator continues."""
 
         def change(current: bytes | None) -> Change | None:
-            known = self._existing(current, name)
+            known = self.existing(current, name)
             condition.check_record(known)
             return None if known.severity == severity else self._change(replace(known, severity=severity), None)
 
@@ -145,7 +145,7 @@ class Operators:
         """
 
         def change(current: bytes | None) -> Change | None:
-            known = self._existing(current, name)
+            known = self.existing(current, name)
             if known.version != suspension["version"] or known.state != "active":
                 return None
             change = self._change(replace(known, suspension=suspension), self._form.pause(name))
@@ -161,7 +161,7 @@ class Operators:
         """Delete an operator; its results are kept."""
 
         def change(current: bytes | None) -> Change | None:
-            known = self._existing(current, name)
+            known = self.existing(current, name)
             condition.check_record(known)
             return self._change(replace(known, is_active=False), self._form.off(name) if known.is_running else None)
 
@@ -169,7 +169,7 @@ class Operators:
 
     def get(self, name: str) -> RegisteredOperator:
         """An operator that is not deleted."""
-        return self._existing(self._book.get(self._form.key, self._form.prefix + name), name)
+        return self.existing(self._book.get(self._form.key, self._form.prefix + name), name)
 
     def version(self, name: str, version: int | None = None) -> RegisteredOperator:
         """A version of an operator that is not deleted, by default the current one."""
@@ -201,7 +201,8 @@ class Operators:
         record, is_new = self._book.apply(self._form.key, self._form.versions_key, self._form.prefix + name, change)
         return self._form.read(record, name), is_new
 
-    def _existing(self, body: bytes | None, name: str) -> RegisteredOperator:
+    def existing(self, body: bytes | None, name: str) -> RegisteredOperator:
+        """The operator of a record; raises if there is none, or it is deleted."""
         record = None if body is None else self._form.read(body, name)
         if record is None or not record.is_active:
             raise self._form.unknown(f"there is no {self._form.one} {name!r}", name)

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 from service.errors import StreamExists, UnknownConstraints, UnknownStream
 from service.stores.conditions import ANY, Condition
-from service.stores.connection import Client
+from service.stores.connection import Client, register
 from service.stores.log.event_log import EventLog
+from service.stores.log.stream_times import TIME_PARTS, StreamTimes
 from service.stores.records import decode, encode
 from service.stores.registry.changes import (
     CONSTRAINT_VERSIONS_KEY,
@@ -40,7 +41,7 @@ from service.stores.registry.removal import STREAM_VERSIONS_KEY, StreamRemoval
 from service.stores.server_facts import server_time_us
 from service.stores.severities import USUAL_SEVERITY, Severity
 from shards import KINDS_BY_NAME
-from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
+from streams import STREAM_TIMES_KEY, STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
 
 StreamChange: TypeAlias = Callable[
     [StreamDeclaration, RegisteredConstraints | None], tuple[StreamDeclaration, ConstraintsDraft | None]
@@ -54,6 +55,7 @@ class Registry:
     def __init__(self, client: Client, log: EventLog, budget: WorkBudget = USUAL_BUDGET) -> None:
         self.event_types = EventTypeStore(client)
         self._client = client
+        self._read_asked = register(client, "registry/read_asked")
         self.removal = StreamRemoval(client, log)
         self._book = RecordBook(client, log)
         self._streams = StreamBook(client, log)
@@ -205,6 +207,19 @@ class Registry:
     def operators(self, kind: str) -> Operators:
         """The operators of a kind; an empty name: of all kinds but patterns, for reading only."""
         return self.pattern_operators if kind == PATTERN else Operators(self._book, operator_form(kind))
+
+    def asked(self, kind: str, name: str) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes]:
+        """An operator that is not deleted, its stream, and the times of the stream, read at once."""
+        form = operator_form(kind)
+        field = form.prefix + name
+        found = self._read_asked(
+            operators=form.key, streams=STREAMS_KEY, times=STREAM_TIMES_KEY, field=field, parts=TIME_PARTS
+        )
+        body, stream, times = found or (None, None, ())
+        record = self.operators(kind).existing(body, name)
+        if stream is None:
+            raise UnknownStream.named(record.stream)
+        return record, read_stream(stream, record.stream)[0], StreamTimes.read(times)
 
     def operator(self, name: str) -> RegisteredOperator:
         """The operator whose results have a name: a pattern, or an operator of another kind."""

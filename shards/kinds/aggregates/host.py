@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -180,7 +180,7 @@ class RunningAggregate(Operator):
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
         """The totals of groups over the events in the window, and how they were found."""
-        wanted = replace(read_question(self._body, question), until_us=until_us)
+        wanted = read_question(self._body, question, until_us)
         if self._index is None or self._run.is_suspended:
             raise AggregateRefused(f"the aggregate {self.definition.name!r} is suspended")
         found: dict[str, Any] = {"answer": self._index.ask(wanted).to_json()}

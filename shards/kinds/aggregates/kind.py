@@ -143,10 +143,11 @@ class AggregateKind(DocumentKind):
 
     def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
         """Check a question to an aggregate, as ``DocumentKind.check_question``."""
-        from aggregates import read_question  # noqa: PLC0415 - takes long
+        from aggregates import held_window, read_question  # noqa: PLC0415 - takes long
 
+        body = _asked_body(orjson.dumps(definition.body))
         try:
-            read_question(_asked_body(orjson.dumps(definition.body)), question)
+            held_window(body).check(read_question(body, question))
         except ForestallError as error:
             raise OperatorRefused(error.message, **error.details) from error
 

@@ -1,0 +1,9 @@
+--! keys: operators, streams, times
+--! args: field, parts*
+-- Returns the record of an operator, that of its stream, and the times of the stream whose fields end with ``parts``,
+-- as of one moment; nothing where the operator does not exist.
+local record = redis.call('HGET', operators, field)
+if not record then return {} end
+local stream = cjson.decode(record).stream
+for i, part in ipairs(parts) do parts[i] = stream .. part end
+return {record, redis.call('HGET', streams, stream), redis.call('HMGET', times, unpack(parts))}
