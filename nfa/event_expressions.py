@@ -85,7 +85,7 @@ class EventExpression:
         for one in whole.operands if isinstance(whole, Both) else (whole,):
             match one:
                 case Comparison(
-                    operator=found, left=Attribute(path=(_, *path)), right=Literal(value=int() | float() as number)
+                    operator=found, left=Attribute(path=path), right=Literal(value=int() | float() as number)
                 ):
                     lowest = float(number) if found in ("=", ">", ">=") else -inf
                     yield ".".join(path), lowest, float(number) if found in ("=", "<", "<=") else inf

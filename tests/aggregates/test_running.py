@@ -289,6 +289,20 @@ def test_a_sum_of_numbers_of_all_sizes_is_exact() -> None:
     assert found[3]["spread"] is None
 
 
+def test_the_condition_is_examined_only_where_a_value_is_in_its_bounds() -> None:
+    body = read(COUNTED)
+    holds, bounds = condition_and_bounds(body)
+    examined = list[int]()
+
+    def noted(columns: Mapping[str, Any], size: int) -> Any:
+        examined.append(size)
+        return holds(columns, size)  # type: ignore[misc] # the document has a condition
+
+    run = AggregateRun(body, noted, bounds)
+    taken(run, [Row(n, (n,), "k", 1, f"e{n}", (True, 1, None, 1)) for n in range(50)])
+    assert ([*bounds], examined) == ([("n", 2.0, np.inf), ("sum", 1.0, np.inf)], [])
+
+
 def test_windows_that_end_together_compute_the_hashes_of_keys_once(monkeypatch: pytest.MonkeyPatch) -> None:
     body = read({"of": "x", "by": ["key"], "values": {"n": "count()"}, "window": {"tumbling": "5 us"}})
     run, asked, hashes = AggregateRun(body, None), list[int](), KnownGroups.key_hashes
