@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from aggregates.columns import EventColumns, group_hash, values_at
 from aggregates.kernels.groups import find_codes
-from aggregates.rows import Scalar
+from aggregates.rows import Scalar, group_text
 from aggregates.texts import TextPool
 
 EVERY = ("all",) * 17
 """The values of the group of all events, for values over all groups; ``by`` never has as many attributes."""
 
+_OF_ALL = group_text(EVERY)
 _LEAST = 1_024
+_SPARE = 16  # arrays grow by one place for this number
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # keeps windows of one group apart
 
 
@@ -24,11 +27,8 @@ class KnownGroups:
     """The values and keys of groups by code (0, 1, and so on); of a fixed window also the time at which it begins."""
 
     def __init__(self, *, are_keys: bool) -> None:
-        self._are_keys = (
-            are_keys  # whether a group is its key, so that neither its values nor its hash are kept besides
-        )
-        self._values: list[tuple[Scalar, ...]] = []
-        self._keys = TextPool()
+        self._are_keys = are_keys  # whether a group is its key, so that neither its values nor its hash are kept
+        self._texts, self._keys = TextPool(), TextPool()
         self._key_hashes = np.zeros(0, np.uint64)
         self.starts = np.zeros(0, np.int64)
         self._hashes = np.zeros(_LEAST, np.uint64)
@@ -48,16 +48,23 @@ class KnownGroups:
         """The key of a group."""
         return self._keys.text(code)
 
+    def text(self, code: int) -> str:
+        """The canonical text of a group."""
+        return group_text((self.key(code),)) if self._are_keys else self._texts.text(code)
+
     def values(self, code: int) -> tuple[Scalar, ...]:
         """The values of ``by`` of a group."""
-        return (self.key(code),) if self._are_keys else self._values[code]
+        return (self.key(code),) if self._are_keys else tuple(orjson.loads(self._texts.text(code)))
+
+    def is_of_all(self, code: int) -> bool:
+        """Whether a group is that of all events."""
+        return not self._are_keys and self._texts.text(code) == _OF_ALL
 
     def code_of(self, hashed: int) -> int:
         """The code of the group with a hash; -1: there is none."""
-        last = len(self._table) - 1
-        place = hashed & last
+        place = ((hashed >> 32) * len(self._table)) >> 32
         while (code := int(self._table[place])) >= 0 and int(self._hashes[code]) != hashed:
-            place = (place + 1) & last
+            place = (place + 1) % len(self._table)
         return code
 
     def codes_of_key(self, key_hash: int) -> NDArray[np.int64]:
@@ -79,23 +86,17 @@ class KnownGroups:
 
         Of the group of all events, ``rows`` has the complement of the row.
         """
-        count, size = len(self), len(hashes)
-        self._reserve(count + size)
-        codes, fresh = np.empty(size, np.int32), np.empty(size, np.int64)
-        hashes = np.require(_with_starts(hashes, starts), np.uint64, ("C", "W"))
-        known = find_codes(hashes, self._table, self._hashes, codes, fresh, count)
-        if known > count:
-            some = fresh[: known - count]
-            chosen = np.where(rows[some] < 0, ~rows[some], rows[some])
+        count = len(self)
+        codes, fresh = self._found(np.require(_with_starts(hashes, starts), np.uint64, ("C", "W")), count)
+        if len(fresh):
+            chosen = np.where(rows[fresh] < 0, ~rows[fresh], rows[fresh])
             self._keys.append(values_at(events.keys, chosen))
             if not self._are_keys:
                 self._key_hashes = np.concatenate([self._key_hashes, events.key_hashes[chosen]])
-                values = events.groups_at(chosen)
-                self._values += [
-                    EVERY if row < 0 else one for row, one in zip(rows[some].tolist(), values, strict=True)
-                ]
+                texts = map(group_text, events.groups_at(chosen))
+                self._texts.append([_OF_ALL if row < 0 else one for row, one in zip(rows[fresh], texts, strict=True)])
             if starts is not None:
-                self.starts = np.concatenate([self.starts, starts[some]])
+                self.starts = np.concatenate([self.starts, starts[fresh]])
         return codes
 
     def restore(self, groups: Sequence[Sequence[Any]], starts: NDArray[np.int64] | None) -> None:
@@ -103,33 +104,43 @@ class KnownGroups:
         self.__init__(are_keys=self._are_keys)  # type: ignore[misc]
         self._keys.append([key for _, key, *_ in groups])
         if not self._are_keys:
-            self._values = [tuple(values) for values, *_ in groups]
+            self._texts.append([group_text(values) for values, *_ in groups])
             self._key_hashes = np.array([hashed for _, _, hashed, *_ in groups], np.uint64)
         self.starts = np.zeros(0, np.int64) if starts is None else starts
-        self._place(_with_starts(np.array([group_hash(values) for values, *_ in groups], np.uint64), starts))
+        self._found(_with_starts(np.array([group_hash(values) for values, *_ in groups], np.uint64), starts), 0)
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
         """Forget the other groups; codes close up."""
         hashes = self._hashes[: len(self)][is_kept]
         self._keys.keep(is_kept)
         if not self._are_keys:
-            self._values = [self._values[one] for one in np.flatnonzero(is_kept).tolist()]
+            self._texts.keep(is_kept)
             self._key_hashes = self._key_hashes[is_kept]
         self.starts = self.starts[is_kept] if len(self.starts) else self.starts
-        self._place(hashes)
+        self._hashes, self._table = np.zeros(_LEAST, np.uint64), np.full(2 * _LEAST, -1, np.int32)
+        self._found(hashes, 0)
 
-    def _reserve(self, count: int) -> None:
-        """Make room for a number of groups."""
-        if count > len(self._hashes) or 2 * count > len(self._table):
-            self._place(self._hashes[: len(self)].copy(), count)
+    def _found(self, hashes: NDArray[np.uint64], count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The codes of hashes, besides a number of known ones, and the rows of new ones, which get the next codes."""
+        size, row, first = len(hashes), 0, count
+        codes, fresh = np.empty(size, np.int32), np.empty(size, np.int64)
+        while True:
+            some = (hashes, self._table, self._hashes, codes, fresh)
+            count, row = find_codes(*some, row, count, count - first)
+            if row == size:
+                return codes, fresh[: count - first]
+            self._grow(count, size - row)
 
-    def _place(self, hashes: NDArray[np.uint64], count: int = 0) -> None:
-        """Enter the hashes of all groups into a new table."""
-        room = max(_LEAST, count + count // 8, len(hashes))
+    def _grow(self, count: int, coming: int) -> None:
+        """Make room for further hashes, as a part of a number of coming rows may have new ones."""
+        known, room = self._hashes, count + max(_LEAST, count // _SPARE, coming // 4)
         self._hashes = np.zeros(room, np.uint64)
-        self._table = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
-        size = len(hashes)
-        find_codes(hashes, self._table, self._hashes, np.empty(size, np.int32), np.empty(size, np.int64), 0)
+        if 5 * room > 3 * len(self._table):
+            self._table = np.full(5 * room // 2, -1, np.int32)
+            none = np.empty(count, np.int64)
+            find_codes(known, self._table, self._hashes, np.empty(count, np.int32), none, 0, 0, 0)
+        else:
+            self._hashes[:count] = known
 
 
 def _with_starts(hashes: NDArray[np.uint64], starts: NDArray[np.int64] | None) -> NDArray[np.uint64]:

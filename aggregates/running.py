@@ -21,7 +21,7 @@ from aggregates.emitting import Emission, in_order
 from aggregates.errors import AggregateStateError
 from aggregates.kernels import tables as kernel
 from aggregates.kernels.tables import Events
-from aggregates.known_groups import EVERY, KnownGroups
+from aggregates.known_groups import KnownGroups
 from aggregates.objects import GroupObjects
 from aggregates.placing import KeptEvent, Placed, Placing
 from aggregates.steps import Holds, StepReader
@@ -31,7 +31,7 @@ from streams import NEVER_US
 Bound: TypeAlias = tuple[str, float, float]
 """A value, and the range outside which the condition is not true."""
 
-_FORMAT = 4
+_FORMAT = 5
 _FEW = 1_024
 _FOREVER = -NEVER_US
 _NONE = np.zeros(0, np.int64)
@@ -70,7 +70,7 @@ class AggregateRun:
         self._now_us, self._late = NEVER_US, 0
         self._clear()
 
-    def _clear(self, digits: int = 0, texts: Sequence[str] = ()) -> None:
+    def _clear(self, digits: Sequence[int] = (), texts: Sequence[str] = ()) -> None:
         body, window = self.body, self.body.window
         self._is_held = window.kind in ("sliding", "last") or self.is_revocable
         self._is_logged = self.is_revocable or body.events > 0
@@ -233,7 +233,7 @@ class AggregateRun:
             return []
         order = np.argsort(self._tables.groups.words[codes, kernel.DUE], kind="stable")
         if self.body.having is not None and self.body.having.overall:
-            is_of_group = np.array([self._groups.values(code) != EVERY for code in codes.tolist()])
+            is_of_group = np.array([not self._groups.is_of_all(code) for code in codes.tolist()])
             order = np.lexsort((is_of_group, self._tables.groups.words[codes, kernel.DUE]))
         return self._slid(self._tables.ends(codes[order], at_us[order]), events, NEVER_US)
 
@@ -349,7 +349,7 @@ class AggregateRun:
             "past": self._steps.past.dump(),
             "overall": [*self._steps.overall.items()],
         }
-        truths = (words[:, kernel.TRUTH] & kernel.IS_TRUE != 0).tolist()
+        truths = (words[:, kernel.MARK] & kernel.IS_TRUE != 0).tolist()
         every = range(len(groups))
         known = zip(map(groups.values, every), map(groups.key, every), groups.key_hashes.tolist(), truths, strict=True)
         sections = {"groups": orjson.dumps([*known]), **columns}
@@ -407,8 +407,7 @@ class AggregateRun:
             self._objects.load(orjson.loads(sections["objects"]))
             self._objects.keep(is_kept)
         words = tables.groups.words[:count]
-        words[:, kernel.TRUTH] = [is_true for *_, is_true in groups]
-        words[:, kernel.MARK] = 0
+        words[:, kernel.MARK] = [is_true for *_, is_true in groups]
         if self.body.window.kind != "sliding":
             words[:, kernel.CLOCK] = np.frombuffer(sections["clocks"], np.int64)[is_kept]
         if self.body.window.is_fixed or self.body.window.kind == "session":

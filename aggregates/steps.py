@@ -16,10 +16,10 @@ from aggregates.emitting import Change, Emission
 from aggregates.kernels import tables as kernel
 from aggregates.kernels.groups import note_truths
 from aggregates.kernels.tables import Steps
-from aggregates.known_groups import EVERY, KnownGroups
+from aggregates.known_groups import KnownGroups
 from aggregates.objects import Found
 from aggregates.past import Past, Values
-from aggregates.rows import Scalar, group_text
+from aggregates.rows import Scalar
 from aggregates.window_tables import WindowTables
 from streams import format_time
 
@@ -142,11 +142,11 @@ class StepReader:
         for number, ((code, time_us, size, is_ended), some) in enumerate(zip(columns, values, strict=True)):
             start = int(groups.starts[code]) if window.is_fixed else 0
             at_us = start + window.size if window.is_fixed else time_us
-            if groups.values(code) == EVERY:
+            if groups.is_of_all(code):
                 is_of_all[number], self.overall[start] = True, some
                 more.append([None] * len(self._names))
                 continue
-            text = group_text(groups.values(code))
+            text = groups.text(code)
             earlier = [(self.past.at(text, at_us - one.ago_us), places[one.of]) for one in having.earlier]
             over = self.overall.get(start)
             more.append([None if past is None else past[place] for past, place in earlier])
@@ -196,7 +196,7 @@ class StepReader:
                 at_us,
                 int(number > 0),
                 number,
-                group_text(group),
+                groups.text(code),
                 change,
                 str(begin_us) if is_ended else cause,
                 groups.key(code),
@@ -219,5 +219,6 @@ class _Columns(dict[str, Any]):
         self._by, self._groups, self._codes = body.by, groups, steps.codes
 
     def __missing__(self, name: str) -> list[Scalar]:
-        place, groups = self._by.index(name), self._groups.values
-        return [groups(code)[place] for code in self._codes.tolist()]
+        place, codes = self._by.index(name), self._codes.tolist()
+        values = {code: self._groups.values(code)[place] for code in {*codes}}
+        return [values[code] for code in codes]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Item = TypeVar("Item", bound=np.generic)
 
 _LEAST = 64
-_SPARE = 8  # arrays grow by one place for this number
+_SPARE = 16  # arrays grow by one place for this number
 _ERRORS = "surrogatepass"
 
 
@@ -21,7 +21,7 @@ class TextPool:
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self.bytes = np.zeros(_LEAST, np.uint8)
-        self.ends = np.zeros(_LEAST, np.int64)  # where each text begins, then where the last one ends
+        self.ends = np.zeros(_LEAST, np.uint32)  # where each text begins, then where the last one ends
         self._count = 0
         self.append(texts)
 
@@ -37,6 +37,8 @@ class TextPool:
         is_ascii = len(data) == len(joined)
         sizes = [len(text if is_ascii else text.encode(errors=_ERRORS)) for text in texts]
         self._count += len(texts)
+        if begin + len(data) >= 2**32:
+            self.ends = self.ends.astype(np.int64)
         self.ends = _with_room(self.ends, self._count + 1)
         self.bytes = _with_room(self.bytes, begin + len(data))
         self.bytes[begin : begin + len(data)] = np.frombuffer(data, np.uint8)
@@ -50,7 +52,7 @@ class TextPool:
         """Forget the other texts; numbers close up."""
         sizes = np.diff(self.ends[: self._count + 1])
         self.bytes = self.bytes[: self.ends[self._count]][np.repeat(is_kept, sizes)]
-        self.ends = np.concatenate([[0], np.cumsum(sizes[is_kept])])
+        self.ends = np.append(0, np.cumsum(sizes[is_kept])).astype(self.ends.dtype)
         self._count = len(self.ends) - 1
 
 

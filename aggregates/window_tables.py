@@ -17,7 +17,7 @@ from aggregates.kernels.tables import Events, Groups, Steps
 from aggregates.kernels.windows import slide
 from aggregates.objects import EXACT
 from aggregates.rows import Scalar
-from aggregates.texts import KnownTexts
+from aggregates.texts import KnownTexts, TextPool
 from aggregates.values import AggregateValue, Function
 
 _FUNCTIONS: Mapping[Function, int] = {
@@ -44,11 +44,12 @@ _OF_TEXTS = ("distinct", "first", "last", "min", "max")
 _TREES = (kernel.QUANTILE, kernel.DISTINCT, kernel.LOWEST_OF, kernel.GREATEST_OF)
 _SUMMED = (kernel.SUM, kernel.AVERAGE, kernel.DEVIATION, kernel.SQUARES)
 
-_COLUMNS = ("times_us", "codes", "kinds", "numbers")  # of events, that are saved
+_COLUMNS = ("times_us", "codes", "kinds", "lows", "highs")  # of events, that are saved
 _NODES = ("integers", "reals", "older", "newer", "counts", "sizes")  # of nodes, that are saved where no events are held
 _LEAST = 1_024
-_SPARE = 8  # tables grow by one place for this number
-_STEPS = 32_768
+_SPARE = 16  # tables grow by one place for this number
+_STEPS = 16_384
+_LOG = 8_192
 _MOST_EXACT = 2**53
 _MOST_FLOAT = 2.0**52
 _FINEST = 2.0**sums.UNIT
@@ -58,9 +59,14 @@ _WIDTHS = {
     **dict.fromkeys((kernel.LEAST, kernel.GREATEST, *_TREES), 2),
     **dict.fromkeys(_SEEN.values(), 3),
 }
+_SHARED = {
+    kernel.AVERAGE: kernel.SUM,
+    kernel.DEVIATION: kernel.SUM,
+    kernel.GREATEST_OF: kernel.LOWEST_OF,
+}  # functions that change the same words
 _STEPPED = kernel.EACH | kernel.EXPIRIES
 _ROOM = 4  # entries of the log for a row
-_UNITS = {0: 0, sums.FLOAT_DIGITS: sums.UNIT_DIGITS, sums.ALL_DIGITS: sums.ALL_UNIT_DIGITS}
+_UNITS = {sums.SHORT: 0, 0: 0, sums.FLOAT_DIGITS: sums.UNIT_DIGITS, sums.ALL_DIGITS: sums.ALL_UNIT_DIGITS}
 _OWN: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
 
@@ -99,7 +105,7 @@ class WindowTables:
         bounds: The ranges of values outside which the condition is not true.
         modes: As ``slide`` takes them.
         ordered: The places of extremes over all values in their order.
-        digits: The digits of sums of floats.
+        digits: The digits that sums of each numeric argument have; empty: the fewest.
         texts: The texts among arguments.
     """
 
@@ -109,36 +115,38 @@ class WindowTables:
         bounds: NDArray[np.float64],
         modes: int,
         ordered: Collection[int],
-        digits: int = 0,
+        digits: Sequence[int] = (),
         texts: Sequence[str] = (),
     ) -> None:
-        self._bounds, self._modes, self.digits, self._body = bounds, modes, digits, body
+        self._bounds, self._modes, self._body = bounds, modes, body
         self.arguments, self.texts = body.arguments, KnownTexts(texts)
         self._texts_kept = len(texts)
         self._functions = [self._function_of(place, one, ordered) for place, one in enumerate(body.values)]
         self._columns = [self.arguments.index(one.argument) if one.argument else 0 for one in body.values]
         pairs = list(zip(self._functions, self._columns, strict=True))
         self._numeric = sorted({column for function, column in pairs if function >= kernel.OLDEST_OF})
-        self._summed = sorted({column for function, column in pairs if function in _SUMMED})
+        self._summed = {column for function, column in pairs if function in _SUMMED}
+        self.digits = [*digits] or [sums.SHORT] * len(self._numeric)
         self._extremes = {column for function, column in pairs if function in _ORDERED}
         some = zip(body.values, self._columns, strict=True)
         self._of_texts = {column for one, column in some if one.function in _OF_TEXTS}
         self._are_ordered = any(one.function in ("min", "max") for one in body.values)
         self._trees = not modes & kernel.HOLDS or not {*self._functions}.isdisjoint(_TREES)
-        self.plan, words = self._planned(digits)
+        self.plan, words = self._planned()
         self.state = np.zeros(kernel.PLACES, np.int64)
         self.state[[kernel.BASE, kernel.FREE]] = 1, -1
-        self.state[kernel.NODES] = sum(one in (*_TREES, *_ORDERED) for one in self._functions)
+        self.state[kernel.NODES] = np.isin(self.plan[:, kernel.CHANGE], (*_TREES, *_ORDERED)).sum()
         self.state[kernel.ROOM] = _ROOM + (self.plan[:, kernel.MOST] + 2).sum()
         self.ring = self._events(_LEAST if modes & kernel.HOLDS else 0)
         empty, none = np.zeros(0, np.int32), np.zeros(0, np.int64)
         no_words, scratch = np.zeros((0, words), np.int64), np.zeros(sums.SCRATCH, np.int64)
-        of_nodes = (none, np.zeros(0), none, empty, empty, empty, empty)
-        self.groups = Groups(no_words, no_words.view(np.float64), *of_nodes, np.zeros(0, np.uint8), none, scratch)
+        of_nodes, no_texts = (none, np.zeros(0), none, empty, empty, empty, empty), TextPool()
+        of_texts = (no_texts.bytes[:0], no_texts.ends[:0])
+        self.groups = Groups(no_words, no_words.view(np.float64), *of_nodes, *of_texts, scratch)
         self.reserve(_LEAST)
-        self.steps = self._new_steps(_STEPS)
+        self.steps = self._new_steps(min(_LEAST, _STEPS))
         is_logged = bool(modes & kernel.LOGGED) or self.plan[:, kernel.MOST].any()
-        entries = max(_STEPS, 2 * int(self.state[kernel.ROOM])) if is_logged else 0
+        entries = max(_LOG, 2 * int(self.state[kernel.ROOM])) if is_logged else 0
         self.log = np.zeros((entries, kernel.BITS + 1), np.int64)
 
     def _function_of(self, place: int, value: AggregateValue, ordered: Collection[int]) -> int:
@@ -172,42 +180,62 @@ class WindowTables:
         return found
 
     def widen(self, columns: Sequence[ScalarColumn]) -> None:
-        """Give sums the digits that the floats among some arguments need."""
-        digits = self.digits
-        for place in self._summed if digits < sums.ALL_DIGITS else ():
-            some = columns[place].floats[columns[place].kinds == kernel.FLOAT]
-            if not some.size:
-                continue
-            is_fine = (np.abs(some) < _MOST_FLOAT).all()
-            if is_fine:
-                units = some * _FINEST
-                is_fine = (units == np.floor(units)).all()
-            digits = max(digits, sums.FLOAT_DIGITS if is_fine else sums.ALL_DIGITS)
-        if digits > self.digits:
-            before, self.digits = self.plan, digits
-            self.plan, words = self._planned(digits)
-            self._set_words(_replanned(self.groups.words, before, self.plan, words))
+        """Give events and sums the bits that some arguments need."""
+        known = zip(self.digits, self._numeric, strict=True)
+        digits = [self._digits_for(columns[source], before, source in self._summed) for before, source in known]
+        if digits == self.digits:
+            return
+        before, wide, ring, self.digits = self.plan, self._wide, self.ring, digits
+        self.plan, words = self._planned()
+        self._set_words(_replanned(self.groups.words, before, self.plan, words))
+        highs = [ring.highs[wide.index(one)] if one in wide else ring.lows[one] >> 31 for one in self._wide]
+        self.ring = ring._replace(highs=np.array(highs, np.int32).reshape(len(highs), len(ring.codes)))
+
+    @staticmethod
+    def _digits_for(column: ScalarColumn, digits: int, is_summed: bool) -> int:
+        """The digits of the sums of a numeric argument that has some digits, and takes some values in."""
+        if digits == (sums.ALL_DIGITS if is_summed else 0):
+            return digits
+        floats = column.floats[column.kinds == kernel.FLOAT]
+        if not floats.size or not is_summed:
+            is_short = not floats.size and (column.integers == column.integers.astype(np.int32)).all()
+            return max(digits, sums.SHORT if is_short else 0)
+        is_fine = (np.abs(floats) < _MOST_FLOAT).all()
+        if is_fine:
+            units = floats * _FINEST
+            is_fine = (units == np.floor(units)).all()
+        return max(digits, sums.FLOAT_DIGITS if is_fine else sums.ALL_DIGITS)
+
+    @property
+    def _wide(self) -> list[int]:
+        """The places of numeric arguments that have more than 32 bits."""
+        return [place for place, digits in enumerate(self.digits) if digits != sums.SHORT]
 
     def batch(self, rows: BatchRows, codes: NDArray[np.int32], columns: Sequence[ScalarColumn]) -> Events:
         """Events as the kernel takes them in; columns are ignored for rows that end windows."""
-        size = len(codes)
+        size, wide = len(codes), self._wide
         kinds = np.zeros((len(columns), size), np.uint8)
-        numbers = np.zeros((len(self._numeric), size), np.int64)
+        lows = np.zeros((len(self._numeric), size), np.int32)
+        highs = np.zeros((len(wide), size), np.int32)
         for place, column in enumerate(columns):
             is_false = (column.kinds == kernel.BOOLEAN) & (column.integers == 0)
             kinds[place] = np.where(is_false, kernel.FALSE, column.kinds)
         for place, source in enumerate(self._numeric):
             column = columns[source]
-            bits = np.ascontiguousarray(column.floats, np.float64).view(np.int64)
-            numbers[place] = np.where(column.kinds == kernel.INTEGER, column.integers, bits)
+            numbers = column.integers
+            if place in wide:
+                bits = np.ascontiguousarray(column.floats, np.float64).view(np.int64)
+                numbers = np.where(column.kinds == kernel.FLOAT, bits, numbers)
+                highs[wide.index(place)] = numbers >> 32
+            lows[place] = numbers.astype(np.int32)
             if source in self._of_texts and column.objects is not None:
                 rows_of_texts = np.flatnonzero(column.kinds == kernel.TEXT)
                 texts = [column.objects[row] for row in rows_of_texts.tolist()]
-                numbers[place, rows_of_texts] = self.texts.codes(texts)  # type: ignore[arg-type] # by their kind
+                lows[place, rows_of_texts] = self.texts.codes(texts)  # type: ignore[arg-type] # by their kind
         self._give_texts()
         times_us, at_us, places, serials = (np.require(one, np.int64, _OWN) for one in rows[1:5])
         ops, links = np.require(rows.ops, np.uint8, _OWN), np.zeros((0, 2), np.int32)
-        return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), at_us, places, ops, serials, links)
+        return Events(times_us, codes, kinds, lows, highs, at_us, places, ops, serials, links)
 
     def _give_texts(self) -> None:
         """Give the kernel the texts, if it has to order them."""
@@ -241,9 +269,11 @@ class WindowTables:
             tables = (self.ring, batch, self.groups, self.steps, self.log, self.plan, self._bounds, state)
             match status := slide(*tables, modes, *limits):
                 case kernel.NO_ROOM:
-                    self._resize(self.held + max(_LEAST, self.held // _SPARE))
+                    self._resize()
                 case kernel.NO_NODES:
                     self._add_nodes()
+                case kernel.FULL if self.waiting == len(self.steps.codes) < _STEPS:
+                    self._add_steps()
                 case _:
                     yield status
             if status == kernel.DONE or (status == kernel.TOO_MANY and self.held > limits[0]):
@@ -255,20 +285,21 @@ class WindowTables:
         state, rest = self.state, np.flatnonzero(~is_taken)
         state[kernel.BASE] += len(is_taken)
         if len(rest) == len(self.steps.codes):
-            before, self.steps = self.steps, self._new_steps(2 * len(rest))
-            _copy(before, self.steps)
+            self._add_steps()
         elif len(rest):
             columns: Sequence[NDArray[Any]] = self.steps
             for column in columns:
                 column[..., : len(rest)] = column[..., rest]
-        self.groups.words[self.steps.codes[: len(rest)], kernel.MARK] = state[kernel.BASE] + np.arange(len(rest))
+        codes, words = self.steps.codes[: len(rest)], self.groups.words
+        numbers = state[kernel.BASE] + np.arange(len(rest))
+        words[codes, kernel.MARK] = numbers << kernel.TRUTH_BITS | words[codes, kernel.MARK] & kernel.TRUTH
         state[kernel.STEPS] = len(rest)
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
     def wait(self, codes: Sequence[int], instant_us: int) -> None:
         """Note steps of groups, which wait for further events of a time."""
         while len(self.steps.codes) < len(codes):
-            self.steps = self._new_steps(2 * len(self.steps.codes))
+            self._add_steps()
         some = np.array(codes, np.int32)
         tables = (self.groups, self.ring, self.steps, self.log, self.plan, self._bounds, self.state)
         note_waiting(*tables, some, instant_us, self._modes | kernel.SIMULTANEOUS | kernel.LOADING)
@@ -295,7 +326,7 @@ class WindowTables:
         """Columns with codes of texts, and the rows where they are such codes."""
         for place, source in enumerate(self._numeric):
             if source in self._of_texts:
-                yield held.numbers[place], held.kinds[source] == kernel.TEXT
+                yield held.lows[place], held.kinds[source] == kernel.TEXT
         if self._modes & kernel.HOLDS:
             return
         for value in self.plan:
@@ -356,42 +387,35 @@ class WindowTables:
 
     def held_columns(self) -> Events:
         """A copy of the events in windows, oldest first."""
-        slots = self._slots()
-        found = self._events(len(slots))
-        self._copy_events(found, slots)
-        return _entering(found)
+        return _entering(self._moved(self._slots(), self.held))
 
-    def _slots(self) -> NDArray[np.intp]:
-        """The slots of the events in windows, oldest first."""
+    def _slots(self) -> list[Any]:
+        """The slots of the events in windows, oldest first, in one or two parts."""
         first, room = int(self.state[kernel.FIRST]), len(self.ring.codes)
         end = first + int(self.state[kernel.SPAN])
-        slots = np.arange(first, min(end, room))
-        if end > room:
-            slots = np.concatenate([slots, np.arange(end - room)])
-        return slots[self.ring.codes[slots] >= 0] if len(slots) > self.held else slots
+        parts = [slice(first, min(end, room)), slice(max(0, end - room))]
+        if self.state[kernel.SPAN] == self.held:
+            return parts
+        slots = np.concatenate([np.arange(room)[part] for part in parts])
+        return [slots[self.ring.codes[slots] >= 0]]
 
-    def _copy_events(self, into: Events, slots: NDArray[np.intp]) -> None:
-        """Write the events in some slots to the beginning of a ring."""
-        columns: Sequence[NDArray[Any]] = self.ring[:4]
-        _copy([column[..., slots] for column in columns], into[:4])
-        if len(self.ring.serials):
-            into.serials[: len(slots)] = self.ring.serials[slots]
+    def _moved(self, parts: Sequence[Any], room: int) -> Events:
+        """The events in some slots at the beginning of a ring, whose links are not set."""
+        ring, fresh = self.ring, self._events(room)
+        columns: Iterable[tuple[NDArray[Any], NDArray[Any]]]
+        columns = zip((*ring[:5], ring.serials), (*fresh[:5], fresh.serials), strict=True)
+        for column, into in columns:
+            if column.size:
+                found = np.concatenate([column[..., part] for part in parts], axis=-1)
+                into[..., : found.shape[-1]] = found
+        return fresh
 
     @staticmethod
     def chosen(held: Events, rows: NDArray[np.intp], codes: NDArray[np.int32]) -> Events:
         """Some events, with other codes of groups by the present ones."""
-        numbers = np.ascontiguousarray(held.numbers[:, rows])
-        return held._replace(
-            times_us=held.times_us[rows],
-            codes=codes[held.codes[rows]],
-            kinds=np.ascontiguousarray(held.kinds[:, rows]),
-            numbers=numbers,
-            floats=numbers.view(np.float64),
-            at_us=held.at_us[rows],
-            places=held.places[rows],
-            ops=held.ops[rows],
-            serials=held.serials[rows] if len(held.serials) else held.serials,
-        )
+        names = (*_COLUMNS, "at_us", "places", "ops", "serials")
+        columns = {name: np.ascontiguousarray(getattr(held, name)[..., rows]) for name in names}
+        return held._replace(**columns | {"codes": codes[held.codes[rows]]})
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
         """Forget groups, none of which has an event in a window; codes close up."""
@@ -405,7 +429,7 @@ class WindowTables:
     def shrink(self) -> None:
         """Give room back of which little is used."""
         if len(self.ring.codes) > 4 * self.held + 4 * _LEAST and self._modes & kernel.HOLDS:
-            self._resize(self.held + max(_LEAST, self.held // _SPARE))
+            self._resize()
         room, is_held = len(self.groups.reals), self._modes & kernel.HOLDS
         if not is_held and room > 4 * (room - self.state[kernel.SPARE]) + 4 * _LEAST:
             self._close_up()
@@ -423,27 +447,32 @@ class WindowTables:
             roots[roots > 0] = numbers[roots[roots > 0] - 1] + 1
         self.state[[kernel.FREE, kernel.SPARE]] = -1, 0
 
-    def _planned(self, digits: int) -> tuple[NDArray[np.int64], int]:
+    def _planned(self) -> tuple[NDArray[np.int64], int]:
         """The plan of the values, and the words of a group."""
         is_short = self._modes & kernel.SLIDING and not self._modes & kernel.LINKED
-        offset = kernel.HEADER if is_short else kernel.LONG_HEADER
+        offset, wide = kernel.HEADER if is_short else kernel.LONG_HEADER, self._wide
         squared = [place for place, one in enumerate(self._functions) if one == kernel.DEVIATION]
         functions = [*self._functions, *[kernel.SQUARES] * len(squared)]
         columns = [*self._columns, *[self._columns[place] for place in squared]]
         plan = np.zeros((len(functions), kernel.MOST + 1), np.int64)
-        for row, function, column in zip(plan, functions, columns, strict=True):
-            numbers = self._numeric.index(column) if function >= kernel.OLDEST_OF else 0
-            row[: kernel.PART] = function, column, numbers, offset, digits
-            if function == kernel.SQUARES:
-                offset += 2 * digits or sums.SQUARE_DIGITS
-            else:
-                offset += _WIDTHS.get(function, sums.SUM_WORDS + digits)
-        plan[squared, kernel.PART] = plan[len(self._functions) :, kernel.OFFSET]
         for row, one in zip(plan, self._body.values, strict=False):
             if one.function == "quantile":
                 row[[kernel.PART, kernel.WHOLE]] = one.share.numerator, one.share.denominator
             if one.function in ("quantile", "distinct") and not self._modes & kernel.HOLDS:
                 row[kernel.MOST] = EXACT
+        known = dict[tuple[int, int], int]()
+        for row, function, column in zip(plan, functions, columns, strict=True):
+            numbers = self._numeric.index(column) if function >= kernel.OLDEST_OF else 0
+            digits = self.digits[numbers] if function >= kernel.OLDEST_OF else 0
+            high = wide.index(numbers) if numbers in wide else -1
+            row[[kernel.FUNCTION, kernel.COLUMN, kernel.NUMBERS, kernel.HIGHS]] = function, column, numbers, high
+            same = _SHARED.get(function, function), column
+            row[[kernel.OFFSET, kernel.DIGITS]] = known.get(same, offset), digits
+            if same not in known or row[kernel.MOST]:
+                known[same] = row[kernel.OFFSET] = offset
+                row[kernel.CHANGE] = function
+                offset += _width(function, digits)
+        plan[squared, kernel.PART] = plan[len(self._functions) :, kernel.OFFSET]
         return plan, offset
 
     def _set_words(self, words: NDArray[np.int64]) -> None:
@@ -451,22 +480,22 @@ class WindowTables:
         self.groups = self.groups._replace(words=words, floats=words.view(np.float64))
 
     def _events(self, room: int) -> Events:
-        numbers = np.zeros((len(self._numeric), room), np.int64)
+        lows, highs = (np.zeros((count, room), np.int32) for count in (len(self._numeric), len(self._wide)))
         kinds = np.zeros((len(self.arguments), room), np.uint8)
         none, codes = np.zeros(0, np.int64), np.full(room, -1, np.int32)
         serials = np.zeros(room if self._modes & kernel.LOGGED else 0, np.int64)
         links = np.full((room if self._modes & kernel.LINKED else 0, 2), -1, np.int32)
         times_us, ops = np.zeros(room, np.int64), np.zeros(0, np.uint8)
-        return Events(times_us, codes, kinds, numbers, numbers.view(np.float64), none, none, ops, serials, links)
+        return Events(times_us, codes, kinds, lows, highs, none, none, ops, serials, links)
 
-    def _resize(self, room: int) -> None:
-        """Give the ring another number of slots."""
-        slots, before, ring = self._slots(), self.ring, self._events(room)
-        self._copy_events(ring, slots)
-        self.ring = ring
-        self.state[[kernel.FIRST, kernel.SPAN]] = 0, len(slots)
+    def _resize(self) -> None:
+        """Give the ring room for the events in windows, and some more."""
+        parts, before = self._slots(), self.ring
+        self.ring = ring = self._moved(parts, self.held + max(_LEAST, self.held // _SPARE))
+        self.state[[kernel.FIRST, kernel.SPAN]] = 0, self.held
         if self._modes & kernel.LINKED:
             where = np.full(len(before.codes) + 1, -1)  # the last is that of no slot
+            slots = np.concatenate([np.arange(len(before.codes))[part] for part in parts])
             where[slots] = np.arange(len(slots))
             ring.links[: len(slots)] = where[before.links[slots]]
             ends = self.groups.words[:, kernel.HEAD : kernel.TAIL + 1]
@@ -475,7 +504,7 @@ class WindowTables:
     def _add_nodes(self) -> None:
         """Add free nodes, of which the first is the next free one."""
         groups, count = self.groups, len(self.groups.reals)
-        room = count + max(_LEAST, count // 4)
+        room = count + max(_LEAST, count // _SPARE)
         newer, reals = _grown(groups.newer, room), _grown(groups.reals, room)
         newer[count:] = np.arange(count + 1, room + 1)
         newer[-1] = self.state[kernel.FREE]
@@ -492,6 +521,13 @@ class WindowTables:
         self.state[kernel.FREE] = count
         self.state[kernel.SPARE] += room - count
 
+    def _add_steps(self) -> None:
+        """Make room for twice the number of steps."""
+        before, self.steps = self.steps, self._new_steps(2 * len(self.steps.codes))
+        columns: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(before, self.steps, strict=True)
+        for column, into in columns:
+            into[..., : column.shape[-1]] = column
+
     def _new_steps(self, room: int) -> Steps:
         values = len(self._functions)
         return Steps(
@@ -507,12 +543,6 @@ class WindowTables:
         )
 
 
-def _copy(columns: Iterable[NDArray[Any]], into: Iterable[NDArray[Any]]) -> None:
-    """Write columns to the beginnings of longer ones."""
-    for before, after in zip(columns, into, strict=True):
-        after[..., : before.shape[-1]] = before
-
-
 def _grown(rows: NDArray[Any], room: int) -> NDArray[Any]:
     grown = np.zeros((max(room, len(rows)), *rows.shape[1:]), rows.dtype)
     grown[: len(rows)] = rows
@@ -526,19 +556,32 @@ def _entering(events: Events) -> Events:
     return events._replace(at_us=events.times_us, places=np.arange(size), ops=np.zeros(size, np.uint8), serials=serials)
 
 
+def _width(function: int, digits: int) -> int:
+    """The words of a value in a group."""
+    if function == kernel.SQUARES:
+        return 2 * digits if digits > 0 else sums.SQUARE_DIGITS
+    if function in _SUMMED:
+        return sums.SHORT_WORDS if digits == sums.SHORT else sums.SUM_WORDS + digits
+    return _WIDTHS[function]
+
+
 def _replanned(
     words: NDArray[np.int64], before: NDArray[np.int64], plan: NDArray[np.int64], width: int
 ) -> NDArray[np.int64]:
     """The words of groups by another plan."""
-    wide = np.zeros((len(words), width), np.int64)
+    found = np.zeros((len(words), width), np.int64)
     header = before[0, kernel.OFFSET]
-    wide[:, :header] = words[:, :header]
-    ends = [*before[1:, kernel.OFFSET].tolist(), words.shape[1]]
-    for old, end, new in zip(before, ends, plan, strict=True):
-        function, first, into = old[kernel.FUNCTION], old[kernel.OFFSET], new[kernel.OFFSET]
-        scale = 2 if function == kernel.SQUARES else 1  # of the units of digits
-        size = 0 if scale == 2 else sums.SUM_WORDS if function in _SUMMED else end - first
-        wide[:, into : into + size] = words[:, first : first + size]
-        at = into + size + scale * (_UNITS[new[kernel.DIGITS]] - _UNITS[old[kernel.DIGITS]])
-        wide[:, at : at + end - first - size] = words[:, first + size : end]
-    return wide
+    found[:, :header] = words[:, :header]
+    for old, new in zip(before, plan, strict=True):
+        function, digits = int(old[kernel.CHANGE]), int(old[kernel.DIGITS])
+        size = _width(function, digits)
+        source, into = words[:, old[kernel.OFFSET] :][:, :size], found[:, new[kernel.OFFSET] :]
+        if function in _SUMMED and digits != new[kernel.DIGITS]:
+            scale = 2 if function == kernel.SQUARES else 1  # of the units of digits
+            size = 0 if scale == 2 else min(size, sums.SUM_WORDS)
+            at = size + scale * (_UNITS[int(new[kernel.DIGITS])] - _UNITS[digits])
+            into[:, at : at + source.shape[1] - size] = source[:, size:]
+        into[:, :size] = source[:, :size]
+        if function in _SUMMED and function != kernel.SQUARES and digits == sums.SHORT != new[kernel.DIGITS]:
+            into[:, 1], into[:, 2] = source[:, 1] & sums.LOW, source[:, 1] >> 32
+    return found

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.kernels.tables import IS_TRUE, TRUTH, Events, Groups, Steps
+from aggregates.kernels.tables import IS_TRUE, MARK, Events, Groups, Steps
 from aggregates.kernels.values import clear_values
 from aggregates.kernels.windows import note_step
 from streams.kernels.borrowing import borrowed
-from streams.kernels.compiling import kernel
+from streams.kernels.compiling import inlined, kernel
+
+_HALF = np.uint64(32)
 
 
 @kernel
@@ -62,11 +64,17 @@ def note_truths(
     count = 0
     for step in range(codes.shape[0]):
         is_true = np.int64(holds[step] and sizes[step] > 0 and not ended[step])
-        if is_true != words[codes[step], TRUTH] & IS_TRUE:
-            words[codes[step], TRUTH] ^= IS_TRUE
+        if is_true != words[codes[step], MARK] & IS_TRUE:
+            words[codes[step], MARK] ^= IS_TRUE
             changes[count] = step
             count += 1
     return count
+
+
+@inlined
+def home_of(hashed: np.uint64, places: int) -> np.int64:
+    """The place of a table at which the search for a hash begins."""
+    return np.int64(((hashed >> _HALF) * np.uint64(places)) >> _HALF)
 
 
 @kernel
@@ -76,27 +84,31 @@ def find_codes(
     known: NDArray[np.uint64],
     codes: NDArray[np.int32],
     fresh: NDArray[np.int64],
+    begin: int,
     count: int,
-) -> int:
-    """Find the codes of groups by their hashes; the first event of each new group is noted in ``fresh``.
+    news: int,
+) -> tuple[int, int]:
+    """Find the codes of groups by their hashes, from a row on; the first event of each new group is noted in ``fresh``.
 
-    ``table`` has a power of two of places, at least twice as many as there can be groups, each with a code or -1.
-    ``known`` has the hashes of ``count`` codes, and room for a new one for each event. Returns the number of codes.
+    ``table`` has a code or -1 in each place, and more places than ``known``, which has the hashes of ``count`` codes.
+    ``news`` groups are in ``fresh`` already. Returns the number of codes, and the row of the first group for which
+    ``known`` has no room.
     """
-    last = np.uint64(table.shape[0] - 1)
-    before = count
-    for row in range(hashes.shape[0]):  # all tables are read before the next, so that memory is waited for once
-        codes[row] = table[hashes[row] & last]
-    for row in range(hashes.shape[0]):
+    places = table.shape[0]
+    for row in range(begin, hashes.shape[0]):  # all tables are read before the next, so memory is waited for once
+        codes[row] = table[home_of(hashes[row], places)]
+    for row in range(begin, hashes.shape[0]):
         if codes[row] >= 0 and known[codes[row]] == hashes[row]:
             continue
-        place = hashes[row] & last
+        place = home_of(hashes[row], places)
         while table[place] >= 0 and known[table[place]] != hashes[row]:
-            place = (place + np.uint64(1)) & last
+            place = place + 1 if place + 1 < places else np.int64(0)
         if table[place] < 0:
+            if count == known.shape[0]:
+                return count, row
             table[place] = count
             known[count] = hashes[row]
-            fresh[count - before] = row
-            count += 1
+            fresh[news] = row
+            count, news = count + 1, news + 1
         codes[row] = table[place]
-    return count
+    return count, hashes.shape[0]

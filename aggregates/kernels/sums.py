@@ -14,6 +14,8 @@ from streams.kernels.compiling import apart, inlined
 UNIT = 96  # digits of floats are in 2**-UNIT, if they are FLOAT_DIGITS
 FLOAT_DIGITS, ALL_DIGITS = 5, 68
 SUM_WORDS = 3  # of a sum before its digits: the count of its numbers, two digits of integers
+SHORT = -1  # in place of the number of digits: integers of 32 bits, whose sum is one word
+SHORT_WORDS = 2  # of such a sum: the count and the sum
 SQUARE_DIGITS = 4  # of squares of integers
 SCRATCH = 384
 _PRODUCT, _FACTOR = 160, 304  # where the square of a sum, and the sum, begin in scratch
@@ -85,6 +87,16 @@ def unit_digit(digits: np.int64) -> np.int64:
 
 
 @inlined
+def whole_digits(
+    words: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
+) -> tuple[np.int64, np.int64]:
+    """The sum of the integers among the numbers of a sum: its low 32 bits, and those above."""
+    low = words[code, offset + 1]
+    high = words[code, offset + 2] if digits != SHORT else np.int64(0)
+    return low & LOW, high + (low >> 32)
+
+
+@inlined
 def load_sum(
     words: NDArray[np.int64], scratch: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> np.int64:
@@ -92,9 +104,9 @@ def load_sum(
     count, unit = max(digits, np.int64(FLOAT_DIGITS)) + CARRIES, unit_digit(digits)
     for place in range(count):
         scratch[place] = words[code, offset + SUM_WORDS + place] if place < digits else 0
-    low = words[code, offset + 1]
-    scratch[unit] += low & LOW
-    scratch[unit + 1] += words[code, offset + 2] + (low >> 32)
+    low, high = whole_digits(words, code, offset, digits)
+    scratch[unit] += low
+    scratch[unit + 1] += high
     return count
 
 
@@ -181,8 +193,11 @@ def change_sum(
     number: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add a number to the words of a sum, or take it away: their count, two digits of integers, digits of floats."""
+    """Add a number to the words of a sum, or take it away."""
     words[code, offset] += sign
+    if digits == SHORT:
+        words[code, offset + 1] += sign * number
+        return
     if is_integer:
         words[code, offset + 1] += sign * (number & LOW)
         words[code, offset + 2] += sign * (number >> 32)

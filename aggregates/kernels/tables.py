@@ -2,8 +2,8 @@
 
 Events that may leave lie in a ring of columns, ordered by time; those of one group are linked where they leave in
 another order than that of all events. A group, or a fixed window of a group, is a row of ``Groups.words``: the number
-of its events, the number of its newest step, bits about its condition, times and ends of its links unless the window
-slides, then the words of each value, from its offset on. Sums are digits (``kernels.sums``).
+of its events, a mark with the number of its newest step, times and ends of its links unless the window slides, then the
+words of each value, from its offset on. Sums are digits (``kernels.sums``); values over the same sum or tree share it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from streams.kernels.compiling import inlined
 NULL, BOOLEAN, INTEGER, FLOAT, TEXT, FALSE = range(6)  # kinds of arguments and values; BOOLEAN is true here
 ROWS, KNOWN, TRUE, OLDEST_OF, NEWEST_OF, SUM, AVERAGE, DEVIATION, SQUARES, LEAST, GREATEST, QUANTILE = range(12)
 LOWEST_SEEN, GREATEST_SEEN, LOWEST_OF, GREATEST_OF, DISTINCT, FIRST_SEEN, LAST_SEEN = range(12, 19)  # functions
-FUNCTION, COLUMN, NUMBERS, OFFSET, DIGITS, PART, WHOLE, MOST = range(8)  # columns of a plan
+FUNCTION, CHANGE, COLUMN, NUMBERS, HIGHS, OFFSET, DIGITS, PART, WHOLE, MOST = range(10)  # columns of a plan
 FIRST, SPAN, HELD, ROW, STEPS, BEGUN, INSTANT, BASE, LIVE, LATE = range(10)  # places in ``state``
 FREE, SPARE, AHEAD, TOUCHED, LOGS, ENDING, ROOM, NODES = range(
     10, 18
 )  # ROOM, NODES: the most entries of the log, and nodes, for a row
 PLACES = 18
-HELD_ROWS, MARK, TRUTH, HEADER = range(4)  # words of every group
-OLDEST, DUE, CLOCK, HEAD, TAIL, LONG_HEADER = range(3, 9)  # further ones, unless the window slides
-IS_TRUE, MAY_BE_TRUE = 1, 2  # bits of ``TRUTH``: after the newest evaluation, after the newest step
+HELD_ROWS, MARK, HEADER = range(3)  # words of every group
+OLDEST, DUE, CLOCK, HEAD, TAIL, LONG_HEADER = range(2, 8)  # further ones, unless the window slides
+IS_TRUE, MAY_BE_TRUE = 1, 2  # bits of ``MARK``: after the newest evaluation, after the newest step
+TRUTH, TRUTH_BITS = 3, 2  # all of them, and their number; the number of the step is above
 VALUE, LOWEST, HIGHEST = range(3)  # columns of bounds
 EACH, EXPIRIES, SIMULTANEOUS = 1, 2, 4  # which changes are steps; steps of one time are one step of a group
 HOLDS, LINKED, LOGGED, LOADING = 8, 16, 32, 64  # whether events are held, linked, logged; entered without time
@@ -46,8 +47,8 @@ class Events(NamedTuple):
     times_us: NDArray[np.int64]
     codes: NDArray[np.int32]  # (events,) the group
     kinds: NDArray[np.uint8]  # (arguments, events)
-    numbers: NDArray[np.int64]  # (numeric arguments, events) integers, or the bits of floats
-    floats: NDArray[np.float64]  # the same memory as floats
+    lows: NDArray[np.int32]  # (numeric arguments, events) the low bits of integers, codes of texts, or bits of floats
+    highs: NDArray[np.int32]  # (wide arguments, events) the high bits, where an argument has more than 32
     at_us: NDArray[np.int64]  # (events,) of a batch: when they count, which rises; of a ring (0,)
     places: NDArray[np.int64]  # (events,) of a batch: the numbers by which steps name them; of a ring (0,)
     ops: NDArray[np.uint8]  # (events,) of a batch: what they are; of a ring (0,)
@@ -72,7 +73,7 @@ class Groups(NamedTuple):
     counts: NDArray[np.int32]  # (nodes,) of trees: number of its values
     sizes: NDArray[np.int32]  # (nodes,) of trees: the sum of counts, with those of both children
     texts: NDArray[np.uint8]  # the bytes of texts by code, if texts are ordered
-    text_ends: NDArray[np.int64]  # where each begins, and where the last one ends; without order (0,)
+    text_ends: NDArray[np.uint32]  # where each begins, and where the last one ends; without order (0,)
     scratch: NDArray[np.int64]  # (SCRATCH,)
 
 

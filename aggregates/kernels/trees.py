@@ -24,11 +24,18 @@ def whole_of(real: float) -> np.int64:
 
 
 @inlined
-def pair_of(kind: np.int64, number: np.int64, real: float) -> tuple[float, np.int64]:
-    """The pair of a value that is not null; ``real`` is read for floats only."""
+def real_of(bits: np.int64) -> np.float64:
+    """The float of some bits."""
+    return np.int64(bits).view(np.float64)  # numba needs the dtype here
+
+
+@inlined
+def pair_of(kind: np.int64, number: np.int64) -> tuple[float, np.int64]:
+    """The pair of a value that is not null; of a float, ``number`` has the bits."""
     if kind == INTEGER:
         return min(float(number), _GREATEST), number
     if kind == FLOAT:
+        real = real_of(number)
         return real, whole_of(real)
     if kind == TEXT:
         return np.inf, number

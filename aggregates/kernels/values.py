@@ -16,10 +16,12 @@ from aggregates.kernels.sums import (
     normalise,
     quotient,
     unit_digit,
+    whole_digits,
 )
 from aggregates.kernels.tables import (
     AVERAGE,
     BOOLEAN,
+    CHANGE,
     COLUMN,
     DEVIATION,
     DIGITS,
@@ -34,6 +36,7 @@ from aggregates.kernels.tables import (
     HEAD,
     HELD_ROWS,
     HIGHEST,
+    HIGHS,
     IN_SKETCH,
     INTEGER,
     KNOWN,
@@ -73,6 +76,7 @@ from aggregates.kernels.trees import (
     leave_tree,
     node_at,
     pair_of,
+    real_of,
     take_node,
     whole_of,
 )
@@ -94,12 +98,10 @@ def put_sum(
 ) -> None:
     """Write the sum or the mean of a group into a step."""
     words, scratch = groups.words, groups.scratch
-    number, low, high = words[code, offset], words[code, offset + 1], words[code, offset + 2]
-    is_whole = True
+    number, is_whole = words[code, offset], True
     for place in range(digits):
         is_whole &= words[code, offset + SUM_WORDS + place] == 0
-    high += low >> 32
-    low &= LOW
+    low, high = whole_digits(words, code, offset, digits)
     is_short = -(2**31) <= high < 2**31
     whole = (high << 32) | low
     if is_whole and is_short and (not is_mean or -_MOST_EXACT <= whole <= _MOST_EXACT):
@@ -177,6 +179,13 @@ def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, 
 
 
 @inlined
+def number_at(held: Events, value: NDArray[np.int64], slot: np.int64) -> np.int64:
+    """The argument of a value as an integer: a whole number, the code of a text, or the bits of a float."""
+    low, high = np.int64(held.lows[value[NUMBERS], slot]), value[HIGHS]
+    return low if high < 0 else (np.int64(held.highs[high, slot]) << 32) | (low & LOW)
+
+
+@inlined
 def see_end(
     groups: Groups, code: np.int64, value: NDArray[np.int64], held: Events, slot: np.int64, is_only: bool
 ) -> None:
@@ -185,7 +194,7 @@ def see_end(
     before_us = words[code, offset]
     if is_only or (time_us < before_us if value[FUNCTION] == FIRST_SEEN else time_us >= before_us):
         words[code, offset], words[code, offset + 1] = time_us, held.kinds[value[COLUMN], slot]
-        words[code, offset + 2] = held.numbers[value[NUMBERS], slot]
+        words[code, offset + 2] = number_at(held, value, slot)
 
 
 @routine
@@ -204,9 +213,9 @@ def change_tree(
     A tree with too many values is cleared into the log, for a sketch; later arguments are only logged.
     """
     code, words, offset = np.int64(held.codes[slot]), groups.words, plan[value, OFFSET]
-    function, numbers = plan[value, FUNCTION], plan[value, NUMBERS]
-    kind, number = np.int64(held.kinds[plan[value, COLUMN], slot]), held.numbers[numbers, slot]
-    real, integer = pair_of(kind, number, held.floats[numbers, slot])
+    function, number = plan[value, FUNCTION], number_at(held, plan[value], slot)
+    kind = np.int64(held.kinds[plan[value, COLUMN], slot])
+    real, integer = pair_of(kind, number)
     if words[code, offset] == IN_SKETCH:
         log(logs, state, SKETCHED, code, value, kind, number)
     elif sign < 0:
@@ -238,7 +247,7 @@ def change_group(
     words[code, HELD_ROWS] = before + sign
     state[LIVE] += np.int64(before == 0) - np.int64(before + sign == 0)
     for value in range(plan.shape[0]):
-        function, offset = plan[value, FUNCTION], plan[value, OFFSET]
+        function, offset = plan[value, CHANGE], plan[value, OFFSET]
         if function in (ROWS, OLDEST_OF, NEWEST_OF):
             continue
         kind = np.int64(held.kinds[plan[value, COLUMN], slot])
@@ -249,10 +258,10 @@ def change_group(
         elif function <= QUANTILE and kind not in (INTEGER, FLOAT):
             continue
         elif function in (SUM, AVERAGE, DEVIATION):
-            number = held.numbers[plan[value, NUMBERS], slot]
+            number = number_at(held, plan[value], slot)
             change_sum(words, code, offset, plan[value, DIGITS], kind == INTEGER, number, sign)
         elif function == SQUARES:
-            number = held.numbers[plan[value, NUMBERS], slot]
+            number = number_at(held, plan[value], slot)
             change_squares(words, code, offset, plan[value, DIGITS], kind == INTEGER, number, sign)
         elif function in (FIRST_SEEN, LAST_SEEN):
             see_end(groups, code, plan[value], held, slot, before == 0)
@@ -274,12 +283,12 @@ def change_value(
     sign: np.int64,
 ) -> None:
     """Add an argument of a suitable kind to an extreme or a tree (1), or remove it (-1)."""
-    function, offset, numbers = plan[value, FUNCTION], plan[value, OFFSET], plan[value, NUMBERS]
+    function, offset = plan[value, FUNCTION], plan[value, OFFSET]
     if function not in (LEAST, GREATEST, LOWEST_SEEN, GREATEST_SEEN):
         change_tree(groups, state, held, logs, slot, plan, value, sign)
         return
-    code, number, float_ = np.int64(held.codes[slot]), held.numbers[numbers, slot], held.floats[numbers, slot]
-    real, integer = pair_of(np.int64(held.kinds[plan[value, COLUMN], slot]), number, float_)
+    code = np.int64(held.codes[slot])
+    real, integer = pair_of(np.int64(held.kinds[plan[value, COLUMN], slot]), number_at(held, plan[value], slot))
     if function in (LOWEST_SEEN, GREATEST_SEEN):
         see_extreme(groups, code, offset, function == GREATEST_SEEN, real, integer)
         return
@@ -304,17 +313,15 @@ def put_end(
     groups: Groups, held: Events, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
 ) -> None:
     """Write the first or the last argument of a group into a step."""
-    function, offset, numbers = plan_row[FUNCTION], plan_row[OFFSET], plan_row[NUMBERS]
+    function, offset = plan_row[FUNCTION], plan_row[OFFSET]
     if function in (FIRST_SEEN, LAST_SEEN):
         kind, number = groups.words[code, offset + 1], groups.words[code, offset + 2]
-        real = groups.floats[code, offset + 2]
     else:
         slot = groups.words[code, HEAD if function == OLDEST_OF else TAIL] - 1
-        kind, number = np.int64(held.kinds[plan_row[COLUMN], slot]), held.numbers[numbers, slot]
-        real = held.floats[numbers, slot]
+        kind, number = np.int64(held.kinds[plan_row[COLUMN], slot]), number_at(held, plan_row, slot)
     out.kinds[value, step] = kind
     out.integers[value, step] = number if kind in (INTEGER, TEXT) else 0
-    out.floats[value, step] = float(number) if kind == INTEGER else real if kind == FLOAT else 0.0
+    out.floats[value, step] = float(number) if kind == INTEGER else real_of(number) if kind == FLOAT else 0.0
 
 
 @routine
@@ -386,7 +393,7 @@ def clear_values(
 ) -> None:
     """Free the nodes of the trees of a group."""
     for value in range(plan.shape[0]):
-        function, offset = plan[value, FUNCTION], plan[value, OFFSET]
+        function, offset = plan[value, CHANGE], plan[value, OFFSET]
         if function == QUANTILE or LOWEST_OF <= function <= DISTINCT:
             clear_tree(groups, state, logs, code, np.int64(value), offset, np.int64(0))
 
@@ -400,9 +407,9 @@ def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64
         function, offset = plan[value, FUNCTION], plan[value, OFFSET]
         if function <= TRUE:
             number = float(words[code, HELD_ROWS] if function == ROWS else words[code, offset])
-        elif function == SUM and plan[value, DIGITS] == 0:
-            low = words[code, offset + 1]
-            number = float(words[code, offset + 2] + (low >> 32)) * 2.0**32 + float(low & LOW)
+        elif function == SUM and plan[value, DIGITS] <= 0:
+            low, high = whole_digits(words, code, offset, plan[value, DIGITS])
+            number = float(high) * 2.0**32 + float(low)
         else:
             continue
         if number < bounds[row, LOWEST] or number > bounds[row, HIGHEST]:

@@ -56,6 +56,7 @@ from aggregates.kernels.tables import (
     TOO_MANY,
     TOUCHED,
     TRUTH,
+    TRUTH_BITS,
     Events,
     Groups,
     Steps,
@@ -90,15 +91,15 @@ def note_step(
     if state[INSTANT] != at_us:
         state[INSTANT], state[BEGUN] = at_us, state[STEPS]
     is_possible = may_hold(groups, plan, bounds, code)
-    step = words[code, MARK] - state[BASE]
+    step, truth = (words[code, MARK] >> TRUTH_BITS) - state[BASE], words[code, MARK] & TRUTH
     if step < state[BEGUN] or (place >= 0 and modes & SIMULTANEOUS == 0):
-        if not is_possible and words[code, TRUTH] == 0:
+        if not is_possible and truth == 0:
             return
         step = state[STEPS]
         state[STEPS] += 1
-        words[code, MARK] = step + state[BASE]
         out.codes[step], out.at_us[step], out.places[step], out.ended[step] = code, at_us, -1, False
-    words[code, TRUTH] = (words[code, TRUTH] & IS_TRUE) | (MAY_BE_TRUE if is_possible else 0)
+    bits = (truth & IS_TRUE) | (MAY_BE_TRUE if is_possible else 0)
+    words[code, MARK] = (step + state[BASE]) << TRUTH_BITS | bits
     if place >= 0:
         out.places[step] = place
     has_objects = put_values(groups, held, plan, code, out, step) or modes & SHOWN != 0
@@ -125,8 +126,7 @@ def note_end(
     state[ENDING] = code + 1
     out.codes[step], out.at_us[step], out.places[step], out.ended[step] = code, at_us, place, True
     out.firsts[step] = words[code, OLDEST]
-    words[code, MARK] = 0
-    words[code, TRUTH] &= IS_TRUE
+    words[code, MARK] &= IS_TRUE
     if put_values(groups, held, plan, code, out, step) or modes & SHOWN:
         log(logs, state, STEPPED, code, step + state[BASE])
 
@@ -137,8 +137,10 @@ def copy_event(held: Events, slot: np.int64, source: Events, row: np.int64) -> N
     held.times_us[slot], held.codes[slot] = source.times_us[row], source.codes[row]
     for column in range(held.kinds.shape[0]):
         held.kinds[column, slot] = source.kinds[column, row]
-    for column in range(held.numbers.shape[0]):
-        held.numbers[column, slot] = source.numbers[column, row]
+    for column in range(held.lows.shape[0]):
+        held.lows[column, slot] = source.lows[column, row]
+    for column in range(held.highs.shape[0]):
+        held.highs[column, slot] = source.highs[column, row]
     if held.serials.shape[0] > 0:
         held.serials[slot] = source.serials[row]
 

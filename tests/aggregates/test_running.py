@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -219,7 +220,7 @@ def test_a_state_that_is_damaged_or_of_another_form_is_refused() -> None:
     run = run_of(COUNTED)
     taken(run, counted(0, 40))
     head, sections = run.dump()
-    for changed in ((head, {**sections, "numbers": b"1234"}), ({**head, "format": 3}, sections)):
+    for changed in ((head, {**sections, "lows": b"1234"}), ({**head, "format": 4}, sections)):
         with pytest.raises(AggregateStateError):
             run_of(COUNTED).load(*changed)
 
@@ -301,6 +302,20 @@ def test_the_condition_is_examined_only_where_a_value_is_in_its_bounds() -> None
     run = AggregateRun(body, noted, bounds)
     taken(run, [Row(n, (n,), "k", 1, f"e{n}", (True, 1, None, 1)) for n in range(50)])
     assert ([*bounds], examined) == ([("n", 2.0, np.inf), ("sum", 1.0, np.inf)], [])
+
+
+def test_a_window_takes_little_more_than_its_columns() -> None:
+    """Time, group and value are 20 bytes; with one argument of 32 bits, ten events in each of many groups, and keys."""
+    body = read({"of": "x", "by": ["key"], "values": {"n": "count()", "sum": "sum(x)"}, "window": "1 h"})
+    run = AggregateRun(body, lambda columns, size: np.zeros(size, np.bool_), [("n", 99.0, np.inf)])
+    rows = [Row(9, (key,), key, key_hash(key), key, (True, 5)) for key in map(str, range(6_000))]
+    parts = [EventColumns.of(body, EventRows(rows[first : first + 1_000], 9)) for first in range(0, 6_000, 1_000)]
+    tracemalloc.start()
+    for part in parts * 10:
+        run.process(part)
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert size < 1.4 * 20 * run.measures()["held"]
 
 
 def test_windows_that_end_together_compute_the_hashes_of_keys_once(monkeypatch: pytest.MonkeyPatch) -> None:
