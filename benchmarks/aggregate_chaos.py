@@ -1,0 +1,140 @@
+"""Random kills while the three aggregates of docs/aggregates.md run: no derived event is lost or duplicated.
+
+As ``pipeline_chaos``. Failed logins by address, refunds by shop compared with a week before, tickets by tenant and
+region: groups in the shard of their key and re-keyed ones, windows that slide and hop. In the end the derived events are
+those of ``forestall run`` over the same events, each once.
+
+    scripts/bench aggregate_chaos --kills=12 --events=12000
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event as Flag
+from typing import Any
+
+from benchmarks.pipeline_chaos import Outcome, Plan, await_drained, main
+from service.client import Client
+from service.processes.temporary import TemporaryService
+from service.projects import LocalProject, apply_plan, plan_project, read_project
+from service.sending import send_events
+from streams import Event, EventBatch
+
+_DOCUMENT = Path(__file__).parent.parent / "docs" / "aggregates.md"
+_STREAMS, _AGGREGATES = ("logins", "sales", "tickets"), ("failed_logins", "refunds", "tickets_per_region")
+_KIND = "derived events"
+_START_US = 1_767_225_600_000_000
+_FAR_US = 10 * 365 * 86_400_000_000
+_STEPS_US = {"logins": 40_000_000, "sales": 3_600_000_000, "tickets": 30_000_000}
+_BEGINS = 64  # keys, enough for each of a few shards to have some
+_PATIENCE_S, _QUIET_S = 120.0, 3.0
+
+
+class Sentences:
+    """Logins, sales and tickets."""
+
+    def __init__(self, folder: Path) -> None:
+        found = re.search(
+            r"watch/aggregates.yaml <<'EOF'\n(.*?)EOF\n", _DOCUMENT.read_text(encoding="utf-8"), re.DOTALL
+        )
+        assert found is not None, _DOCUMENT
+        (folder / "project.yaml").write_text(found[1], encoding="utf-8")
+        self._folder, self._streams = folder, dict[str, str]()
+
+    def events(self, plan: Plan) -> list[Event]:
+        """Events of the three streams in turns, and a last one of each after all windows are over."""
+        chance = random.Random(plan.seed)
+        found = [_event(number, chance) for number in range(plan.events)]
+        found += [(one, _of_time(f"end-{one}-{n}", n, _FAR_US)) for one in _STREAMS for n in range(_BEGINS)]
+        self._streams = {event.id: stream for stream, event in found}
+        return [event for _, event in found]
+
+    def stream_of(self, event: Event) -> str:
+        """The stream of an event."""
+        return self._streams[event.id]
+
+    def expected(self, events: Sequence[Event], request: int) -> Outcome:
+        """The derived events of ``forestall run``."""
+        given = {stream: [*_begins(stream), *self._of(stream, events)] for stream in _STREAMS}
+        local = LocalProject.of(read_project(self._folder), self._folder)
+        results = local.run({stream: EventBatch.from_events(some) for stream, some in given.items()})
+        texts = [_text(one["stream"], one) for one in results["events"] if not _is_last(one)]
+        letters = [f"expected: {letter['reason']}" for letter in results["dead_letters"]]
+        return Outcome(others={_KIND: (texts, [])}, dead_letters=letters)
+
+    def _of(self, stream: str, events: Sequence[Event]) -> list[Event]:
+        return [event for event in events if self.stream_of(event) == stream]
+
+    def declare(self, service: TemporaryService) -> None:
+        """Apply the project, and begin the time of all streams in every shard."""
+        client: Client = service.client
+        documents = read_project(self._folder)
+        apply_plan(client, plan_project(client, documents, self._folder, is_pruned=False), lambda change: None)
+        before = client.get("/pipeline")["backlog"]["appended_volume"]["events"]
+        for stream in _STREAMS:
+            send_events(client, stream, _begins(stream), f"begin-{stream}")
+        await_drained(service, before + len(_STREAMS) * _BEGINS, _PATIENCE_S)
+
+    def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
+        """Wait until all expected results have come, and a little longer, and collect the results."""
+        deadline = time.monotonic() + patience_s
+        expected, found = outcome.others[_KIND][0], self._found(service)
+        while time.monotonic() < deadline and len(found) < len(expected):
+            Flag().wait(0.5)
+            found = self._found(service)
+        Flag().wait(_QUIET_S)
+        outcome.others[_KIND] = expected, self._found(service)
+        for stream in (*_STREAMS, *_AGGREGATES):
+            outcome.dead_letters += [one["reason"] for one in service.client.pages("/dead-letters", stream=stream)]
+
+    @staticmethod
+    def _found(service: TemporaryService) -> list[str]:
+        derived = service.client.pages("/derived-events")
+        return [_text(one["into"], one) for one in derived if not _is_last(one)]
+
+
+def _event(number: int, chance: random.Random) -> tuple[str, Event]:
+    stream = _STREAMS[number % len(_STREAMS)]
+    at_us = _START_US + number // len(_STREAMS) * _STEPS_US[stream] + chance.randrange(_STEPS_US[stream])
+    if stream == "logins":
+        user = f"u{chance.randrange(30)}"
+        kind, key = chance.choice(["LoginFailed", "LoginFailed", "Login"]), user
+        data: dict[str, Any] = {"user": user, "address": f"10.0.0.{chance.choice([1, 1, 1, 2, 2, 3, 4])}"}
+    elif stream == "sales":
+        kind, key = chance.choice(["Refund", "Sale"]), f"s{chance.randrange(40)}"
+        data = {"shop": key, "amount": chance.randrange(1, 9_999) / 100}
+    else:
+        kind, key = chance.choice(["Opened", "Closed"]), f"t{chance.randrange(500)}"
+        data = {"id": key, "tenant": f"T{chance.randrange(3)}", "region": chance.choice(["north", "south"])}
+    return stream, Event(id=f"e{number}", type=kind, time_us=at_us, key=key, data=data)
+
+
+def _of_time(identity: str, number: int, at_us: int) -> Event:
+    """An event that only passes time in the shard of its key."""
+    key = f"k{number}"
+    data = {"user": key, "shop": key, "id": key}
+    return Event(id=identity, type="Time", time_us=_START_US + at_us, key=key, data=data)
+
+
+def _begins(stream: str) -> list[Event]:
+    return [_of_time(f"begin-{stream}-{number}", number, -3_600_000_000) for number in range(_BEGINS)]
+
+
+def _is_last(event: Mapping[str, Any]) -> bool:
+    """Whether an event is of a window that only the end of a finite input ends."""
+    return str(event["time"]) >= "2030"
+
+
+def _text(stream: str, event: Mapping[str, Any]) -> str:
+    """A derived event as text, with all members."""
+    return f"{stream} {event['id']} {event['type']} {event['time']} {event['key']} {sorted(event['data'].items())}"
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory(prefix="forestall-aggregates-") as name:
+        main(Sentences(Path(name)), __doc__)
