@@ -15,3 +15,7 @@ class AggregateRefused(AggregateError, code="aggregate-refused", fault="caller")
 
 class AggregateStateError(AggregateError, code="aggregate-state"):
     """A saved state of an aggregate is damaged, or has a format that this release does not know."""
+
+
+class QuestionRefused(AggregateRefused, code="question-refused"):
+    """A question asks for something that the aggregate does not hold; ``field`` is the member."""

@@ -6,7 +6,6 @@ random, does not. Events that are shown are JSON documents.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
 from bisect import insort
 from collections.abc import Mapping, Sequence
@@ -32,61 +31,41 @@ _DIGEST_SIZE = 200
 _MOST_INTEGER = 2.0**63
 
 
-class Sketch(ABC):
-    """An estimate over some arguments.
+class DistinctSketch:
+    """An estimate of the number of different arguments.
 
     Attributes:
         error: The relative standard error of the value; None: it has no bound.
     """
 
-    __slots__ = ()
-    error: float | None = None
-
-    @abstractmethod
-    def add(self, argument: Scalar) -> None:
-        """Take an argument in."""
-
-    @abstractmethod
-    def value(self) -> Scalar:
-        """The estimate."""
-
-    @abstractmethod
-    def dump(self) -> list[Any]:
-        """The state as plain JSON."""
-
-    @abstractmethod
-    def load(self, state: Sequence[Any]) -> None:
-        """Restore what ``dump`` returned."""
-
-
-class DistinctSketch(Sketch):
-    """The number of different values."""
-
-    __slots__ = ("_sketch",)
     error = -hll_sketch.get_rel_err(True, False, _HLL_BITS, 1)
 
     def __init__(self) -> None:
         self._sketch = hll_sketch(_HLL_BITS, tgt_hll_type.HLL_8)
 
     def add(self, argument: Scalar) -> None:
+        """Take an argument in."""
         if isinstance(argument, float) and argument.is_integer() and abs(argument) < _MOST_INTEGER:
             argument = int(argument)
         self._sketch.update(orjson.dumps(argument).decode())
 
     def value(self) -> int:
+        """The estimate."""
         return round(float(self._sketch.get_estimate()))
 
     def dump(self) -> list[Any]:
+        """The state as plain JSON."""
         return [b64encode(self._sketch.serialize_updatable()).decode()]
 
     def load(self, state: Sequence[Any]) -> None:
+        """Restore what ``dump`` returned."""
         self._sketch = hll_sketch.deserialize(b64decode(state[0]))
 
 
-class QuantileSketch(Sketch):
-    """The least number that a share of the numbers does not exceed."""
+class QuantileSketch:
+    """An estimate of the least number that a share of the numbers does not exceed."""
 
-    __slots__ = ("_digest", "_share", "_sorted")
+    error = None
 
     def __init__(self, share: Fraction) -> None:
         self._share = float(share)
@@ -94,6 +73,7 @@ class QuantileSketch(Sketch):
         self._digest = tdigest_double(_DIGEST_SIZE)
 
     def add(self, argument: Any) -> None:
+        """Take a number in."""
         insort(self._sorted, argument)
         if len(self._sorted) > EXACT:
             self._digest = self._with_all()
@@ -108,15 +88,21 @@ class QuantileSketch(Sketch):
         return found
 
     def value(self) -> Scalar:
+        """The estimate."""
         digest = self._with_all()
         found = digest.get_quantile(self._share)
         return normal_value(min(max(found, digest.get_min_value()), digest.get_max_value()))
 
     def dump(self) -> list[Any]:
+        """The state as plain JSON."""
         return [self._sorted, b64encode(self._digest.serialize()).decode()]
 
     def load(self, state: Sequence[Any]) -> None:
+        """Restore what ``dump`` returned."""
         self._sorted, self._digest = list(state[0]), tdigest_double.deserialize(b64decode(state[1]))
+
+
+Sketch: TypeAlias = DistinctSketch | QuantileSketch
 
 
 class Found(NamedTuple):

@@ -6,7 +6,5 @@ Source: the parameterised group-by with the IMP index; see ``ring`` (the index),
 
 from aggregates.asking.answers import Answer, merged
 from aggregates.asking.declared import KEY, columns_of, held_window, read_question
-from aggregates.asking.errors import QuestionRefused
-from aggregates.asking.exercises import QUESTIONS_EXERCISE
 from aggregates.asking.question_index import QuestionIndex
 from aggregates.asking.questions import AskedValue, HeldWindow, Question

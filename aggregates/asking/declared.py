@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.asking.errors import QuestionRefused
 from aggregates.asking.questions import FUNCTIONS, NUMERIC, AskedValue, HeldWindow, Question
 from aggregates.asking.values import Column
 from aggregates.document import AggregateBody
-from aggregates.errors import AggregateRefused
+from aggregates.errors import AggregateRefused, QuestionRefused
 from aggregates.rows import Row
 from aggregates.windows import read_duration
 from streams import did_you_mean, duration_text, listed, shown
@@ -61,8 +60,7 @@ def columns_of(body: AggregateBody, rows: Iterable[Row]) -> tuple[NDArray[np.int
 def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: int | None = None) -> Question:
     """The question of a document: ``by``, ``where``, ``values`` and ``window``, none of which is required.
 
-    ``explain`` asks for a description of the index, too, and is not read here. The index checks the question, or its
-    ``HeldWindow`` where no index exists.
+    ``explain`` asks for a description of the index, too, and is not read here.
 
     Raises:
         QuestionRefused: A member is unknown, or asks for something that the aggregate does not hold.
@@ -75,18 +73,33 @@ def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: in
             raise QuestionRefused(
                 f"a question has no member {shown(member)}{hint}; it has {listed(_MEMBERS)}", field=str(member)
             )
-    by, where = _names(document, "by"), document.get("where", {})
-    if not isinstance(where, Mapping):
-        raise QuestionRefused("where: an object of attributes with the values that they must have", field="where")
-    for member, names in (("by", by), ("where", where)):
-        for name in names:
-            _require(name, body.ask, member, "questions are by")
+    by, where = _names(document, "by"), _where(body, document)
+    for name in by:
+        _require(name, body.ask, "by", "questions are by")
+    if len(set(by)) < len(by):
+        raise QuestionRefused(f"by: an attribute is repeated in {listed(by)}", field="by")
     known = asked_values(body)
     wanted = _names(document, "values") or list(known)
     for name in wanted:
         _require(name, list(known), "values", "questions may ask for")
+        if name in by:
+            raise QuestionRefused(f"values.{name}: the name is that of a group's attribute", field=f"values.{name}")
     values = {name: known[name] for name in wanted}
     return Question(by=by, where=where, values=values, window_us=_window_us(body, document), until_us=until_us)
+
+
+def _where(body: AggregateBody, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    where = document.get("where", {})
+    if not isinstance(where, Mapping):
+        raise QuestionRefused("where: an object of attributes with the values that they must have", field="where")
+    for name, value in where.items():
+        _require(name, body.ask, "where", "questions are by")
+        if not isinstance(value, bool | int | float | str | None):
+            raise QuestionRefused(
+                f"where.{name}: an attribute equals a text, a number, true or false; got {shown(value)}",
+                field=f"where.{name}",
+            )
+    return where
 
 
 def _names(document: Mapping[str, Any], member: str) -> list[str]:

@@ -64,8 +64,11 @@ class QuestionIndex:
         self._forget_values()
 
     def ask(self, question: Question) -> Answer:
-        """Answer a question; ``QuestionRefused`` if the index does not hold what it asks for."""
-        self._window.check(question)
+        """Answer a question about what the index holds.
+
+        Raises:
+            QuestionRefused: The answer has too many groups.
+        """
         start = self._start(question)
         rows = self._ring.end - start
         fixed = [self._window.attributes.index(name) for name in question.where]

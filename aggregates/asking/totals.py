@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregates.asking.answers import Totals
-from aggregates.asking.errors import QuestionRefused
 from aggregates.asking.questions import AskedValue, HeldWindow
 from aggregates.asking.ring import EventRing
 from aggregates.asking.values import NULL, ValueCodes
+from aggregates.errors import QuestionRefused
 from aggregates.kernels.asking import NIL, group_rows, sum_rows
 
 MOST_GROUPS = 100_000

@@ -256,6 +256,7 @@ def running(definition: Definition, count: int) -> InlineShards:
         ({"by": ["city"]}, "by"),
         ({"where": {"cite": "a"}}, "where"),
         ({"where": {"region": ["a"]}}, "where.region"),
+        ({"where": {"region": {">": 3}}}, "where.region"),
         ({"values": ["m"]}, "values"),
         ({"window": "2 h"}, "window"),
         ({"window": "soon"}, "window"),
@@ -289,5 +290,8 @@ def test_questions_to_an_aggregate_without_ask_are_refused() -> None:
     document = {name: value for name, value in DOCUMENT.items() if name != "ask"}
     with pytest.raises(OperatorRefused, match="answers no questions"):
         KIND.check_question(KIND.read(document, lambda _: LOGINS), {})
+    named = defined(values={"region": "count()"}, having="region > 9")
+    with pytest.raises(OperatorRefused, match=r"values\.region: the name is that of a group's attribute"):
+        KIND.check_question(named, {"by": ["region"]})
     with pytest.raises(OperatorRefused, match="derived"):
         KIND.read(DOCUMENT, lambda _: StreamDeclaration(name="logins", derived=True))

@@ -16,9 +16,7 @@ import orjson
 from shards.errors import OperatorRefused, OperatorSuspended
 from shards.feeds import Feed
 from shards.kinds.aggregates.errors import AggregateSuspended
-from shards.kinds.aggregates.result_kinds import AGGREGATE_SUSPENSION
 from shards.kinds.aggregates.schema import AGGREGATE_SCHEMA
-from shards.kinds.aggregates.sources import moved_stream
 from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, StreamDeclaration
@@ -28,6 +26,22 @@ if TYPE_CHECKING:
     from aggregates import AggregateBody
 
 _INPUT = "aggregate-input"
+AGGREGATE_SUSPENSION = ResultKind(
+    name="aggregate-suspension",
+    plural="aggregate-suspensions",
+    title="suspensions of aggregates",
+    counted_by=("stream", "pattern"),
+    delivered_as="aggregate.suspended",
+    is_usual=True,
+    is_graded=True,
+    members=frozenset("type id operator stream pattern severity version shard reason".split()),
+    stops=True,
+)
+
+
+def moved_stream(aggregate: str) -> str:
+    """The name of the stream of the events that are brought together for an aggregate."""
+    return f"{aggregate}.inputs"
 
 
 @lru_cache(maxsize=256)
@@ -143,11 +157,11 @@ class AggregateKind(DocumentKind):
 
     def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
         """Check a question to an aggregate, as ``DocumentKind.check_question``."""
-        from aggregates import held_window, read_question  # noqa: PLC0415 - takes long
+        from aggregates import read_question  # noqa: PLC0415 - takes long
 
         body = _asked_body(orjson.dumps(definition.body))
         try:
-            held_window(body).check(read_question(body, question))
+            read_question(body, question)
         except ForestallError as error:
             raise OperatorRefused(error.message, **error.details) from error
 

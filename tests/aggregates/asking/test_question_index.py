@@ -3,7 +3,6 @@
 import json
 import tracemalloc
 from dataclasses import replace
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregates.asking import AskedValue, Question, QuestionIndex, QuestionRefused
-from aggregates.errors import AggregateStateError
+from aggregates.asking import Question, QuestionIndex
+from aggregates.errors import AggregateStateError, QuestionRefused
 from tests.builders.questions import ATTRIBUTES, VALUES, columns_of, data, held, index_of, insert, questions
 from tests.references.questions import ListedEvents
 
@@ -264,47 +263,6 @@ def test_expiry_reads_no_events():
     tracemalloc.stop()
     assert len(index) == 399_999
     assert peak < 10_000
-
-
-WRONG: dict[str, list] = {
-    "by": [Question(values=N, by=("usr",)), Question(values=N, by=("user", "user")), Question(values=N, by=("price",))],
-    "where": [Question(values=N, where={"price": 3})],
-    "where.user": [
-        Question(values=N, where={"user": cast("Any", ["ann"])}),
-        Question(values=N, where={"user": cast("Any", {">": 3})}),
-    ],
-    "values": [Question(values={})],
-    "values.x": [
-        Question(values={"x": AskedValue(cast("Any", "median"), "price")}),
-        Question(values={"x": AskedValue("sum", "user")}),
-        Question(values={"x": AskedValue("sum")}),
-        Question(values={"x": AskedValue("distinct", "price")}),
-        Question(values={"x": AskedValue("count", "nothing")}),
-    ],
-    "values.user": [Question(values={"user": VALUES["n"]}, by=("user",))],
-    "window": [Question(values=N, window_us=101), Question(values=N, window_us=-1)],
-}
-
-
-@pytest.mark.parametrize(
-    ("member", "question"), [(member, one) for member, several in WRONG.items() for one in several]
-)
-def test_a_wrong_question_names_the_member_and_changes_nothing(member, question):
-    index = index_of(held())
-    insert(index, [(1, {"user": "ann"})])
-    before = index.dump()
-    with pytest.raises(QuestionRefused) as refused:
-        index.ask(question)
-    assert refused.value.details["field"] == member
-    assert refused.value.message.startswith(member)
-    assert index.dump() == before
-
-
-def test_a_window_longer_than_the_held_one_is_refused():
-    with pytest.raises(QuestionRefused, match="window: longer"):
-        index_of(held(5)).ask(Question(values=N, window_us=6))
-    with pytest.raises(QuestionRefused, match="did you mean user"):
-        index_of(held()).ask(Question(values=N, by=("usr",)))
 
 
 def test_answers_with_too_many_groups_are_refused():
