@@ -41,8 +41,9 @@ def _groups(body: AggregateBody, *, is_moved: bool) -> str:
     if body.is_global:
         why = "one group needs all events in one shard" if not body.by else "all(...) needs all events in one shard"
     return (
-        f"{groups} Events are re-keyed through the log, because {why}; a group is evaluated when the time of the "
-        "stream has passed its events."
+        f"{groups} Events are re-keyed through the log, because {why}. Shards do not merge partial values, as a late "
+        "or retracted event would be missing in them. A group is evaluated when the time of the stream has passed its "
+        "events."
     )
 
 

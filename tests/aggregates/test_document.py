@@ -60,7 +60,7 @@ def test_a_condition_has_names_for_earlier_and_overall_values() -> None:
     ("changes", "is_moved", "sentences"),
     [
         ({}, False, ["contain the key of the stream x", "Emitted: an event after each event."]),
-        ({}, True, ["g does not contain the key"]),
+        ({}, True, ["g does not contain the key", "do not merge partial values"]),
         ({"by": []}, True, ["one group needs all events in one shard"]),
         ({"having": "n > all(n)", "type": "Big"}, True, ["all(...) needs all events", "Big when the condition"]),
         ({"having": "n > before(n, 2 h)", "clear": True}, False, ["for 2 h", "becomes false"]),
