@@ -117,7 +117,8 @@ class KnownGroups:
             self._texts.keep(is_kept)
             self._key_hashes = self._key_hashes[is_kept]
         self.starts = self.starts[is_kept] if len(self.starts) else self.starts
-        self._hashes, self._table = np.zeros(_LEAST, np.uint64), np.full(2 * _LEAST, -1, np.int32)
+        self._table = self._table[:0]
+        self._grow(0, len(hashes))
         self._found(hashes, 0)
 
     def _found(self, hashes: NDArray[np.uint64], count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -129,11 +130,11 @@ class KnownGroups:
             count, row = find_codes(*some, row, count, count - first)
             if row == size:
                 return codes, fresh[: count - first]
-            self._grow(count, size - row)
+            self._grow(count, (size - row) // 2)  # if so many of the rows have new ones
 
-    def _grow(self, count: int, coming: int) -> None:
-        """Make room for further hashes, as a part of a number of coming rows may have new ones."""
-        known, room = self._hashes, count + max(_LEAST, count // _SPARE, coming // 4)
+    def _grow(self, count: int, more: int) -> None:
+        """Make room for more hashes besides a number of known ones."""
+        known, room = self._hashes[:count], count + max(_LEAST, count // _SPARE, more)
         self._hashes = np.zeros(room, np.uint64)
         if 5 * room > 3 * len(self._table):
             self._table = np.full(5 * room // 2, -1, np.int32)

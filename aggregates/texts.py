@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Item = TypeVar("Item", bound=np.generic)
 
 _LEAST = 64
-_SPARE = 16  # arrays grow by one place for this number
+_SPARE = 8  # arrays grow by one place for this number
 _ERRORS = "surrogatepass"
 
 

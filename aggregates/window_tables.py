@@ -48,7 +48,8 @@ _COLUMNS = ("times_us", "codes", "kinds", "lows", "highs")  # of events, that ar
 _NODES = ("integers", "reals", "older", "newer", "counts", "sizes")  # of nodes, that are saved where no events are held
 _LEAST = 1_024
 _SPARE = 16  # tables grow by one place for this number
-_STEPS = 16_384
+_SPARE_LINKED = 8  # as above, where more has to be moved or windows end as a whole
+_STEPS = 8_192
 _LOG = 8_192
 _MOST_EXACT = 2**53
 _MOST_FLOAT = 2.0**52
@@ -131,6 +132,7 @@ class WindowTables:
         some = zip(body.values, self._columns, strict=True)
         self._of_texts = {column for one, column in some if one.function in _OF_TEXTS}
         self._are_ordered = any(one.function in ("min", "max") for one in body.values)
+        self._spare = _SPARE if modes & kernel.SLIDING and not modes & kernel.LINKED else _SPARE_LINKED
         self._trees = not modes & kernel.HOLDS or not {*self._functions}.isdisjoint(_TREES)
         self.plan, words = self._planned()
         self.state = np.zeros(kernel.PLACES, np.int64)
@@ -253,7 +255,7 @@ class WindowTables:
         """Make room for a number of groups."""
         known = len(self.groups.words)
         if groups > known:
-            self._set_words(_grown(self.groups.words, groups + groups // _SPARE))
+            self._set_words(_grown(self.groups.words, groups + groups // self._spare))
 
     def slide(self, batch: Events, limits: tuple[int, int, int], loading: int = 0) -> Iterator[int]:
         """Pass time with a batch; yields when steps and the log are to be taken, and after the last row.
@@ -491,10 +493,10 @@ class WindowTables:
     def _resize(self) -> None:
         """Give the ring room for the events in windows, and some more."""
         parts, before = self._slots(), self.ring
-        self.ring = ring = self._moved(parts, self.held + max(_LEAST, self.held // _SPARE))
+        self.ring = ring = self._moved(parts, self.held + max(_LEAST, self.held // self._spare))
         self.state[[kernel.FIRST, kernel.SPAN]] = 0, self.held
         if self._modes & kernel.LINKED:
-            where = np.full(len(before.codes) + 1, -1)  # the last is that of no slot
+            where = np.full(len(before.codes) + 1, -1, np.int32)  # the last is that of no slot
             slots = np.concatenate([np.arange(len(before.codes))[part] for part in parts])
             where[slots] = np.arange(len(slots))
             ring.links[: len(slots)] = where[before.links[slots]]

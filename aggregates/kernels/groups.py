@@ -95,7 +95,7 @@ def find_codes(
     ``known`` has no room.
     """
     places = table.shape[0]
-    for row in range(begin, hashes.shape[0]):  # all tables are read before the next, so memory is waited for once
+    for row in range(hashes.shape[0] if begin == 0 else 0):  # before all else, so that memory is waited for once
         codes[row] = table[home_of(hashes[row], places)]
     for row in range(begin, hashes.shape[0]):
         if codes[row] >= 0 and known[codes[row]] == hashes[row]:
