@@ -7,16 +7,20 @@ Arrow's C stream, most of them without a copy.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from forestall.errors import FrameRefused
+from streams import column_of, numbers_of
 
 Back: TypeAlias = Callable[[pa.Table], Any]
-"""Makes a frame of a certain kind from Arrow columns."""
+"""Makes a frame of a certain kind from Arrow columns, in which dictionaries become texts."""
 Chosen: TypeAlias = Callable[[Sequence[str]], list[str]]
 """Picks from the names of columns those that are read."""
 
@@ -54,7 +58,7 @@ def read_frame(events: Any, chosen: Chosen = list) -> Frame:
         if (read := _READERS.get(library)) is not None:
             return read(events, chosen)
         if hasattr(events, "__arrow_c_stream__"):
-            return Frame(pa.table(events), _as_it_is)
+            return Frame(pa.table(events), _shown)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise FrameRefused(
             f"the table cannot be read as columns: {error}; give each column values of one type, or leave it out"
@@ -69,8 +73,10 @@ def is_spark(events: object) -> bool:
     return type(events).__module__.startswith("pyspark.sql") and hasattr(events, "mapInArrow")
 
 
-def _as_it_is(table: pa.Table) -> pa.Table:
-    return table
+def _shown(table: pa.Table) -> pa.Table:
+    """The table with texts in place of dictionaries."""
+    kinds = [(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type) for one in table.schema]
+    return table.cast(pa.schema(kinds))
 
 
 def _of_rows(rows: Sequence[Any]) -> Frame:
@@ -83,9 +89,9 @@ def _of_rows(rows: Sequence[Any]) -> Frame:
     return Frame(pa.table(columns), lambda table: table.to_pylist())
 
 
-def _column(name: str, values: Sequence[Any]) -> pa.Array:
+def _column(name: str, values: Any, *, from_pandas: bool = False) -> pa.Array:
     try:
-        return pa.array(values)
+        return pa.array(values, from_pandas=from_pandas)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise FrameRefused(
             f"column {name!r} has values of several types: {error}; give it values of one type, or leave it out",
@@ -95,57 +101,66 @@ def _column(name: str, values: Sequence[Any]) -> pa.Array:
 
 def _of_pandas(events: Any, chosen: Chosen) -> Frame:
     """The columns of a pandas DataFrame, and the levels of its index that have names."""
-    pandas = sys.modules["pandas"]
-    levels = [name for name in events.index.names if name is not None and name not in events.columns]
-    frame = events.reset_index(level=levels) if levels else events
+    pandas, index = sys.modules["pandas"], events.index
+    levels = [(name, index.get_level_values(level)) for level, name in enumerate(index.names)]
+    columns = [(name, level) for name, level in levels if name is not None and name not in events.columns]
+    columns += events.items()
+    by_name = {str(name): values for name, values in columns}
+    if len(by_name) < len(columns):
+        (twice, _), *_ = Counter(str(name) for name, _ in columns).most_common(1)
+        raise FrameRefused(f"several columns are called {twice!r}; rename them, or leave all but one out", column=twice)
 
     def back(table: pa.Table) -> Any:
-        return table.to_pandas(types_mapper=lambda kind: pandas.ArrowDtype(kind) if pa.types.is_list(kind) else None)
+        coded = [one.name for one in table.schema if pa.types.is_dictionary(one.type)]
+        made = table.drop_columns(coded).to_pandas(
+            types_mapper=lambda kind: pandas.ArrowDtype(kind) if pa.types.is_list(kind) else None
+        )
+        found = {name: _texts(table.column(name)) if name in coded else made[name] for name in table.schema.names}
+        return pandas.DataFrame(found, made.index, copy=False)
 
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise FrameRefused(f"several columns are called {twice!r}; rename them, or leave all but one out", column=twice)
-    names = chosen(list(frame.columns))
-    coded = {
-        name: _of_codes(frame[name].array) for name in names if isinstance(frame[name].dtype, pandas.CategoricalDtype)
-    }
-    others = [name for name in names if name not in coded]
-    table = pa.Table.from_pandas(frame, columns=others, preserve_index=False)
-    for place, name in enumerate(names):
-        if name in coded:
-            table = table.add_column(place, str(name), coded[name])
-    return Frame(table, back)
+    return Frame(pa.table({name: _of_series(name, by_name[name]) for name in chosen(list(by_name))}), back)
 
 
-def _of_codes(values: Any) -> pa.Array:
-    """The codes of categories, which Arrow copies to check them."""
-    codes = values.codes
-    is_null = codes < 0
-    indices = pa.array(codes, mask=is_null) if is_null.any() else pa.array(codes)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(values.categories))
+def _of_series(name: str, series: Any) -> pa.Array:
+    """The values of a pandas series; categories and times, which Arrow copies to check them, share its memory."""
+    values, kind = series.array, series.dtype
+    if hasattr(kind, "categories"):
+        is_null = values.codes < 0
+        indices = pa.array(values.codes, mask=is_null) if is_null.any() else pa.array(values.codes)
+        return pa.DictionaryArray.from_arrays(indices, pa.array(values.categories))
+    if getattr(kind, "kind", "") == "M" and hasattr(values, "asi8") and not values.isna().any():
+        return column_of(values.asi8, pa.array(series[:0], from_pandas=True).type)
+    return _column(name, series, from_pandas=True)
+
+
+def _texts(coded: pa.ChunkedArray) -> NDArray[np.object_]:
+    """The texts of a dictionary column without nulls, one object for each distinct text."""
+    column = coded.unify_dictionaries().combine_chunks()
+    found: NDArray[np.object_] = np.array(column.dictionary.to_pylist(), object)[numbers_of(column.indices)]
+    return found
 
 
 def _of_polars(events: Any, chosen: Chosen) -> Frame:
     polars = sys.modules["polars"]
     frame = events.collect() if hasattr(events, "collect") else events
-    return Frame(frame.select(chosen(frame.columns)).to_arrow(), polars.from_arrow)
+    return Frame(frame.select(chosen(frame.columns)).to_arrow(), lambda table: polars.from_arrow(_shown(table)))
 
 
 def _of_arrow(events: Any, chosen: Chosen) -> Frame:
     """A table of Arrow, or what becomes one: a record batch, a reader, or a dataset, of which few columns are read."""
     if isinstance(events, pa.Table):
-        return Frame(events, _as_it_is)
+        return Frame(events, _shown)
     if hasattr(events, "to_table"):
-        return Frame(events.to_table(columns=chosen(events.schema.names)), _as_it_is)
-    return Frame(pa.table(events), _as_it_is)
+        return Frame(events.to_table(columns=chosen(events.schema.names)), _shown)
+    return Frame(pa.table(events), _shown)
 
 
 def _of_duckdb(events: Any, _: Chosen) -> Frame:
     """The columns of a relation of DuckDB; results are relations of the same connection."""
 
     def back(table: pa.Table) -> Any:
-        found = table  # DuckDB finds it by this name
-        return events.query("_", "SELECT * FROM found") if found is table else None
+        found = _shown(table)  # DuckDB finds it by this name
+        return events.query("_", "SELECT * FROM found") if found is not None else None
 
     return Frame(pa.table(events), back)
 

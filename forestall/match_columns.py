@@ -85,19 +85,23 @@ class MatchForm:
         Args:
             lanes: The results that contain the matches, in the order of the log.
         """
+        return self.coded_table(lanes).cast(self.schema)
+
+    def coded_table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
+        """Like ``table``, with the texts of patterns and keys as dictionaries."""
         parts = [self._part(lane) for lane in lanes if len(lane.matches)]
         if not parts:
             return self.schema.empty_table()
-        table = pa.concat_tables(parts)
+        table = pa.concat_tables(parts).unify_dictionaries()
         ends_us = np.concatenate([numbers_of(chunk) for chunk in table.column("end").chunks])
         is_ordered = np.all(ends_us[1:] >= ends_us[:-1])
         return table if is_ordered else table.take(column_of(np.argsort(ends_us, kind="stable")))
 
     def _part(self, lane: LaneOutput) -> pa.Table:
         """The matches of one result, in its order."""
-        matches = lane.columns_of_matches(has_numbers=True)
+        matches = lane.columns_of_matches(is_compact=True)
         columns = [*_fixed(matches), *self._row(matches), *self._returned(lane), *self._bound(matches)]
-        return pa.table(columns, schema=self.schema)
+        return pa.table(columns, names=self.schema.names)
 
     def _row(self, matches: MatchColumns) -> Iterator[pa.Array]:
         """The keys of the rows of FOR EACH ROW, where some pattern has rows; null for a match of another one."""
@@ -144,8 +148,8 @@ class MatchForm:
 
 def _fixed(matches: MatchColumns) -> Iterator[pa.Array]:
     names = pa.array([one.name for one in matches.patterns])
-    yield names.take(column_of(matches.pattern))
-    yield matches.key
+    yield pa.DictionaryArray.from_arrays(column_of(matches.pattern), names, safe=False)
+    yield matches.key if pa.types.is_dictionary(matches.key.type) else matches.key.dictionary_encode()
     yield from map(time_column, (matches.start_us, matches.end_us, matches.detected_us))
     reasons = [DECIDED_BY[code] for code in range(len(DECIDED_BY))]
     yield pa.array(reasons, pa.string()).take(column_of(matches.how))

@@ -143,7 +143,8 @@ class LocalMatchResult(MatchResult[FrameT]):
         return table_of_rows(self.report.bodies(OUTPUTS[output]), OUTPUTS[output], self.form)
 
     def _frame(self, output: str) -> FrameT:
-        found: FrameT = self.back(self.table(output))
+        is_match = output == "matches"
+        found: FrameT = self.back(self.form.coded_table(self.report.lanes) if is_match else self.table(output))
         return found
 
     def __repr__(self) -> str:

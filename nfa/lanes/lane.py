@@ -347,7 +347,7 @@ class Lane:
         clocks = state.table.clocks(columns.times, is_end & ~batch.is_ended)
         if passed_us is not None:
             clocks = np.maximum.accumulate(np.maximum(clocks, passed_us))
-        visits = self._visits(columns, np.full(len(batch), NIL) if places is None else places)
+        visits = self._visits(columns, places)
         has_followers = self.is_followed and bool(state.guards.guards)
         state.moves = Moves.of(visits, ~is_end | batch.is_ended) if has_followers else None
         if state.open is not None:
@@ -366,7 +366,7 @@ class Lane:
         state.forget_closed_traces()
         return output
 
-    def _visits(self, columns: Columns, places: NDArray[np.intp]) -> Visits:
+    def _visits(self, columns: Columns, places: NDArray[np.intp] | None) -> Visits:
         """The visits of some rows; ``places`` as in ``_advance``."""
         return self._state.table.advance(columns, self._state.guards)
 

@@ -120,10 +120,11 @@ class RowLane(Lane):
         guards.follow(self._home.guards)
         return replace(moves, kill=guards.kills_of(moves.before, moves.after))
 
-    def _visits(self, columns: Columns, places: NDArray[np.intp]) -> Visits:
+    def _visits(self, columns: Columns, places: NDArray[np.intp] | None) -> Visits:
         visits = super()._visits(columns, places)
         if self._moves is not None:
-            visits = visits.following(self._moves, np.where(places == NIL, NIL, places + self._begin))
+            own = np.full(len(columns.types), NIL) if places is None else places
+            visits = visits.following(self._moves, np.where(own == NIL, NIL, own + self._begin))
             self._state.table.note_deviant(visits)
         return visits
 

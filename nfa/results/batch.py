@@ -330,14 +330,14 @@ class LaneOutput:
                 returns=project(returns, bound.events(number), self.tables) if returns else {},
             )
 
-    def columns_of_matches(self, *, has_numbers: bool = False) -> MatchColumns:
-        """The matches as columns, without RETURN; ``has_numbers``: ids that are numbers remain numbers."""
+    def columns_of_matches(self, *, is_compact: bool = False) -> MatchColumns:
+        """The matches as columns, without RETURN; ``is_compact``: ids may be numbers, and keys a dictionary."""
         table, (events, bound) = self.matches, self._bound
         ids = events.columns.column("id")
         return MatchColumns(
             patterns=self.patterns,
             pattern=table.patterns,
-            key=bound.keys,
+            key=bound.keys if is_compact else shown_texts(bound.keys),
             start_us=bound.starts_us,
             end_us=bound.ends_us,
             detected_us=table.detected_us,
@@ -347,7 +347,7 @@ class LaneOutput:
             ends=table.ends,
             aliases=bound.aliases,
             events=bound.rows,
-            names=ids if has_numbers else shown_texts(ids),
+            names=ids if is_compact else shown_texts(ids),
             rows=bound.row_keys,
         )
 

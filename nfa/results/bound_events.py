@@ -15,7 +15,7 @@ from nfa.conditions.predicates import attributes_of
 from nfa.conditions.projection import BoundEvent
 from nfa.conditions.table_rows import split_names
 from nfa.registered import RunningPattern
-from nfa.results.event_store import StoredEvents
+from nfa.results.event_store import StoredEvents, shown_columns
 from nfa.results.found import MatchTable
 from streams import NEVER_US, column_of, shown_texts
 
@@ -29,7 +29,7 @@ class MatchColumns:
     A match's bound events lie between two ``ends``, by ascending alias (its number in the pattern), then in the order
     of the log. They are indices in ``names``, ids without duplicates. ``detected_us`` is when the last condition was
     decided, ``how`` by what: a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as JSON
-    objects; empty for a match without row; None: no match has a row.
+    objects; empty for a match without row; None: no match has a row. Compact columns have keys and ids as their events.
     """
 
     patterns: Sequence[RunningPattern]
@@ -100,7 +100,7 @@ class BoundColumns:
         order = _by_alias(table, rows)
         if order is not None:
             rows, aliases = rows[order], aliases[order]
-        starts_us, ends_us = _spans(events.times_us[rows], table)
+        starts_us, ends_us = _spans(events.times_us, rows, table)
         keys = events.columns.column("key").take(column_of(rows[firsts]))
         key, row_key, row_values = split_names(keys) if has_rows else (keys, None, None)
         return cls(
@@ -150,7 +150,7 @@ class BoundEvents:
         """The bound events of a table's matches; the columns are those of the table, among the same events."""
         return cls(
             patterns=[patterns[number] for number in table.patterns.tolist()],
-            keys=bound.keys.to_pylist(),
+            keys=shown_texts(bound.keys).to_pylist(),
             starts_us=bound.starts_us.tolist(),
             ends_us=bound.ends_us.tolist(),
             _borders=[0, *table.ends.tolist()],
@@ -192,8 +192,7 @@ class BoundEvents:
 
     def _event(self, row: int) -> _ReadEvent:
         if not self._made:
-            own = self._events.columns
-            own = own.set_column(0, "id", shown_texts(own.column("id")))
+            own = shown_columns(self._events.columns)
             if self._row_keys is not None:
                 own = own.set_column(1, "key", split_names(own.column("key"))[0])
             columns = [column.to_pylist() for column in own.columns]
@@ -228,12 +227,17 @@ def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | N
     return np.lexsort((rows, table.aliases, np.repeat(np.arange(len(table)), table.ends - table.starts)))
 
 
-def _spans(times_us: NDArray[np.int64], table: MatchTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The earliest and the latest time of each match; ``times_us`` are those of the bound events."""
+def _spans(
+    times_us: NDArray[np.int64], rows: NDArray[np.intp], table: MatchTable
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The earliest and the latest time of each match; ``rows`` are those of the bound events among the times."""
     if not len(table):
-        return times_us, times_us
-    rises = times_us[1:] >= times_us[:-1]
-    rises[table.ends[:-1] - 1] = True
-    if rises.all():  # as in most patterns; the extremes of each match take ten times as long
-        return times_us[table.starts], times_us[table.ends - 1]
-    return np.minimum.reduceat(times_us, table.starts), np.maximum.reduceat(times_us, table.starts)
+        none = np.zeros(0, np.int64)
+        return none, none
+    if np.all(times_us[1:] >= times_us[:-1]):
+        rises = rows[1:] >= rows[:-1]
+        rises[table.ends[:-1] - 1] = True
+        if rises.all():  # as in most patterns; the extremes of each match take ten times as long
+            return times_us[rows[table.starts]], times_us[rows[table.ends - 1]]
+    bound_us = times_us[rows]
+    return np.minimum.reduceat(bound_us, table.starts), np.maximum.reduceat(bound_us, table.starts)

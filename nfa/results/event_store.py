@@ -23,8 +23,8 @@ class StoredEvents:
     """Events by ascending sequence number.
 
     ``columns`` are id, key, type (strings) and data (JSON as bytes); type and data are empty if no pattern reads them.
-    Ids of a compact batch may be whole numbers. The name of a row of FOR EACH ROW follows the key
-    (``nfa.conditions.table_rows.split_names``).
+    Of a compact batch, ids may be whole numbers and keys a dictionary. The name of a row of FOR EACH ROW follows the
+    key (``nfa.conditions.table_rows.split_names``).
     """
 
     sequences: NDArray[np.int64]
@@ -49,9 +49,8 @@ def events_of_batch(
     """The events of some ascending rows of a batch."""
     chosen = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
     arrays = chosen.columns
-    arrays[1] = shown_texts(arrays[1])
     if ROW in batch.attributes:
-        arrays[1] = joined_texts([arrays[1], SEPARATOR, batch.attributes[ROW].take(column_of(rows))])
+        arrays[1] = joined_texts([shown_texts(arrays[1]), SEPARATOR, batch.attributes[ROW].take(column_of(rows))])
     if keeps_data:
         arrays[2] = arrays[2].dictionary.take(arrays[2].indices)
     else:
@@ -70,6 +69,12 @@ def no_events() -> StoredEvents:
     arrays = [pa.nulls(0, kind) for kind in (pa.string(), pa.string(), pa.string(), pa.binary())]
     columns = pa.RecordBatch.from_arrays(arrays, names=list(FIELDS))
     return StoredEvents(sequences=np.zeros(0, np.int64), times_us=np.zeros(0, np.int64), columns=columns)
+
+
+def shown_columns(columns: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of events, with ids and keys as texts."""
+    shown = [shown_texts(column) for column in columns.columns[:2]]
+    return pa.RecordBatch.from_arrays([*shown, *columns.columns[2:]], names=columns.schema.names)
 
 
 class EventStore:
@@ -123,7 +128,7 @@ def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
         return parts[0]
     columns = [part.columns for part in parts]
     if any(one.schema != columns[0].schema for one in columns):  # a compact batch beside others
-        columns = [one.set_column(0, "id", shown_texts(one.column(0))) for one in columns]
+        columns = [shown_columns(one) for one in columns]
     table = pa.Table.from_batches(columns).combine_chunks()
     batches = table.to_batches()
     return StoredEvents(

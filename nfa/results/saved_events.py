@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nfa.results.event_store import FIELDS, StoredEvents
-from streams import shown_texts
+from nfa.results.event_store import FIELDS, StoredEvents, shown_columns
 
 
 def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
@@ -19,7 +18,7 @@ def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
     Text columns as ``event_NAME_ends`` and bytes.
     """
     arrays: dict[str, NDArray[Any]] = {"event_sequences": events.sequences, "event_times_us": events.times_us}
-    columns = events.columns.set_column(0, "id", shown_texts(events.columns.column("id")))
+    columns = shown_columns(events.columns)
     for name in FIELDS:
         arrays |= saved_texts(f"event_{name}", columns.column(name))
     return arrays

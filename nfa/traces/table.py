@@ -232,6 +232,8 @@ class TraceTable:
         """
         seen = times_us if is_mark is None or not is_mark.any() else np.where(is_mark, EARLIEST, times_us)
         clocks: NDArray[np.int64] = np.maximum(seen, self.newest_us)
+        if np.all(clocks[1:] >= clocks[:-1]):  # as in most batches; accumulating takes ten times as long
+            return clocks
         return np.maximum.accumulate(clocks, out=clocks)
 
     def pass_time(self, now_us: int) -> None:

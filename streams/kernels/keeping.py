@@ -142,10 +142,10 @@ def kernels_folder() -> Path:
 def kept_of(names: Iterable[str]) -> frozenset[str]:
     """The kernels among ``names`` that are compiled and kept."""
     try:
-        folder = kernels_folder()
+        kept = {entry.name for entry in os.scandir(kernels_folder())}
     except OSError:
         return frozenset()
-    return frozenset(name for name in names if all((folder / f"{name}{ending}").exists() for ending in _ENTRY))
+    return frozenset(name for name in names if all(f"{name}{ending}" in kept for ending in _ENTRY))
 
 
 def keep_needs(exercise: str, names: Iterable[str]) -> None:

@@ -76,13 +76,13 @@ class _TableReader:
     def batch(self) -> EventBatch:
         """The events in their final order."""
         types, keys = self._types, self._keys()
-        hashes = np.array([key_hash(key) for key in keys.dictionary.to_pylist()], np.uint64)
+        hashes = column_of(np.array([key_hash(key) for key in keys.dictionary.to_pylist()], np.uint64))
         members, typed = self._attributes()
         batch = EventBatch.of_hashed(
             self._ids(),
             types,
             self._times_us(),
-            (keys, hashes[numbers_of(keys.indices)]),
+            (keys, numbers_of(pc.take(hashes, keys.indices, boundscheck=False))),
             json_objects(members, len(self.table)),
         )
         return self._ordered(self._distinct(replace(batch, attributes=typed)))
@@ -234,6 +234,8 @@ def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
     """Texts or whole numbers as texts; columns of categories stay as they are."""
     kind = column.type
     if pa.types.is_dictionary(kind):
+        if pa.types.is_string(kind.value_type):
+            return column
         values = _texts(column.dictionary, name, what)
         return pa.DictionaryArray.from_arrays(column.indices, _decoded(values))
     if pa.types.is_string(kind):
