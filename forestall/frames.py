@@ -30,6 +30,10 @@ _KNOWN = (
 )
 
 
+_OF_TABLES = ("columns", "schema", "to_table")  # members of which each table has one, and a single column none
+_REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A table of events.
@@ -54,18 +58,20 @@ def read_frame(events: Any, chosen: Chosen = list) -> Frame:
         FrameRefused: The value is not a table, or a column has values of several types.
     """
     library = type(events).__module__.partition(".")[0]
+    read = _READERS.get(library, _of_arrow if hasattr(events, "__arrow_c_stream__") else _of_rows)
+    if library in _READERS and not any(hasattr(type(events), member) for member in _OF_TABLES):
+        raise _no_table(events)
     try:
-        if (read := _READERS.get(library)) is not None:
-            return read(events, chosen)
-        if hasattr(events, "__arrow_c_stream__"):
-            return Frame(pa.table(events), _shown)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        frame = read(events, chosen)
+    except _REFUSALS as error:
         raise FrameRefused(
             f"the table cannot be read as columns: {error}; give each column values of one type, or leave it out"
         ) from error
-    if isinstance(events, Iterable) and not isinstance(events, str | bytes | Mapping):
-        return _of_rows(list(events))
-    raise FrameRefused(f"{type(events).__name__} is not a table of events; give {_KNOWN}")
+    names = chosen(frame.table.schema.names)
+    if len(set(names)) < len(names):
+        ((twice, _),) = Counter(names).most_common(1)
+        raise FrameRefused(f"several columns are called {twice!r}; rename them, or leave all but one out", column=twice)
+    return frame
 
 
 def is_spark(events: object) -> bool:
@@ -79,8 +85,15 @@ def _shown(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(kinds))
 
 
-def _of_rows(rows: Sequence[Any]) -> Frame:
+def _no_table(events: object) -> FrameRefused:
+    return FrameRefused(f"{type(events).__name__} is not a table of events; give {_KNOWN}")
+
+
+def _of_rows(events: Any, _: Chosen) -> Frame:
     """The columns of dictionaries; a name that a row lacks is null there."""
+    if not isinstance(events, Iterable) or isinstance(events, str | bytes | Mapping):
+        raise _no_table(events)
+    rows = list(events)
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise FrameRefused(f"row {number} is {type(row).__name__}, not a dictionary; give {_KNOWN}")
@@ -92,9 +105,9 @@ def _of_rows(rows: Sequence[Any]) -> Frame:
 def _column(name: str, values: Any, *, from_pandas: bool = False) -> pa.Array:
     try:
         return pa.array(values, from_pandas=from_pandas)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+    except (*_REFUSALS, OverflowError) as error:
         raise FrameRefused(
-            f"column {name!r} has values of several types: {error}; give it values of one type, or leave it out",
+            f"column {name!r} cannot be read: {error}; give it values of one type, or leave it out",
             column=name,
         ) from error
 
@@ -103,12 +116,9 @@ def _of_pandas(events: Any, chosen: Chosen) -> Frame:
     """The columns of a pandas DataFrame, and the levels of its index that have names."""
     pandas, index = sys.modules["pandas"], events.index
     levels = [(name, index.get_level_values(level)) for level, name in enumerate(index.names)]
-    columns = [(name, level) for name, level in levels if name is not None and name not in events.columns]
-    columns += events.items()
-    by_name = {str(name): values for name, values in columns}
-    if len(by_name) < len(columns):
-        (twice, _), *_ = Counter(str(name) for name, _ in columns).most_common(1)
-        raise FrameRefused(f"several columns are called {twice!r}; rename them, or leave all but one out", column=twice)
+    columns = [(str(name), level) for name, level in levels if name is not None and name not in events.columns]
+    columns += [(str(name), series) for name, series in events.items()]
+    names = chosen([name for name, _ in columns])
 
     def back(table: pa.Table) -> Any:
         coded = [one.name for one in table.schema if pa.types.is_dictionary(one.type)]
@@ -118,7 +128,8 @@ def _of_pandas(events: Any, chosen: Chosen) -> Frame:
         found = {name: _texts(table.column(name)) if name in coded else made[name] for name in table.schema.names}
         return pandas.DataFrame(found, made.index, copy=False)
 
-    return Frame(pa.table({name: _of_series(name, by_name[name]) for name in chosen(list(by_name))}), back)
+    found = [_of_series(name, values) for name, values in columns if name in names]
+    return Frame(pa.Table.from_arrays(found, names=names), back)
 
 
 def _of_series(name: str, series: Any) -> pa.Array:
@@ -148,11 +159,9 @@ def _of_polars(events: Any, chosen: Chosen) -> Frame:
 
 def _of_arrow(events: Any, chosen: Chosen) -> Frame:
     """A table of Arrow, or what becomes one: a record batch, a reader, or a dataset, of which few columns are read."""
-    if isinstance(events, pa.Table):
-        return Frame(events, _shown)
-    if hasattr(events, "to_table"):
+    if hasattr(events, "scanner"):
         return Frame(events.to_table(columns=chosen(events.schema.names)), _shown)
-    return Frame(pa.table(events), _shown)
+    return Frame(events.to_table() if hasattr(events, "to_table") else pa.table(events), _shown)
 
 
 def _of_duckdb(events: Any, _: Chosen) -> Frame:

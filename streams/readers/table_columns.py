@@ -233,6 +233,8 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
     """Texts or whole numbers as texts; columns of categories stay as they are."""
     kind = column.type
+    if not len(column):
+        return pa.nulls(0, pa.string())
     if pa.types.is_dictionary(kind):
         if pa.types.is_string(kind.value_type):
             return column
@@ -287,6 +289,8 @@ def _decoded(texts: pa.Array) -> pa.Array:
 def _times(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64]:
     """Microseconds since 1970 of a column without nulls."""
     kind = column.type
+    if not len(column):
+        return np.zeros(0, np.int64)
     if pa.types.is_dictionary(kind):
         return _times(column.dictionary_decode(), name, clock)
     if pa.types.is_date(kind):

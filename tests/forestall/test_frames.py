@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta, timezone
+
 import orjson
 import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -154,7 +158,60 @@ def test_columns_of_pandas_that_have_numbers_as_names_are_no_places(text):
     assert len(forestall.match(frame, text).matches) == 1
 
 
-def test_columns_of_pandas_with_one_name_are_refused():
-    frame = pd.DataFrame({"type": ["A"], "time": [moment(1)], "key": ["k"]})
-    with pytest.raises(forestall.FrameRefused, match="several columns are called 'key'"):
-        forestall.match(pd.concat([frame, frame[["key"]]], axis=1), "PATTERN p EVENT A a")
+ONE = pa.table({"type": ["A"], "time": [moment(1)], "key": ["k"]})
+TWICE = pa.Table.from_arrays([*ONE.columns, ONE.column("key")], names=[*ONE.schema.names, "key"])
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (TWICE.to_pandas(), "several columns are called 'key'"),
+        (TWICE, "several columns are called 'key'"),
+        (ONE.to_pandas().set_index([pd.Index(["k"], name="v"), pd.Index(["k"], name="v")]), "are called 'v'"),
+        (ONE.to_pandas().assign(v=[1j]), "column 'v' cannot be read"),
+        (ONE.to_pandas().assign(v=pd.arrays.SparseArray([1])), "column 'v' cannot be read"),
+        (ONE.to_pandas()["key"], "Series is not a table of events"),
+        (pl.Series(["k"]), "Series is not a table of events"),
+        (ONE.column("key"), "ChunkedArray is not a table of events"),
+    ],
+)
+def test_frames_that_cannot_be_read_are_refused(frame, message):
+    with pytest.raises(forestall.FrameRefused, match=message):
+        forestall.match(frame, "PATTERN p EVENT A a [v IS NULL AND w = 1]")
+
+
+@pytest.mark.parametrize("kind", ["float64", "datetime64[ns]", "object"])
+def test_columns_of_an_empty_frame_have_any_type(kind):
+    frame = pd.DataFrame({name: pd.Series(dtype=kind) for name in ("id", "type", "time", "key", "v")})
+    assert len(forestall.match(frame, "PATTERN p EVENT SEQ(A a, B b) RETURN a.v").matches) == 0
+
+
+def test_a_scanner_of_a_dataset_is_a_table():
+    assert len(forestall.match(ds.dataset(ONE).scanner(), "PATTERN p EVENT A a").matches) == 1
+
+
+ZONED = pd.to_datetime(["2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"])  # clocks of Berlin skip an hour between them
+TIMES = [
+    ZONED.tz_convert("Europe/Berlin"),
+    ZONED.tz_convert(timezone(timedelta(hours=5, minutes=30))),
+    ZONED.astype("datetime64[ns, UTC]"),
+    ZONED.tz_localize(None).astype("datetime64[s]"),
+    pd.Series([ZONED[0].tz_convert("Asia/Tokyo"), ZONED[1].tz_convert("Europe/Berlin")], dtype=object),
+    pd.Categorical(ZONED),
+    pd.Series(ZONED)[::-1].set_axis([7, 7]).iloc[::-1].to_numpy(),
+]
+
+
+@pytest.mark.parametrize("times", TIMES, ids=lambda times: f"{type(times).__name__}, {times.dtype}")
+def test_times_of_pandas_are_moments(times):
+    found = forestall.match(
+        pd.DataFrame({"type": ["A", "B"], "time": times, "key": "k"}), "PATTERN p EVENT SEQ(A a, B b)"
+    )
+    assert list(found.matches["start"]) + list(found.matches["end"]) == list(ZONED)
+
+
+def test_texts_of_matches_are_objects_whatever_the_columns_were():
+    frame = ONE.to_pandas().astype({"type": "category", "key": "category"}).set_index("key")
+    found = forestall.match(frame, "PATTERN p EVENT A a").matches
+    assert (found["key"].tolist(), found["pattern"].tolist()) == (["k"], ["p"])
+    assert set(found.dtypes[["pattern", "key", "decided_by"]].astype(str)) == {str(ONE.to_pandas()["key"].dtype)}
