@@ -130,7 +130,7 @@ class KnownGroups:
             count, row = find_codes(*some, row, count, count - first)
             if row == size:
                 return codes, fresh[: count - first]
-            self._grow(count, (size - row) // 2)  # if so many of the rows have new ones
+            self._grow(count, (size - row) // 2)  # as if half of the rest have new ones
 
     def _grow(self, count: int, more: int) -> None:
         """Make room for more hashes besides a number of known ones."""

@@ -14,6 +14,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 
 from api.access.auth import VERSION, authorize, described_gate, scope_of
+from api.access.direct import DirectRoute
 from api.access.door import Door
 from api.description import DESCRIPTION, SERVERS, TAGS, TITLE, DescribedApi, operation_id
 from api.errors import add_handlers
@@ -22,7 +23,6 @@ from api.methods import HeadAsGet
 from api.pages import add_pages
 from api.problems import problem_responses
 from api.requests.bodies import BodyLimit
-from api.requests.direct import DirectRoute
 from api.resources import Operations
 from api.routers import (
     alerts,

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
+from api.access.direct import DirectRoute
 from api.requests.bodies import replayed
-from api.requests.direct import DirectRoute
 
 
 class Operations:

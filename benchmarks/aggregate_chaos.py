@@ -1,8 +1,8 @@
 """Random kills while the three aggregates of docs/aggregates.md run: no derived event is lost or duplicated.
 
 As ``pipeline_chaos``. Failed logins by address, refunds by shop compared with a week before, tickets by tenant and
-region: groups in the shard of their key and re-keyed ones, windows that slide and hop. In the end the derived events are
-those of ``forestall run`` over the same events, each once.
+region: groups in the shard of their key and re-keyed ones, windows that slide and hop. In the end the
+derived events are those of ``forestall run`` over the same events, each once.
 
     scripts/bench aggregate_chaos --kills=12 --events=12000
 """

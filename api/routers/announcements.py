@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, status
 
-from api.schemas.punctuations import AnnouncedModel, PunctuationModel
-from api.schemas.trace_ends import NewTraceEnd, TraceEndModel
+from api.schemas.announcements import AnnouncedModel, NewTraceEnd, PunctuationModel, TraceEndModel
 from api.services import Served
 
 router = APIRouter(tags=["streams"])

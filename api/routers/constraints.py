@@ -13,10 +13,10 @@ from api.requests.bodies import MediaType, RawBody
 from api.requests.filters import StreamFilter, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.analysis import AnalysisModel
 from api.schemas.constraints import (
     EXAMPLE,
     YAML_EXAMPLE,
+    AnalysisModel,
     ConstraintsList,
     ConstraintsModel,
     ConstraintsSummary,

@@ -8,11 +8,11 @@ from typing import Any
 from fastapi import APIRouter, Depends, Response, status
 
 from api.access.callers import Calling
+from api.access.direct import DirectRoute
 from api.errors import WrongShape
 from api.locations import LOCATION, give_location
 from api.pictures import PICTURE_HEADERS, SVG
 from api.problems import ASKING_RESPONSES
-from api.requests.direct import DirectRoute
 from api.requests.filters import Now, StreamFilter, WantedPage, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag

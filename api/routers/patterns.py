@@ -13,9 +13,10 @@ from api.locations import LOCATION, give_location
 from api.requests.filters import Now, StreamFilter, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.dry_runs import DryRunModel, NewDryRun
 from api.schemas.patterns import (
     CheckedPattern,
+    DryRunModel,
+    NewDryRun,
     NewPattern,
     PatternChanges,
     PatternDetail,

@@ -79,4 +79,4 @@ def _trace_table(columns: Columns, *, tracks_all: bool) -> int:
 
 def _kernels(columns: Columns, *, is_next: bool) -> int:
     rig = _rig(is_next=is_next)
-    return sum(len(rig.process(part)) for part in _parts(columns))
+    return sum(len(rig.process(part).matches) for part in _parts(columns))

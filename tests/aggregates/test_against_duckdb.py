@@ -84,7 +84,7 @@ def test_windows_have_the_values_of_duckdb(seed: int) -> None:
         )
     run, found, step = AggregateRun(body, *condition_and_bounds(body)), [], chance.choice([1, 7, 60])
     for first in range(0, len(events), step):
-        rows = [_row(*event, chosen) for event in events[first : first + step]]
+        rows = [_row(chosen, *event) for event in events[first : first + step]]
         found += run.process(EventColumns.of(body, EventRows(rows, rows[-1].time_us)))
     found += run.advance_time(10**6)
     e = pa.Table.from_pylist([dict(zip("ntgxy", event, strict=True)) for event in events], _schema(numbers))
@@ -94,11 +94,12 @@ def test_windows_have_the_values_of_duckdb(seed: int) -> None:
     with duckdb.connect() as database:
         database.register("e", e)
         expected = database.execute(filtered).fetchall()
+    found.sort(key=lambda one: (one.time_us, one.key))
     got = [(one.time_us, one.key, *(one.data[name] for name in names)) for one in found]
-    assert rounded(sorted(got, key=lambda one: one[:2]), expected) == [list(one) for one in expected]
+    assert rounded(got, expected) == [list(one) for one in expected]
 
 
-def _row(n: int, time_us: int, group: str | None, x: Any, y: bool | None, chosen: Sequence[str]) -> Row:
+def _row(chosen: Sequence[str], n: int, time_us: int, group: str | None, x: Any, y: bool | None) -> Row:
     key = group or "null"
     arguments = tuple(True if one == "count()" else y if "(y" in one else x for one in chosen)
     return Row(time_us, (group,), key, key_hash(key), f"e{n}", arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta, timezone
 
+import numpy as np
 import orjson
 import pandas as pd
 import polars as pl
@@ -169,7 +170,7 @@ TWICE = pa.Table.from_arrays([*ONE.columns, ONE.column("key")], names=[*ONE.sche
         (TWICE, "several columns are called 'key'"),
         (ONE.to_pandas().set_index([pd.Index(["k"], name="v"), pd.Index(["k"], name="v")]), "are called 'v'"),
         (ONE.to_pandas().assign(v=[1j]), "column 'v' cannot be read"),
-        (ONE.to_pandas().assign(v=pd.arrays.SparseArray([1])), "column 'v' cannot be read"),
+        (ONE.to_pandas().assign(v=pd.arrays.SparseArray(np.ones(1))), "column 'v' cannot be read"),
         (ONE.to_pandas()["key"], "Series is not a table of events"),
         (pl.Series(["k"]), "Series is not a table of events"),
         (ONE.column("key"), "ChunkedArray is not a table of events"),

@@ -27,8 +27,8 @@ from aggregates import (
 )
 from shards.blob import sections_below
 from shards.hosts.keyed_host import Operator
-from shards.kinds.aggregates.kind import AGGREGATE_SUSPENSION, moved_stream
 from shards.kinds.aggregates.reading import EventReader, condition_and_bounds, moved_rows
+from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION, moved_stream
 from shards.kinds.aggregates.row_groups import RowGroups
 from shards.kinds.derived_rows import derived_rows
 from shards.operators import KeyChoice, Origin, Output, Result, SavedHost

@@ -16,6 +16,7 @@ import orjson
 from shards.errors import OperatorRefused, OperatorSuspended
 from shards.feeds import Feed
 from shards.kinds.aggregates.errors import AggregateSuspended
+from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION, moved_stream
 from shards.kinds.aggregates.schema import AGGREGATE_SCHEMA
 from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
@@ -26,22 +27,6 @@ if TYPE_CHECKING:
     from aggregates import AggregateBody
 
 _INPUT = "aggregate-input"
-AGGREGATE_SUSPENSION = ResultKind(
-    name="aggregate-suspension",
-    plural="aggregate-suspensions",
-    title="suspensions of aggregates",
-    counted_by=("stream", "pattern"),
-    delivered_as="aggregate.suspended",
-    is_usual=True,
-    is_graded=True,
-    members=frozenset("type id operator stream pattern severity version shard reason".split()),
-    stops=True,
-)
-
-
-def moved_stream(aggregate: str) -> str:
-    """The name of the stream of the events that are brought together for an aggregate."""
-    return f"{aggregate}.inputs"
 
 
 @lru_cache(maxsize=256)

@@ -286,20 +286,6 @@ def test_registry_commit_record(run, client):
     assert client.hgetall("records") == {b"p": b"3"}
 
 
-def test_registry_read_asked(run, client):
-    client.hset("operators", "kind/o", '{"stream": "s"}')
-    client.hset("times", mapping={"s:newest": 5, "other:newest": 9})
-
-    def read(field):
-        keys = {"operators": "operators", "streams": "streams", "times": "times"}
-        return run("registry/read_asked", **keys, field=field, parts=[":newest", ":ticked"])
-
-    assert read("kind/none") == []
-    assert read("kind/o") == [b'{"stream": "s"}', None, [b"5", None]]
-    client.hset("streams", "s", "declared")
-    assert read("kind/o")[1] == b"declared"
-
-
 def test_registry_commit_workflow(run, client):
     keys = {"workflows": "workflows", "versions": "versions", "models": "models", "findings": "findings"}
     version = ["1@w", b"\x00model", "found"]

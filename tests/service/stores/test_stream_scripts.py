@@ -1,6 +1,7 @@
 """The Lua files by which streams change and end, and of records about them; see ``test_scripts.py`` for the others."""
 
 import hashlib
+from functools import partial
 
 import pytest
 
@@ -158,3 +159,14 @@ def test_log_ask(run, client):
     assert ask(2) == b"gone"
     client.hset("layout", "shards", 3)
     assert ask(2) == b"moved"
+
+
+def test_registry_read_asked(run, client):
+    keys = {"operators": "operators", "streams": "streams", "times": "times"}
+    read = partial(run, "registry/read_asked", **keys, parts=[":newest", ":ticked"])
+    client.hset("operators", "kind/o", '{"stream": "s"}')
+    client.hset("times", mapping={"s:newest": 5, "other:newest": 9})
+    assert read(field="kind/none") == []
+    assert read(field="kind/o") == [b'{"stream": "s"}', None, [b"5", None]]
+    client.hset("streams", "s", "declared")
+    assert read(field="kind/o")[1] == b"declared"

@@ -1,4 +1,4 @@
-"""Punctuations on the wire."""
+"""Promises about future events, and ends of transactions, on the wire."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, StrictInt, model_validator
 
-from api.wire import Moment, WireModel
-from streams import GREATEST_NUMBER, LEAST_NUMBER, KeyRange, Punctuation, parse_time
+from api.wire import Moment, Time, WireModel, moment
+from streams import GREATEST_NUMBER, LEAST_NUMBER, KeyRange, Punctuation, TraceEnd, parse_time
 
 _Number = Annotated[StrictInt, Field(ge=LEAST_NUMBER, le=GREATEST_NUMBER)]
 
@@ -79,3 +79,28 @@ class AnnouncedModel(PunctuationModel):
     """A promise that was appended to the log."""
 
     warnings: list[str] = Field([], description="Parts of the promise without effect, in words.")
+
+
+class NewTraceEnd(WireModel):
+    """The time at which a transaction ended; the body may be left out."""
+
+    time: Moment | None = Field(
+        None, description="RFC 3339, in event time, at most the newest time of its shard (default)."
+    )
+
+    def to_domain(self, key: str) -> TraceEnd:
+        """The control record of the end."""
+        return TraceEnd(key=key, time_us=None if self.time is None else parse_time(self.time))
+
+
+class TraceEndModel(WireModel):
+    """The end of a transaction, as appended to the log."""
+
+    stream: str
+    key: str
+    time: Time | None
+
+    @classmethod
+    def from_domain(cls, stream: str, end: TraceEnd) -> Self:
+        """The wire form of an end."""
+        return cls(stream=stream, key=end.key, time=moment(end.time_us))

@@ -1,6 +1,6 @@
 """Requests of frequent operations, which are read without the framework.
 
-The framework resolves the dependencies of an operation anew for each request: a third of the CPU time of a small one.
+The framework resolves the dependencies of an operation for each request: a third of the CPU time of a small one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,22 @@
+"""The stream of re-keyed events of an aggregate, and the results besides derived events."""
+
+from __future__ import annotations
+
+from shards.results import ResultKind
+
+AGGREGATE_SUSPENSION = ResultKind(
+    name="aggregate-suspension",
+    plural="aggregate-suspensions",
+    title="suspensions of aggregates",
+    counted_by=("stream", "pattern"),
+    delivered_as="aggregate.suspended",
+    is_usual=True,
+    is_graded=True,
+    members=frozenset("type id operator stream pattern severity version shard reason".split()),
+    stops=True,
+)
+
+
+def moved_stream(aggregate: str) -> str:
+    """The name of the stream of the events that are brought together for an aggregate."""
+    return f"{aggregate}.inputs"
