@@ -64,10 +64,10 @@ def test_a_body_that_may_be_left_out_needs_no_media_type(http, action):
 
 def test_a_member_given_twice_among_many_is_found_at_once():
     names = ", ".join(f'"k{number}": 1' for number in range(20_000))
-    begin_s = time.monotonic()
+    begin_s = time.process_time()
     with pytest.raises(WrongShape, match="'k19999' is given twice"):
         parse_document(f'{{{names}, "k19999": 2}}'.encode())
-    assert time.monotonic() - begin_s < 2
+    assert time.process_time() - begin_s < 2
 
 
 def test_the_answer_to_many_or_long_unknown_members_is_short(http, check_problem):

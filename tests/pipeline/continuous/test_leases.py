@@ -140,8 +140,8 @@ def test_the_end_of_all_tasks_is_awaited(leases, server):
     member.renew()
     threading.Timer(0.3, member.leave).start()
     begun = time.monotonic()
-    await_end(server.client, 60)
-    assert 0.2 < time.monotonic() - begun < 30
+    await_end(server.client, 600)
+    assert 0.2 < time.monotonic() - begun < 300
     connection.close()
 
 

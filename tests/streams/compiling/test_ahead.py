@@ -183,7 +183,7 @@ def test_it_can_be_ended_early(place):
     stop = Event()
     begun = time.monotonic()
     assert not compile_kernels(["exercising:hanging"], lambda _: stop.set(), processes=1, stop=stop)
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 300
 
 
 def test_processes_that_cannot_be_started_are_done_without(place, monkeypatch):
