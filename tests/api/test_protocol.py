@@ -80,7 +80,7 @@ def test_what_comes_after_an_answer_does_not_keep_a_connection(impatient_url, re
             answer += client.recv(65536)
         time.sleep(0.1)  # until the server has noted the end of its answer
         client.sendall(more)
-        client.settimeout(10)
+        client.settimeout(PATIENCE_S)
         assert until_closed(client) == b""
 
 

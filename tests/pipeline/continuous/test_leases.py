@@ -99,10 +99,10 @@ def test_no_shard_moves_where_the_server_stood_still(leases, server):
 
 def test_beats_keep_a_member_alive_during_a_long_step(leases, server, monkeypatch):
     monkeypatch.setattr("pipeline.continuous.leases._BEAT_S", 0.02)
-    Holder(leases("a", life_s=1.0)).load()
+    Holder(leases("a", life_s=3.0)).load()
     beats = Beats(server.client, "a")
-    time.sleep(1.5)
-    assert leases("b", life_s=1.0).renew() == {}
+    time.sleep(3.5)
+    assert leases("b", life_s=3.0).renew() == {}
     beats.end()
     server.client.zrem(MEMBERS_KEY, "a")
     beats = Beats(server.client, "a")
