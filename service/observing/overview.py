@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from service.errors import StoreUnavailable
+from service.errors import ServiceError, StoreUnavailable
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import ExecutorReport, RegisteredPattern, ShardReport
@@ -178,3 +178,14 @@ def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]
         busy = stores.heartbeat.is_doing()
         return [f"the pipeline has not reported for {silent_s:.0f} s{f': {busy}' if busy else ''}"]
     return []
+
+
+def require_stopped(settings: Settings, stores: Stores, clock: Clock, refusal: type[ServiceError]) -> None:
+    """Check that the pipeline neither runs nor ran a moment ago; raises an error of the class ``refusal`` otherwise."""
+    last_us = stores.heartbeat.last_us()
+    silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
+    if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
+        raise refusal(
+            f"the pipeline reported {silent_s:.0f} s ago: stop the service first; one that was killed "
+            f"counts as gone after {settings.heartbeat_stale_s:g} s"
+        )

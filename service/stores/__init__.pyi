@@ -1,7 +1,6 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
 from .answers import Answer as Answer, AnswerStore as AnswerStore, Asked as Asked
-from .audit import AuditEntry as AuditEntry, AuditLog as AuditLog
 from .conditions import ANY as ANY, Condition as Condition, Record as Record, tag_of as tag_of
 from .connection import (
     Client as Client,
@@ -88,7 +87,12 @@ from .results.backtests import (
 )
 from .results.incidents import IncidentStore as IncidentStore
 from .results.marks import Acknowledgement as Acknowledgement, Note as Note
-from .results.recent import RecentList as RecentList, RecentStore as RecentStore
+from .results.recent import (
+    AuditEntry as AuditEntry,
+    AuditLog as AuditLog,
+    RecentList as RecentList,
+    RecentStore as RecentStore,
+)
 from .results.single_alerts import move_to_blocks as move_to_blocks
 from .results.writing import Writing as Writing
 from .server_facts import ServerFacts as ServerFacts, server_facts as server_facts, server_time_us as server_time_us

@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 import orjson
 
 from service.errors import BackupDamaged, BackupRefused
+from service.observing.overview import require_stopped
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import KeyPart, Keyspace
 from service.upkeep.backup_file import BackupWriter, frames, writing
-from service.upkeep.stopped import require_stopped
 from streams import Clock
 
 Telling = Callable[[float], None]

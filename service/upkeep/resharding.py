@@ -25,11 +25,11 @@ from pipeline import (
 )
 from service.delivery.sink import AlertSink
 from service.errors import ReshardRefused, StoreUnavailable
+from service.observing.overview import require_stopped
 from service.processes.cluster import forget_former, job_options, session_options
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import Layout
-from service.upkeep.stopped import require_stopped
 from streams import MAX_SHARDS, SystemClock
 
 Telling = Callable[[str], None]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -20,7 +21,7 @@ from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import ROW_PLACE, Cursor, Order, Page, page_of
 from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
-from service.stores.records import decode
+from service.stores.records import decode, encode
 from service.stores.results.blocks import in_parts, pack, unpack
 from service.stores.results.hours import KEPT_HOURS, by_hour, hours_key
 from service.stores.results.writing import Writing
@@ -169,6 +170,36 @@ class RecentStore(RecentList):
         counters = sorted((list(self.kind.counted(counter).items()), int(count)) for counter, count in raw.items())
         found = ({**dict(values), "count": count} for values, count in counters)
         return [counter for counter in found if chosen.items() <= counter.items()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """A change requested over the API and answered at ``at_us``; contains no secret and nothing of the body.
+
+    ``key`` is the id of the API key, ``environment`` for that of the environment, None where no key is required.
+    ``client``: address of the caller; empty where it is unknown.
+    """
+
+    at_us: int
+    key: str | None
+    key_name: str | None
+    client: str
+    method: str
+    route: str
+    resource: str
+    status: int
+
+
+class AuditLog(RecentList):
+    """The audit log: the latest changes, with the client that requested each."""
+
+    def __init__(self, client: Client, *, kept: int) -> None:
+        super().__init__(client, PREFIX + "audit", kept=kept)
+
+    def note(self, entry: AuditEntry) -> None:
+        """Add an entry; the oldest are removed beyond the number to keep."""
+        # A command whose reply was lost is sent again, so an entry may be listed twice; none is ever missing.
+        self._client.xadd(self.key, {"record": encode(**asdict(entry))}, maxlen=self._kept, approximate=True)
 
 
 def list_key(kind: ResultKind) -> str:
