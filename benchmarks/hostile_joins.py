@@ -216,7 +216,7 @@ def _run(folder: Path, events: Path) -> tuple[Results, int, list[float]]:
     if refused := shards.settle():
         raise ProjectRefused.of([orjson.loads(row.body)["reason"] for block in refused for row in block])
     for name in _STREAMS:
-        batch = read_event_batch(events, reading_of(project.stream(name).declaration))
+        batch = read_event_batch(events, reading_of(project.stream(name)))
         shards.feed(name, batch)
         for route, path in plan.routes(name).items():
             shards.feed(name, batch.keyed_by(path), route)

@@ -49,13 +49,13 @@ def run(
     local = LocalProject.of(read_project(folder), folder)
     kept = _kept(outputs, local)
     for name in events:
-        if local.stream(name).declaration.derived:
+        if local.stream(name).derived:
             raise FrameRefused(f"the events of {name!r} are derived; give those that they are made of")
     frames = {name: read_frame(one) for name, one in events.items()}
     if not frames:
-        posted = [name for name, one in local.streams.items() if not one.declaration.derived]
+        posted = [name for name, one in local.streams.items() if not one.derived]
         raise FrameRefused(f"no events: give a table for one of the streams {listed(posted)}")
-    options = {name: ColumnNames().options(local.stream(name).declaration) for name in frames}
+    options = {name: ColumnNames().options(local.stream(name)) for name in frames}
     batches = {name: batch_of_table(frame.table, options[name]) for name, frame in frames.items()}
     compile_kernels(local.exercises())
     ran = local.fed(batches)
@@ -156,7 +156,7 @@ def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, 
 
 def _form(project: LocalProject) -> MatchForm:
     """The form of the matches of all patterns."""
-    patterns = [one.pattern for stream in project.streams.values() for one, _ in stream.patterns]
+    patterns = [one.pattern for some in project.plan.patterns.values() for one, _ in some]
     return MatchForm.of(patterns, lambda _: "any", pa.string())
 
 

@@ -122,8 +122,7 @@ def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> No
     with waiting_on() as waiting:
         needed = {*project.exercises(), *comparison.before.exercises()}
         compile_kernels([*sorted(needed), JSON_LINES], waiting.compiling)
-    declared = {name: project.stream(name).declaration for name in files}
-    events = {name: read_event_batch(path, reading_of(declared[name])) for name, path in files.items()}
+    events = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
     with working(f"matching {sum(map(len, events.values())):,} events before and after the changes"):
         found = list(comparison.differences(events))
     for one in found:

@@ -169,7 +169,7 @@ def _run_project(options: Mapping[str, Any]) -> None:
     project, limit = projects[0], options["limit"]
     plan = replace(_compared(projects), is_open=options["is_open"])
     files = files_of(options["events"], project)
-    histories = {name: _file_of(path, project.stream(name).declaration, plan) for name, path in files.items()}
+    histories = {name: _file_of(path, project.stream(name), plan) for name, path in files.items()}
     result = _result(histories, plan, options["cores"], limit, options["output"])
     rows = ((kind, body) for kind, bodies in result.rows.items() if kind in RESULT_KINDS for body in bodies)
     found = results_of(project.plan, rows)

@@ -64,8 +64,7 @@ def run(
     """Run a project over event files, without Spark, Redis or HTTP."""
     project = LocalProject.of(read_project(folder), folder)
     files, shown = files_of(events, project), _shown(outputs, project)
-    declared = {name: stream.declaration for name, stream in project.streams.items()}
-    reading = readings(declared, files, context.params)
+    reading = readings(project.streams, files, context.params)
     promised = files_of(punctuations or (), project, "--punctuations")
     promises = [(name, one) for name, path in promised.items() for one in _promises_in(path)]
     with waiting_on() as waiting:
@@ -112,7 +111,7 @@ def _derived(found: Results, project: LocalProject) -> dict[str, EventBatch]:
     """The derived events that were found, by stream, of streams with patterns."""
     events: dict[str, list[Event]] = {}
     for one in found[EVENTS]:
-        if not project.stream(one["stream"]).patterns:
+        if not project.plan.patterns[one["stream"]]:
             continue
         event = Event(id=one["id"], type=one["type"], time_us=parse_time(one["time"]), key=one["key"], data=one["data"])
         events.setdefault(one["stream"], []).append(event)
@@ -228,13 +227,13 @@ def files_of(given: Sequence[str], project: LocalProject, option: str = "--event
     for one in given:
         name, sign, path = one.partition("=")
         if not sign:
-            posted = [name for name, stream in project.streams.items() if not stream.declaration.derived]
+            posted = [name for name, stream in project.streams.items() if not stream.derived]
             if len(posted) != 1:
                 raise typer.BadParameter(f"{one!r}: write STREAM=FILE, as the project has {len(posted)} streams.")
             (name,), path = posted, one
         if name in found:
             raise ProjectRefused.of([f"{option} names the stream {name!r} twice; give each stream one file"])
-        if project.stream(name).declaration.derived:
+        if project.stream(name).derived:
             raise ProjectRefused.of(
                 [f"{option}: the events of {name!r} are derived; give the events of its source streams"]
             )

@@ -251,7 +251,7 @@ def _only_stream(document: Document, project: LocalProject) -> str:
     if stream is not None:
         _check_stream(document, project, stream, "stream")
         return stream
-    posted = [name for name, one in project.streams.items() if not one.declaration.derived]
+    posted = [name for name, one in project.streams.items() if not one.derived]
     if len(posted) != 1:
         raise document.refuse("say which stream the events are of, as the project has several")
     return posted[0]
@@ -262,7 +262,7 @@ def _check_stream(document: Document, project: LocalProject, stream: str, place:
     if stream not in project.streams:
         advice = did_you_mean(stream, project.streams)
         raise document.refuse(f"no document declares the stream {stream!r}{advice}", place)
-    if project.stream(stream).declaration.derived:
+    if project.stream(stream).derived:
         raise document.refuse(f"the events of {stream!r} are derived; give those that it is made of", place)
 
 
@@ -270,7 +270,7 @@ def _batch(document: Document, project: LocalProject, stream: str, written: Any,
     """The events of a stream, written in the document or read from a file beside it."""
     if place != "files":
         return EventBatch.from_events(list(_events(document, project, stream, written)))
-    return read_batch(document.file.parent / written, reading_of(project.stream(stream).declaration))
+    return read_batch(document.file.parent / written, reading_of(project.stream(stream)))
 
 
 def _events(document: Document, project: LocalProject, stream: str, written: Any) -> Iterator[Event]:
@@ -281,7 +281,7 @@ def _events(document: Document, project: LocalProject, stream: str, written: Any
         found = [_short(document, word, key) for key, words in written.items() for word in words.split()]
         yield from sorted(found, key=lambda event: event.time_us)
         return
-    declaration = project.stream(stream).declaration
+    declaration = project.stream(stream)
     for one in written:
         check_extent(one)
         yield parse_plain(one, declaration)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any, cast
@@ -37,28 +37,14 @@ from workflows import ReadOptions, compile_workflow, read_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalStream:
-    """A stream of a project, with all constraints that its transactions keep.
-
-    ``patterns``: the active ones, each with whether the constraints terminate its partial matches.
-    """
-
-    declaration: StreamDeclaration
-    constraint_set: ConstraintSet
-    patterns: Sequence[tuple[RoutedPattern, bool]]
-
-
-@dataclass(frozen=True, kw_only=True)
 class LocalProject:
-    """A project that runs in this process; ``operators`` are the active ones of other kinds than patterns, with parts.
+    """A project that runs in this process; ``plan``: the rules of its runs, with the active operators and their parts.
 
     ``notices``: by operator the members of its document without effect, in words.
     """
 
-    streams: Mapping[str, LocalStream]
-    operators: Sequence[Definition] = ()
-    tables: Tables = field(default_factory=Tables)
-    notices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    plan: RunPlan
+    notices: Mapping[str, Sequence[str]]
 
     @classmethod
     def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
@@ -70,16 +56,10 @@ class LocalProject:
         """As ``of``, from the wanted resources."""
         return _Reading(wanted).project()
 
-    @cached_property
-    def plan(self) -> RunPlan:
-        """The rules of its runs."""
-        return RunPlan(
-            declarations={name: stream.declaration for name, stream in self.streams.items()},
-            sets={name: stream.constraint_set for name, stream in self.streams.items()},
-            patterns={name: stream.patterns for name, stream in self.streams.items()},
-            operators=self.operators,
-            tables=self.tables,
-        )
+    @property
+    def streams(self) -> Mapping[str, StreamDeclaration]:
+        """The streams that documents declare."""
+        return self.plan.declarations
 
     def check(self) -> None:
         """Check the streams that patterns feed."""
@@ -87,7 +67,7 @@ class LocalProject:
 
     def derived(self) -> list[str]:
         """The names of the derived streams."""
-        return [name for name, stream in self.streams.items() if stream.declaration.derived]
+        return [name for name, stream in self.streams.items() if stream.derived]
 
     def feeds(self) -> dict[str, str]:
         """The active patterns and other operators by name, each with the derived stream that it feeds; empty: none."""
@@ -104,8 +84,8 @@ class LocalProject:
         found: dict[str, list[str]] = {}
         for name, batches in events.items():
             batch, known = EventBatch.joined(batches), KindsRead()
-            for pattern in (one.pattern for one, _ in self.stream(name).patterns):
-                notices = [*incomparable(pattern, batch, known), *key_notices(pattern, self.tables)]
+            for pattern in (one.pattern for one, _ in self.plan.patterns[name]):
+                notices = [*incomparable(pattern, batch, known), *key_notices(pattern, self.plan.tables)]
                 if notices:
                     found[pattern.name] = [notice.placed for notice in notices]
         return found
@@ -137,7 +117,7 @@ class LocalProject:
             run.feed(name, batch)
         return run
 
-    def stream(self, name: str) -> LocalStream:
+    def stream(self, name: str) -> StreamDeclaration:
         """A stream of the project."""
         if name not in self.streams:
             raise ProjectRefused.of([_undeclared("stream", name, self.streams)])
@@ -169,15 +149,15 @@ class _Reading:
                 pattern = routed(parse_pattern(one.body["text"]), self._declared[stream])
                 pattern = replace(pattern, suppression=one.body.get(SUPPRESSION))
                 patterns[stream].append((pattern, one.body["is_guarded"]))
-        return LocalProject(
-            streams={
-                name: LocalStream(declaration=declaration, constraint_set=sets[name], patterns=patterns[name])
-                for name, declaration in self._declared.items()
-            },
+        plan = RunPlan(
+            declarations=self._declared,
+            sets=sets,
+            patterns=patterns,
             operators=[one for one in operators if one.kind != PatternKind.name],
             tables=self._tables,
-            notices={one.name: some for one in operators if (some := self._notices(one, sets))},
         )
+        notices = {one.name: some for one in operators if (some := self._notices(one, sets))}
+        return LocalProject(plan=plan, notices=notices)
 
     def _notices(self, operator: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
         """Members of an operator's document without effect, in words."""

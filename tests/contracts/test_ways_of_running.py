@@ -358,7 +358,7 @@ def require_rows_of_one_shard(executor, shards: int, tmp_path) -> None:
         for stream, batch in events.items():
             file = tmp_path / f"{stream}.jsonl"
             file.write_bytes(b"".join(orjson.dumps(render_plain(one)) + b"\n" for one in batch.to_events()))
-            options = reading_of(project.stream(stream).declaration)
+            options = reading_of(project.stream(stream))
             histories[stream] = History(files=(file,), options=options, routes=plan.routes(stream))
         result = run_backtest(executor(), histories, plan, BacktestOptions(shards=shards, limit=10**6))
         found = [(kind, orjson.dumps(one)) for kind, some in result.rows.items() for one in some]

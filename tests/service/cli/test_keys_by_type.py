@@ -152,7 +152,7 @@ def test_a_project_runs_with_keys_by_type(tmp_path: Path) -> None:
         "---\n{kind: pattern, name: who, stream: shop, text: 'PATTERN who EVENT SEQ(A a, C c) WHERE [customer]'}\n"
     )
     project = LocalProject.of(read_project(tmp_path), tmp_path)
-    declaration = project.stream("shop").declaration
+    declaration = project.stream("shop")
     events: list[Event] = [
         parse_plain({"id": f"e{n}", "type": kind, "time": n, "data": attributes}, declaration)
         for n, (kind, attributes) in enumerate(
