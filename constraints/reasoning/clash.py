@@ -53,7 +53,7 @@ def find_clash(
     indices = range(len(remainder.atoms))
     atoms = _minimal(indices, lambda some: not question.is_alive(parts, forbidding.only(frozenset(some))))
     clashing, core = forbidding.only(frozenset(atoms)), constraint_set.of_parts(parts)
-    least = _Question(Reasoner(core), constraint_set, seen, settled)
+    least = replace(question, reasoner=question.reasoner.with_only(parts))
     reason = least.reason(clashing)
     assert reason is not None, "each part of the clash was needed for it"
     return Clash(

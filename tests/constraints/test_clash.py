@@ -6,7 +6,18 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constraints import Clash, ConstraintSet, End, Exclusive, Prior, Remainder, Require, find_clash, remainder_of
+from constraints import (
+    Clash,
+    ConstraintSet,
+    End,
+    Exclusive,
+    Prior,
+    Process,
+    Remainder,
+    Require,
+    find_clash,
+    remainder_of,
+)
 from house.examples import Draws
 from nfa import Query
 from tests.builders.constraints import (
@@ -74,6 +85,13 @@ def test_prefers_the_end_of_the_trace_to_an_exclusion_and_that_to_an_order() -> 
 def test_prefers_early_atoms() -> None:
     clash = clash_of(ConstraintSet(end_events=frozenset("F")), "F", ("SEQ", "A", "B"))
     assert [atom.type for atom in clash.remainder.atoms] == ["A"]
+
+
+def test_the_end_of_a_workflow_clashes_with_types_that_other_constraints_name() -> None:
+    orders, ends = (Prior("A", "B"), Prior("A", "F")), frozenset("F")
+    workflow = Process(workflow="w", derived=frozenset(orders), derived_ends=ends)
+    clash = clash_of(ConstraintSet(orders, ends, process=workflow), "F", ("SEQ", "B", "C"))
+    assert (clash.constraints, clash.reason, clash.events) == ((End("F"),), "blocked", {"F"})
 
 
 def test_requirements_are_listed_as_they_follow() -> None:
