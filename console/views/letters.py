@@ -56,7 +56,7 @@ async def replay(page: Page) -> Response:
     result = await page.api.send("POST", "/dead-letters/replay", stream=stream, code=code, limit=_AT_ONCE)
     taken = sum(one["is_accepted"] for one in result["items"])
     refused = len(result["items"]) - taken
-    text = f"{plural(taken, 'event')} were taken, {refused} refused again, {result['left']} are left."
+    text = f"{plural(taken, 'event')} accepted, {refused} refused again, {result['left']} left."
     return page.go("/dead-letters", text, **wanted)
 
 

@@ -86,19 +86,19 @@ def _sentences(
     ]
     yield from troubles
     if not troubles:
-        yield Sentence("ok", "Events are taken and matched; nothing waits.")
+        yield Sentence("ok", "All accepted events are matched.")
     if incidents and (opened := incidents["items"]):
         count = f"{'At least ' if incidents['next'] else ''}{plural(len(opened), 'incident')}"
         yield Sentence("warn", f"{count} {'is' if len(opened) == 1 else 'are'} open.", "/incidents")
     if count := sum(one["count"] for one in letters):
-        yield Sentence("warn", f"{plural(count, 'event')} could not be taken and became dead letters.", "/dead-letters")
+        yield Sentence("warn", f"{plural(count, 'dead letter')}: events that could not be processed.", "/dead-letters")
 
 
 def _of_pipeline(pipeline: Any) -> Iterator[Sentence]:
     if pipeline is None:
         return
     if pipeline["running_since"] is None:
-        yield Sentence("bad", "The pipeline does not run: events are kept, but not matched.")
+        yield Sentence("bad", "The pipeline does not run: events are accepted, but not matched.")
     backlog = pipeline["backlog"]
     waiting = backlog["waiting_volume"]["events"]
     speed = backlog["per_second"]["events"] if backlog["per_second"] else 0

@@ -171,22 +171,22 @@ def _verdict(
     if state == "alive":
         rest = " or ".join(waits_for) if waits_for else "the rest"
         text = f"It has bound {plural(pattern['partial_matches'], 'event')} and waits for {rest}."
-        return Verdict(name, "open", "under way", text)
+        return Verdict(name, "open", "in progress", text)
     if broken:
         bound = ", ".join(f"{alias} = {', '.join(ids)}" for alias, ids in broken["bindings"].items())
-        text = f"It came as far as {bound}; then: {broken['reason']}"
+        text = f"It bound {bound}; then: {broken['reason']}"
         return Verdict(name, "no", "given up", text, broken["event"])
     if state == "waiting" and is_open:
-        return Verdict(name, "open", "may still match", "Nothing of it has come yet.")
+        return Verdict(name, "open", "may still match", "None of its events has come yet.")
     return Verdict(name, "no", _WORDS.get(state, "no match"), _REASONS.get(state, "").format(_keys(pattern)))
 
 
 _WORDS: Final = {"paused": "paused", "suspended": "suspended", "other_key": "another key"}
 _REASONS: Final = {
-    "closed": "The transaction is over, and the events of the pattern have not all come.",
-    "waiting": "Nothing of it has come.",
+    "closed": "The transaction ended before all events of the pattern had come.",
+    "waiting": "None of its events has come.",
     "paused": "The pattern is paused and sees no event.",
-    "suspended": "The pattern is suspended, as it cost too much, and sees no event.",
+    "suspended": "The pattern is suspended because it cost too much, and sees no event.",
     "other_key": "The pattern is matched by another key of the stream{}.",
 }
 

@@ -198,7 +198,7 @@ def test_dead_letters_are_sent_again(reader, orders):
     reader.submit(f"/dead-letters/{letter}")
     assert "Refused again" in reader.text(f"/dead-letters/{letter}")
     reader.submit("/dead-letters", stream="orders", code="event-rejected")
-    assert "0 events were taken, 1 refused again" in reader.text("/dead-letters")
+    assert "0 events accepted, 1 refused again" in reader.text("/dead-letters")
 
 
 def test_a_webhook_is_tested_and_switched_off(reader, orders):
