@@ -110,12 +110,17 @@ from __future__ import annotations
 from typing import Any, Generic, Literal, NotRequired, TypeAlias, TypedDict, TypeVar
 
 T = TypeVar("T")
+Count = TypeVar("Count")
 
 class Page(TypedDict, Generic[T]):
     """A page of a list, with the cursors to the next page and to items that are yet to come."""
     next: str | None
     after: str
     items: list[T]
+
+class Counted(Page[T], Generic[T, Count]):
+    """A page of a list, and counts over the whole list."""
+    counts: list[Count]
 
 class Listing(TypedDict, Generic[T]):
     """A list, or a page of one."""
@@ -371,6 +376,9 @@ def _typed_dictionary(name: str, objects: Mapping[str, Mapping[str, str]]) -> li
     own = {member: kind for member, kind in members.items() if member not in inherited}
     if not own:
         return [f"{name}: TypeAlias = {base}"]
+    if base.startswith("Page[") and own.keys() == {"counts"}:
+        items, counts = base[len("Page[") : -1], own["counts"].removeprefix("list[").removesuffix("]")
+        return [f"{name}: TypeAlias = Counted[{items}, {counts}]"]
     return [f"class {name}({base}):", *(f"    {n}: {t}" for n, t in own.items()), ""]
 
 

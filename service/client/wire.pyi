@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Generic, Literal, NotRequired, TypeAlias, TypedDict, TypeVar
 
 T = TypeVar("T")
+Count = TypeVar("Count")
 
 class Page(TypedDict, Generic[T]):
     """A page of a list, with the cursors to the next page and to items that are yet to come."""
@@ -17,6 +18,11 @@ class Page(TypedDict, Generic[T]):
     next: str | None
     after: str
     items: list[T]
+
+class Counted(Page[T], Generic[T, Count]):
+    """A page of a list, and counts over the whole list."""
+
+    counts: list[Count]
 
 class Listing(TypedDict, Generic[T]):
     """A list, or a page of one."""
@@ -1250,9 +1256,7 @@ class WebhookModel(TypedDict):
     disabled_because: str | None
     created_at: str
 
-class OperatorResults(Page[dict[str, Any]]):
-    counts: list[dict[str, Any]]
-
+OperatorResults: TypeAlias = Counted[dict[str, Any], dict[str, Any]]
 AttemptList: TypeAlias = Page[AttemptModel]
 AuditList: TypeAlias = Page[AuditModel]
 
@@ -1274,17 +1278,13 @@ class ConstraintsModel(ConstraintsVersion):
     notices: list[str]
     source: dict[str, Any]
 
-class CorrectionList(Page[CorrectionModel]):
-    counts: list[CorrectionCount]
+CorrectionList: TypeAlias = Counted[CorrectionModel, CorrectionCount]
 
 class DeadLetterDetail(DeadLetterModel):
     whole: NotRequired[bool]
 
-class DeadLetterList(Page[DeadLetterModel]):
-    counts: list[DeadLetterCount]
-
-class DeviationList(Page[DeviationModel]):
-    counts: list[DeviationCount]
+DeadLetterList: TypeAlias = Counted[DeadLetterModel, DeadLetterCount]
+DeviationList: TypeAlias = Counted[DeviationModel, DeviationCount]
 
 class EndingModel(EndedModel):
     id: str
@@ -1337,8 +1337,7 @@ class SinkDetail(SinkModel):
     circuit: Literal["closed", "open"]
     next_probe_at: str | None
 
-class SuspensionList(Page[SuspensionModel]):
-    counts: list[SuspensionCount]
+SuspensionList: TypeAlias = Counted[SuspensionModel, SuspensionCount]
 
 class TableModel(TableSummary):
     name: str
@@ -1347,8 +1346,7 @@ class TableModel(TableSummary):
     changed_rows: int
     users: list[TableUser]
 
-class TimeoutList(Page[TimeoutModel]):
-    counts: list[TimeoutCount]
+TimeoutList: TypeAlias = Counted[TimeoutModel, TimeoutCount]
 
 class WorkflowModel(WorkflowVersion):
     streams: list[FollowerModel]
@@ -1419,8 +1417,7 @@ class WebhookDetail(WebhookModel):
     next_probe_at: str | None
     secrets_until: list[str]
 
-class EndingList(Page[EndingModel]):
-    counts: list[EndingCount]
+EndingList: TypeAlias = Counted[EndingModel, EndingCount]
 
 class PatternDetail(CheckedPattern):
     dead_alternatives: list[DeadAlternativeModel]
@@ -1453,9 +1450,7 @@ class AlertDetail(ListedAlert):
     notes: NotRequired[list[NoteModel]]
 
 AlertList: TypeAlias = Page[ListedAlert]
-
-class SuppressedAlertList(Page[SuppressedAlertModel]):
-    counts: list[SuppressedAlertCount]
+SuppressedAlertList: TypeAlias = Counted[SuppressedAlertModel, SuppressedAlertCount]
 
 class StreamDetail(StreamModel):
     producers: NotRequired[list[str]]
@@ -1465,6 +1460,4 @@ class StreamDetail(StreamModel):
 
 StreamList: TypeAlias = Listing[StreamModel]
 WebhookList: TypeAlias = Listing[WebhookDetail]
-
-class DerivedEventList(Page[DerivedEventModel]):
-    counts: list[DerivedEventCount]
+DerivedEventList: TypeAlias = Counted[DerivedEventModel, DerivedEventCount]
