@@ -24,7 +24,7 @@ from shards.kinds.aggregates import AggregateKind
 from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn, TableOn
 from streams.tables import TableVersion, TableWish, keep_table
 
-NUMBERS = (10, 100, 1_000, 10_000)
+NUMBERS = (10, 100, 1_000, 5_000, 10_000)
 STEP, ROUNDS = 1_000, 2
 DOCUMENT = {
     "name": "made",
