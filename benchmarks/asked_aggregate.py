@@ -54,6 +54,7 @@ def main() -> None:
     wanted = _arguments()
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         more = {"LIMITS__QUESTIONS_AT_ONCE": str(2 * wanted.connections)}
+        more |= {"SHARDS": str(wanted.shards)} if wanted.shards else {}
         with running(Path(name) / "data", lambda text: print(text, flush=True), more) as service:
             wanted.key, wanted.url = service.api_key, service.url
             wanted.port = int(service.url.rpartition(":")[2])
@@ -214,6 +215,7 @@ def _arguments() -> Namespace:
     parser.add_argument("--window", type=int, default=1_000_000, help="events in the window")
     parser.add_argument("--questions", type=int, default=500, help="questions per second")
     parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--shards", type=int, help="default: as many as a new log has")
     parser.add_argument("--quiet", action="store_true", help="no events come while questions are asked")
     found = parser.parse_args()
     found.start_us = round(time.time() - 3_600) * 1_000_000
