@@ -333,16 +333,16 @@ class WindowTables:
             return
         for value in self.plan:
             offset = value[kernel.OFFSET]
-            if value[kernel.FUNCTION] in (kernel.LOWEST_SEEN, kernel.GREATEST_SEEN):
+            if value[kernel.CHANGE] in (kernel.LOWEST_SEEN, kernel.GREATEST_SEEN):
                 reals = words.view(np.float64)[:, offset + 2]
                 yield words[:, offset + 1], (words[:, offset] == 1) & (reals == np.inf)
-            elif value[kernel.FUNCTION] in (kernel.FIRST_SEEN, kernel.LAST_SEEN):
+            elif value[kernel.CHANGE] in (kernel.FIRST_SEEN, kernel.LAST_SEEN):
                 yield words[:, offset + 2], words[:, offset + 1] == kernel.TEXT
         yield nodes.integers, nodes.reals == np.inf
 
     def dump(self, count: int) -> tuple[list[str], dict[str, bytes]]:
         """The texts in use, and the columns of held events, or the words of a number of groups and their nodes."""
-        held, nodes, words = self.held_columns(), self.groups, self.groups.words[:count].copy()
+        held, nodes, words = self._moved(self._slots(), self.held), self.groups, self.groups.words[:count].copy()
         nodes = nodes._replace(integers=nodes.integers.copy())
         is_used = np.zeros(len(self.texts), np.bool_)
         places = [*self._texts_in(words, held, nodes)]
@@ -376,7 +376,7 @@ class WindowTables:
         self.state[[kernel.LIVE, kernel.HELD]] = np.count_nonzero(words[is_kept, kernel.HELD_ROWS])
 
     def read_columns(self, sections: Mapping[str, bytes]) -> Events:
-        """The saved columns of ``dump``.
+        """The saved columns of ``dump``, as a batch that enters again.
 
         Raises:
             ValueError: They do not have the same length.
@@ -385,11 +385,11 @@ class WindowTables:
         for name in (*_COLUMNS, "serials") if self._modes & kernel.LOGGED else _COLUMNS:
             column: NDArray[Any] = getattr(found, name)
             column[:] = np.frombuffer(sections[name], column.dtype).reshape(column.shape)
-        return _entering(found)
-
-    def held_columns(self) -> Events:
-        """A copy of the events in windows, oldest first."""
-        return _entering(self._moved(self._slots(), self.held))
+        size = len(found.codes)
+        serials = found.serials if len(found.serials) else np.zeros(size, np.int64)
+        return found._replace(
+            at_us=found.times_us, places=np.arange(size), ops=np.zeros(size, np.uint8), serials=serials
+        )
 
     def _slots(self) -> list[Any]:
         """The slots of the events in windows, oldest first, in one or two parts."""
@@ -444,7 +444,7 @@ class WindowTables:
         nodes = {name: getattr(self.groups, name)[used] for name in _NODES}
         nodes |= {name: numbers[nodes[name]] for name in ("older", "newer")}
         self.groups = self.groups._replace(**nodes, real_bits=nodes["reals"].view(np.int64))
-        for value in self.plan[np.isin(self.plan[:, kernel.FUNCTION], _TREES)]:
+        for value in self.plan[np.isin(self.plan[:, kernel.CHANGE], _TREES)]:
             roots = self.groups.words[:, value[kernel.OFFSET]]
             roots[roots > 0] = numbers[roots[roots > 0] - 1] + 1
         self.state[[kernel.FREE, kernel.SPARE]] = -1, 0
@@ -531,31 +531,16 @@ class WindowTables:
             into[..., : column.shape[-1]] = column
 
     def _new_steps(self, room: int) -> Steps:
-        values = len(self._functions)
-        return Steps(
-            np.zeros(room, np.int32),
-            np.zeros(room, np.int64),
-            np.zeros(room, np.int64),
-            np.zeros(room, np.int64),
-            np.zeros(room, np.bool_),
-            np.zeros(room, np.int64),
-            np.zeros((values, room), np.uint8),
-            np.zeros((values, room), np.int64),
-            np.zeros((values, room)),
-        )
+        of_steps = (np.int32, np.int64, np.int64, np.int64, np.bool_, np.int64)
+        columns: list[Any] = [np.zeros(room, kind) for kind in of_steps]
+        values = [np.zeros((len(self._functions), room), kind) for kind in (np.uint8, np.int64, np.float64)]
+        return Steps(*columns, *values)
 
 
 def _grown(rows: NDArray[Any], room: int) -> NDArray[Any]:
     grown = np.zeros((max(room, len(rows)), *rows.shape[1:]), rows.dtype)
     grown[: len(rows)] = rows
     return grown
-
-
-def _entering(events: Events) -> Events:
-    """Events of a ring as a batch that enters again."""
-    size = len(events.codes)
-    serials = events.serials if len(events.serials) else np.zeros(size, np.int64)
-    return events._replace(at_us=events.times_us, places=np.arange(size), ops=np.zeros(size, np.uint8), serials=serials)
 
 
 def _width(function: int, digits: int) -> int:

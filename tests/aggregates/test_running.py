@@ -304,6 +304,25 @@ def test_the_condition_is_examined_only_where_a_value_is_in_its_bounds() -> None
     assert ([*bounds], examined) == ([("n", 2.0, np.inf), ("sum", 1.0, np.inf)], [])
 
 
+@pytest.mark.parametrize("window", ["6 us", {"tumbling": "6 us"}, {"last": 3}])
+@pytest.mark.parametrize("calls", [[one for one in VALUES.values() if "(x" in one], ["max(x)"]])
+def test_equal_values_share_what_they_compute(calls: list[str], window: Any) -> None:
+    """Also while arguments change from short numbers to fractions and texts, and after loading."""
+    document = {"of": "x", "values": {f"v{n}": one for n, one in enumerate(calls * 2)}, "window": window}
+    run, found = run_of(document), list[Emission]()
+    arguments = [1, 2, 2**40, "a", "b", 0.1, None, "c", "d", 2.5, 7, -3]
+    rows = [Row(n, (), "k", 1, f"e{n}", (x,) * len(run.body.values)) for n, x in enumerate(arguments)]
+    for first in range(0, len(rows), 2):
+        found += taken(run, rows[first : first + 2])
+        run = reloaded(run, document, is_simultaneous=False)
+    found += run.finish()
+    assert [[*one.data.values()][: len(calls)] for one in found] == [
+        [*one.data.values()][len(calls) : 2 * len(calls)] for one in found
+    ]
+    expected = [value_of(one, arguments[:6]) for one in run.body.values]
+    assert window != {"tumbling": "6 us"} or [found[0].data[one.name] for one in run.body.values] == expected
+
+
 def test_a_window_takes_little_more_than_its_columns() -> None:
     """Time, group and value are 20 bytes; with one argument of 32 bits, ten events in each of many groups, and keys."""
     body = read({"of": "x", "by": ["key"], "values": {"n": "count()", "sum": "sum(x)"}, "window": "1 h"})
