@@ -32,7 +32,7 @@ from aggregates.document import AggregateBody, read_aggregate
 from aggregates.emitting import Emission, events_of
 from aggregates.errors import AggregateRefused, AggregateStateError
 from aggregates.exercises import AGGREGATE_EXERCISE
-from aggregates.explaining import explain
+from aggregates.explaining import explain, why_moved
 from aggregates.kernels.tables import TEXT
 from aggregates.row_windows import RowWindows
 from aggregates.rows import EventRows, Row, Scalar, group_text
@@ -78,4 +78,5 @@ __all__ = [
     "merged",
     "read_aggregate",
     "read_question",
+    "why_moved",
 ]

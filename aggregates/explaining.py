@@ -37,14 +37,18 @@ def _groups(body: AggregateBody, *, is_moved: bool) -> str:
             "of others. Events are brought to the shards of their rows through the log; a row is evaluated when the "
             "time of the stream has passed its events."
         )
-    why = f"{', '.join(body.by)} does not contain the key of the stream {body.of}"
-    if body.is_global:
-        why = "one group needs all events in one shard" if not body.by else "all(...) needs all events in one shard"
     return (
-        f"{groups} Events are re-keyed through the log, because {why}. Shards do not merge partial values, as a late "
-        "or retracted event would be missing in them. A group is evaluated when the time of the stream has passed its "
-        "events."
+        f"{groups} Events are re-keyed through the log, because {why_moved(body)}. Shards do not merge partial values, "
+        "as a late or retracted event would be missing in them. A group is evaluated when the time of the stream has "
+        "passed its events."
     )
+
+
+def why_moved(body: AggregateBody) -> str:
+    """Why the events of a group may be in several shards."""
+    if body.is_global:
+        return "all(...) needs all events in one shard" if body.by else "one group needs all events in one shard"
+    return f"{', '.join(body.by)} does not contain the key of the stream {body.of}"
 
 
 def _kept(body: AggregateBody) -> str:

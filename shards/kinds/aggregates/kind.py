@@ -75,8 +75,8 @@ class AggregateKind(DocumentKind):
             OperatorRefused: It describes no aggregate, or the aggregate cannot run on its stream.
             ForestallError: The stream is not declared.
         """
-        from aggregates import read_aggregate  # noqa: PLC0415 - takes long
-        from shards.kinds.aggregates.reading import EventReader, having_of, move_of  # noqa: PLC0415 - takes long
+        from aggregates import read_aggregate, why_moved  # noqa: PLC0415 - takes long
+        from shards.kinds.aggregates.reading import EventReader, having_of, is_moved  # noqa: PLC0415 - takes long
 
         name = document["name"]
         body = {member: value for member, value in document.items() if member not in ("kind", "name")}
@@ -94,10 +94,11 @@ class AggregateKind(DocumentKind):
                 "retracted later",
                 field=member,
             )
-        moved = move_of(aggregate, stream)
+        moved = is_moved(aggregate, stream)
         if moved and aggregate.window.kind == "transaction":
             raise OperatorRefused(
-                f"window: transaction needs the key of the stream in 'by' (by: [key]), because {moved}", field="window"
+                f"window: transaction needs the key of the stream in 'by' (by: [key]), because {why_moved(aggregate)}",
+                field="window",
             )
         source = Input(moved_stream(name) if moved else aggregate.of)
         return Definition(kind=self.name, name=name, version=0, inputs=(source,), body=body)

@@ -210,17 +210,11 @@ def condition_and_bounds(
     return lambda columns, size: parsed.holds_of(columns, size, tables()), list(parsed.bounds)
 
 
-def move_of(body: AggregateBody, declaration: StreamDeclaration) -> str:
-    """Why the events of a group are not in one shard already; empty: they are."""
-    if body.is_global:
-        return "all events have to be in one shard for " + ("one group" if not body.by else "all(...)")
-    if body.rows_of is not None:
-        return f"events of one row of {body.rows_of} may have different keys of the stream"
+def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
+    """Whether the events of a group may be in several shards, so that they have to be brought together."""
     path = attribute_path(declaration.key)
     of_key = {"key"} if not isinstance(path, tuple) else {"key", ".".join(path)}
-    if of_key & set(body.by):
-        return ""
-    return f"events of one group have different keys of the stream: {', '.join(body.by)} does not contain its key"
+    return body.is_global or body.rows_of is not None or of_key.isdisjoint(body.by)
 
 
 def moved_events(rows: Sequence[Row], places: Sequence[int], body: AggregateBody) -> EventBatch:
