@@ -177,11 +177,12 @@ class AggregateRun:
     def _batch(self, placed: Placed, events: EventColumns) -> Events:
         """Rows with the codes of their groups; new groups get words in the tables."""
         rows, known, tables = placed.rows, len(self._groups), self._tables
-        is_of_group = rows.ops != kernel.RETRACT
+        is_event = rows.ops != kernel.RETRACT
+        some: Any = slice(None) if is_event.all() else is_event
         sources = rows.sources if placed.is_of_all is None else np.where(placed.is_of_all, ~rows.sources, rows.sources)
         codes = np.zeros(len(sources), np.int32)
-        starts = None if placed.starts is None else placed.starts[is_of_group]
-        codes[is_of_group] = self._groups.codes_of(placed.hashes[is_of_group], starts, sources[is_of_group], events)
+        starts = None if placed.starts is None else placed.starts[some]
+        codes[some] = self._groups.codes_of(placed.hashes[some], starts, sources[some], events)
         tables.reserve(len(self._groups))
         size = self.body.window.size
         if self.body.window.is_fixed:
