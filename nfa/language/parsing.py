@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
-from functools import cache
-from importlib.resources import files
-from types import MappingProxyType
-from typing import Any, NoReturn, cast
-
-from lark import Lark
-from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from nfa.errors import PatternRefused
 from nfa.language.checks import checked
 from nfa.language.expression_building import Branch
-from nfa.language.kept_parser import kept_parser
-from nfa.language.limits import check_text, position_at
+from nfa.language.grammars import Grammar
 from nfa.language.tree_building import build_drafts
-from nfa.language.words import CONDITION_WORDS, HINTS, STEP_WORDS, TERMINALS, is_plain, listed
+from nfa.language.words import CONDITION_WORDS, HINTS, STEP_WORDS, TERMINALS, is_plain
 from nfa.syntax import NOWHERE, Pattern, Position
 
-_OPTIONS: Mapping[str, Any] = MappingProxyType(
-    {
-        "start": ["start", "atom", "condition"],
-        "parser": "lalr",
-        "lexer": "contextual",
-        "propagate_positions": True,
-        "maybe_placeholders": False,
-    }
-)
 _WORD = re.compile(r"\w+|.", re.DOTALL)
 _NAME_BEFORE = re.compile(r"[\w-]*\Z")
 _NAME_BEHIND = re.compile(r"[\w-]{0,100}\w")
@@ -61,37 +42,15 @@ def parse_pattern(text: str) -> Pattern:
 
 def parse_tree(text: str, start: str = "start") -> Branch:
     """The tree of a text, parsed by the grammar rule ``start``, ``atom`` or ``condition``."""
-    check_text(text)
-    try:
-        return _parser().parse(text, start=start)
-    except UnexpectedInput as error:
-        _refuse_syntax(error, text, start)
+    return _GRAMMAR.tree(text, start)
 
 
-@cache
-def _parser() -> Lark:
-    grammar = files("nfa.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return kept_parser(grammar, _OPTIONS)
-
-
-def _refuse_syntax(error: UnexpectedInput, text: str, start: str) -> NoReturn:
-    acceptable = _acceptable(text, start)
-    advice = f"expected {listed(sorted({_called(name) for name in acceptable}))}"
-    if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
-        position, found = position_at(text, len(text)), "the text ends"
-    else:
-        place = error.pos_in_stream or 0
-        word, back = _word_at(text, place)
-        position = Position(error.line, error.column - back)
-        found = f"unexpected {word!r}"
-        hint = _quoted_name(text, place, acceptable) or _hint(word)
-        if hint := hint or _hint_at(text, place, is_name="NAME" in acceptable):
-            advice += f" ({hint})"
-    raise PatternRefused("syntax", f"{found}; {advice}", position) from error
-
-
-def _called(terminal: str) -> str:
-    return TERMINALS.get(terminal, terminal.removeprefix("_"))
+def _advise(text: str, place: int, acceptable: set[str], expected: str) -> tuple[str, int, str]:
+    """The word that cannot be read, its distance to the place, and what would be right."""
+    word, back = _word_at(text, place)
+    hint = _quoted_name(text, place, acceptable) or _hint(word)
+    hint = hint or _hint_at(text, place, is_name="NAME" in acceptable)
+    return word, back, f"{expected} ({hint})" if hint else expected
 
 
 def _hint(word: str) -> str | None:
@@ -130,14 +89,6 @@ def _word_at(text: str, place: int) -> tuple[str, int]:
     return match.group() if match else "", 0
 
 
-def _acceptable(text: str, start: str) -> set[str]:
-    """Terminals that would be accepted where parsing stopped."""
-    interactive = _parser().parse_interactive(text, start=start)
-    with suppress(UnexpectedInput):
-        interactive.exhaust_lexer()
-    return cast("set[str]", interactive.accepts())  # type: ignore[no-untyped-call]
-
-
 def parse_condition_tree(text: str) -> Branch:
     """The tree of a condition alone; refusals are about the text in brackets (``moved``)."""
     return parse_tree(f"{_IN_FRONT}{text}\n]", "condition")
@@ -151,3 +102,6 @@ def moved(error: PatternRefused, text: str) -> PatternRefused:
     elif place.line == 1:
         place = Position(1, max(1, place.column - len(_IN_FRONT)))
     return PatternRefused(error.reason, what, place)
+
+
+_GRAMMAR = Grammar(__package__, ("start", "atom", "condition"), TERMINALS, _advise)

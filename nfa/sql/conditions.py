@@ -33,14 +33,15 @@ from nfa.sql.table import SortedTable, integers_of
 from nfa.syntax import NOWHERE, Position
 
 _Code: TypeAlias = list[tuple[int, int]]
-_FUNCTIONS: Mapping[str, int] = {
+FOLDED: Mapping[str, int] = {
     "count": tables.COUNT,
     "sum": tables.SUM,
     "avg": tables.AVERAGE,
     "min": tables.MINIMUM,
     "max": tables.MAXIMUM,
-    "arbitrary": tables.ANY_VALUE,
 }
+"""The aggregates that kernels compute from row to row."""
+_FUNCTIONS: Mapping[str, int] = {**FOLDED, "arbitrary": tables.ANY_VALUE}
 _ARITHMETIC: Mapping[str, int] = {
     "+": tables.ADD,
     "-": tables.SUBTRACT,

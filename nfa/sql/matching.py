@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,9 @@ _MOST_MEMORY = 2**28  # cells of branches and rows
 _MOST_STACK = 2**26
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Matches:
-    """What was found, in the order of the output.
+    """What was found, in the order of the output. A *line* is a row of a match; all lines of all matches are numbered.
 
     Attributes:
         is_match: Whether it is a match, and not an unmatched row.
@@ -52,6 +53,22 @@ class Matches:
     numbers: NDArray[np.int64]
     labels: NDArray[np.int32]
     is_excluded: NDArray[np.bool_]
+
+    @cached_property
+    def firsts(self) -> NDArray[np.int64]:
+        """The first line of each record."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    @cached_property
+    def records(self) -> NDArray[np.intp]:
+        """The record of each line."""
+        return np.repeat(np.arange(len(self.starts)), self.lengths)
+
+    @cached_property
+    def lines(self) -> NDArray[np.int64]:
+        """The row of each line."""
+        rows: NDArray[np.int64] = np.arange(len(self.labels)) + (self.starts - self.firsts)[self.records]
+        return rows
 
 
 def search(clause: Clause, table: SortedTable, most_steps: int = MOST_STEPS) -> Matches:

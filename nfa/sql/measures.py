@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,29 +12,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nfa.errors import PatternRefused
-from nfa.kernels.row_patterns import tables
 from nfa.kernels.row_patterns.measures import fold_floats, fold_integers
 from nfa.sql.columns import column_of
-from nfa.sql.conditions import kind_of
+from nfa.sql.conditions import FOLDED, kind_of
 from nfa.sql.matching import Matches
 from nfa.sql.syntax import Aggregate, At, Clause, Column, Expression, LabelOfRow, MatchNumber, Place
 from nfa.sql.table import SortedTable, integers_of
 
 _Lines = NDArray[np.int64]
-_FOLDED: Mapping[str, int] = {
-    "count": tables.COUNT,
-    "sum": tables.SUM,
-    "avg": tables.AVERAGE,
-    "min": tables.MINIMUM,
-    "max": tables.MAXIMUM,
-}
-
 _WITH_NULLS = ("array_agg", "max_by", "min_by")  # aggregates that take nulls as values
 
 
 @dataclass(frozen=True)
 class Output:
-    """The rows of the output. A *line* is a row of a match; all lines of all matches are numbered.
+    """The rows of the output.
 
     Attributes:
         rows: The row of the table that each output row shows.
@@ -50,20 +40,10 @@ class Output:
     records: NDArray[np.int64]
     ends: _Lines
 
-    @cached_property
+    @property
     def firsts(self) -> _Lines:
         """The first line of each record."""
-        return np.cumsum(self.matches.lengths) - self.matches.lengths
-
-    @cached_property
-    def lines(self) -> NDArray[np.int64]:
-        """The row of each line."""
-        return lines_of(self.matches)
-
-    @cached_property
-    def records_of_lines(self) -> NDArray[np.int64]:
-        """The record of each line."""
-        return np.repeat(np.arange(len(self.matches.starts)), self.matches.lengths)
+        return self.matches.firsts
 
     def measure(self, expression: Expression) -> Any:
         """The values of a measure on every output row; null on unmatched rows."""
@@ -101,7 +81,7 @@ class Output:
             lines = np.full(len(ranks), -1)
             lines[is_there] = places[ranks[is_there]]
         rows = np.full(len(lines), -1)
-        rows[is_there] = self.lines[lines[is_there]]
+        rows[is_there] = self.matches.lines[lines[is_there]]
         return self._moved(rows, place.physical) if place.physical else rows
 
     def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -148,24 +128,24 @@ class Output:
         ends = self._ends(is_final=aggregate.is_final)
         kind = kind_of(operands[0].type) if operands else "integer"
         is_number = kind in ("integer", "float", "null") or (kind in ("time", "interval") and aggregate.name != "avg")
-        if aggregate.name in _FOLDED and not aggregate.is_distinct and (is_number or aggregate.name == "count"):
+        if aggregate.name in FOLDED and not aggregate.is_distinct and (is_number or aggregate.name == "count"):
             return self._folded(aggregate, operands[0] if operands else None, chosen, ends)
         return self._listed(aggregate, operands, chosen, ends)
 
     def _of_lines(self, expression: Expression) -> Any:
         """The values of an expression over one row, on every line."""
-        rows = pa.array(self.lines)
+        rows = pa.array(self.matches.lines)
 
         def read(one: Expression) -> Any:
             match one:
                 case LabelOfRow():
                     return pa.array(self.clause.variables).take(pa.array(self.matches.labels))
                 case MatchNumber():
-                    return pa.array(self.matches.numbers[self.records_of_lines])
+                    return pa.array(self.matches.numbers[self.matches.records])
             assert isinstance(one, Column)
             return self.table.column(one.name).take(rows)
 
-        return column_of(expression, read, len(self.lines))
+        return column_of(expression, read, len(self.matches.lines))
 
     def _folded(self, aggregate: Aggregate, operand: Any, chosen: NDArray[np.bool_], ends: _Lines) -> Any:
         """An aggregate of numbers, by a kernel over the lines."""
@@ -176,7 +156,7 @@ class Output:
         if kind == "time" and aggregate.name == "sum":
             raise PatternRefused("type", "sum adds numbers, not times", aggregate.position)
         count = np.zeros(len(chosen), np.int64)
-        firsts, function = self.firsts[self.records_of_lines], _FOLDED[aggregate.name]
+        firsts, function = self.firsts[self.matches.records], FOLDED[aggregate.name]
         values: NDArray[Any]
         if kind == "float":
             values = np.ascontiguousarray(operand.cast(pa.float64()).fill_null(0.0).to_numpy())
@@ -248,28 +228,16 @@ def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
     return found.view(pa.duration("us")) if pa.types.is_duration(kind) else found
 
 
-def lines_of(matches: Matches) -> NDArray[np.int64]:
-    """The row of each line of all matches."""
-    firsts = np.cumsum(matches.lengths) - matches.lengths
-    rows: NDArray[np.int64] = np.arange(int(matches.lengths.sum())) + np.repeat(
-        matches.starts - firsts, matches.lengths
-    )
-    return rows
-
-
 def output_of(clause: Clause, table: SortedTable, matches: Matches) -> Output:
     """The output rows of a clause."""
-    records = np.arange(len(matches.starts))
-    firsts = np.cumsum(matches.lengths) - matches.lengths
-    ends = firsts + matches.lengths
+    firsts = matches.firsts
     if clause.rows == "one":
-        return Output(clause, table, matches, matches.starts, records, ends)
+        return Output(clause, table, matches, matches.starts, np.arange(len(firsts)), firsts + matches.lengths)
     # of each record its lines that are shown; of one without lines, one row
     is_shown = ~matches.is_excluded
-    of_lines = np.repeat(records, matches.lengths)
     alone = np.flatnonzero(matches.lengths == 0)
-    all_records = np.concatenate([of_lines[is_shown], alone])
-    rows = np.concatenate([lines_of(matches)[is_shown], matches.starts[alone]])
+    all_records = np.concatenate([matches.records[is_shown], alone])
+    rows = np.concatenate([matches.lines[is_shown], matches.starts[alone]])
     all_ends = np.concatenate([np.flatnonzero(is_shown) + 1, firsts[alone]])
     order = np.argsort(all_records, kind="stable")
     return Output(clause, table, matches, rows[order], all_records[order], all_ends[order])

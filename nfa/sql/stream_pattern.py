@@ -105,10 +105,8 @@ def _steps(node: Node) -> Sequence[int]:
         case Repetition() if node.least == node.most:
             part = _steps(node.part)
             return [*part] * node.least if len(part) * node.least <= _MOST_STEPS else [0] * (_MOST_STEPS + 1)
-    name = {"Alternation": "| or PERMUTE", "Repetition": "a quantifier without a fixed number"}.get(type(node).__name__)
-    _refuse(
-        name or "an anchor, an exclusion or ()", "it needs the preferred match; write a fixed sequence of variables"
-    )
+    name = _CALLED.get(type(node), "an anchor, an exclusion or ()")
+    _refuse(name, "it needs the preferred match; write a fixed sequence of variables")
 
 
 @dataclass(frozen=True)
@@ -159,10 +157,8 @@ class _Writer:
         types, rest = "_", [condition] if condition is not None else []
         for one in _conjuncts(condition):
             if (found := _types_of(one)) is not None:
-                types, rest = (
-                    "|".join(self._name(name) for name in found),
-                    [other for other in _conjuncts(condition) if other != one],
-                )
+                types = "|".join(self._name(name) for name in found)
+                rest = [other for other in _conjuncts(condition) if other != one]
                 break
         with _placed(self.clause.position if condition is None else position_of(condition)):
             written = " AND ".join(f"({self._value(one, place, place)})" for one in rest)

@@ -4,7 +4,7 @@ from pathlib import Path
 import lark
 import pytest
 
-from nfa.language.kept_parser import kept_parser
+from nfa.language.grammars import kept_parser
 
 GRAMMAR = 'start: "a" word+\nword: /[b-z]/\n'
 OPTIONS = {"start": ["start"], "parser": "lalr", "propagate_positions": True}

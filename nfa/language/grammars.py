@@ -1,0 +1,111 @@
+"""Parsing of texts by a grammar of lark. Every refusal names line, column and a correction.
+
+Parser tables are kept for later processes: lark takes ten times as long to build them as to read them. They are in a
+file of the ``kept_folder``, under a name made from everything they depend on; lark reads them by pickle. If no folder
+can be trusted, tables are built each time.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+import lark
+from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from nfa.errors import PatternRefused
+from nfa.language.expression_building import Branch
+from nfa.language.limits import check_text, position_at
+from nfa.language.words import listed
+from nfa.syntax import Position
+from streams import KeptFolderRefused, kept_folder, make_kept_folder, note_use, require_trusted
+
+_KIND = "grammars"
+_DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """The file ``grammar.lark`` of a package.
+
+    Attributes:
+        package: The package.
+        starts: The rules that a text may have.
+        called: The terminals in words.
+        advise: Of a text, the place where it cannot be read, the terminals acceptable there and the usual advice, it
+            returns the word there, its distance to the place, and the advice.
+    """
+
+    package: str
+    starts: tuple[str, ...]
+    called: Mapping[str, str]
+    advise: Callable[[str, int, set[str], str], tuple[str, int, str]]
+
+    def tree(self, text: str, start: str) -> Branch:
+        """The tree of a text by one of the rules."""
+        check_text(text)
+        try:
+            return self._parser.parse(text, start=start)
+        except UnexpectedInput as error:
+            acceptable = self._acceptable(text, start)
+            called = {self.called.get(name, name.removeprefix("_")) for name in acceptable}
+            advice = f"expected {listed(sorted(called))}"
+            if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
+                position, found = position_at(text, len(text)), "the text ends"
+            else:
+                word, back, advice = self.advise(text, error.pos_in_stream or 0, acceptable, advice)
+                position, found = Position(error.line, error.column - back), f"unexpected {word!r}"
+            raise PatternRefused("syntax", f"{found}; {advice}", position) from error
+
+    @cached_property
+    def _parser(self) -> lark.Lark:
+        options = {"parser": "lalr", "lexer": "contextual", "propagate_positions": True, "maybe_placeholders": False}
+        grammar = files(self.package).joinpath("grammar.lark").read_text(encoding="utf-8")
+        return kept_parser(grammar, {"start": list(self.starts), **options})
+
+    def _acceptable(self, text: str, start: str) -> set[str]:
+        """Terminals that would be accepted where parsing stopped."""
+        interactive = self._parser.parse_interactive(text, start=start)
+        with suppress(UnexpectedInput):
+            interactive.exhaust_lexer()
+        return cast("set[str]", interactive.accepts())  # type: ignore[no-untyped-call]
+
+
+def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
+    """The parser of a lark grammar, from its file if possible; otherwise it is built, and saved if possible."""
+    parts = (grammar, lark.__version__, sys.version, sorted(options.items()))
+    name = sha256(repr(parts).encode()).hexdigest()[:16]
+    with suppress(OSError, KeptFolderRefused):
+        if tables := _read(kept_folder(_KIND) / name):
+            return lark.Lark.load(io.BytesIO(tables))
+    parser = lark.Lark(grammar, **options)
+    with suppress(OSError, KeptFolderRefused):
+        _write(kept_folder(_KIND) / name, parser)
+    return parser
+
+
+def _read(place: Path) -> bytes:
+    """The tables in a file; empty if the file is damaged or being written.
+
+    Raises OSError if the file cannot be read, KeptFolderRefused if it may be from another user.
+    """
+    require_trusted(place.parent)
+    content = place.read_bytes()
+    note_use(place)
+    digest, tables = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    return tables if sha256(tables).digest() == digest else b""
+
+
+def _write(place: Path, parser: lark.Lark) -> None:
+    make_kept_folder(place.parent)
+    tables = io.BytesIO()
+    parser.save(tables)
+    place.write_bytes(sha256(tables.getvalue()).digest() + tables.getvalue())
