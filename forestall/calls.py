@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from forestall.errors import FrameRefused
 from forestall.frames import read_frame
 from forestall.match_columns import MatchForm
-from forestall.match_result import OUTPUTS, LocalMatchResult
+from forestall.match_result import LocalMatchResult
 from forestall.reading import ColumnNames, event_type_of, kinds_in
+from forestall.row_columns import OUTPUTS
 from forestall.rules import ConstraintsLike, ModelLike, PatternLike, constraints_of, model_of, patterns_of, tables_of
 from nfa import Pattern, Prune, require_key
 from service import RunRules, StreamRun, WorkflowUse, exercises_of, follow_model, strangers

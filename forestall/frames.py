@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from forestall.errors import FrameRefused
 from streams import column_of, numbers_of
 
-Back: TypeAlias = Callable[[pa.Table], Any]
+FrameT = TypeVar("FrameT")
+Back: TypeAlias = Callable[[pa.Table], FrameT]
 """Makes a frame of a certain kind from Arrow columns, in which dictionaries become texts."""
 Chosen: TypeAlias = Callable[[Sequence[str]], list[str]]
 """Picks from the names of columns those that are read."""
@@ -44,7 +45,7 @@ class Frame:
     """
 
     table: pa.Table
-    back: Back
+    back: Back[Any]
 
 
 def read_frame(events: Any, chosen: Chosen = list) -> Frame:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from html import escape
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -17,9 +16,8 @@ import pyarrow as pa
 from forestall.errors import FrameRefused, ResultsNotKept
 from forestall.frames import Back
 from forestall.match_columns import MatchForm
-from forestall.row_columns import table_of_rows
-from forestall.showing.pictures import Picture, ShownEvent, process_picture, time_line
-from forestall.showing.tables import result_html
+from forestall.row_columns import table_of_results
+from forestall.showing import Picture, ShownEvent, process_picture, result_html, time_line
 from service import StreamReport
 from streams import EventBatch, key_hash
 
@@ -28,34 +26,9 @@ if TYPE_CHECKING:
 
 FrameT = TypeVar("FrameT")
 
-OUTPUTS: Mapping[str, str] = MappingProxyType(
-    {
-        "matches": "matches",
-        "terminations": "endings",
-        "deviations": "deviations",
-        "timeouts": "timeouts",
-        "corrections": "corrections",
-    }
-)
-"""The lists of results of ``forestall.match``, each with its name in ``forestall match``."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class MatchResult(ABC, Generic[FrameT]):
-    """The results of patterns over a table of events, as frames of the same kind.
-
-    Attributes:
-        outputs: The lists that were kept.
-        notices: Probable mistakes in patterns, constraints and events, in words.
-    """
-
-    outputs: tuple[str, ...]
-    notices: tuple[str, ...]
-
-    @property
-    @abstractmethod
-    def stats(self) -> Mapping[str, int]:
-        """The counts of ``forestall match``: events, matches, early terminations and more."""
+class ResultLists(ABC, Generic[FrameT]):
+    """The lists of results of a run, each as a frame."""
 
     @cached_property
     def matches(self) -> FrameT:
@@ -81,6 +54,28 @@ class MatchResult(ABC, Generic[FrameT]):
     def corrections(self) -> FrameT:
         """A row for each retracted match, which had been emitted early."""
         return self._kept("corrections")
+
+    @abstractmethod
+    def _kept(self, output: str) -> FrameT:
+        """A list of results."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchResult(ResultLists[FrameT]):
+    """The results of patterns over a table of events, as frames of the same kind.
+
+    Attributes:
+        outputs: The lists that were kept.
+        notices: Probable mistakes in patterns, constraints and events, in words.
+    """
+
+    outputs: tuple[str, ...]
+    notices: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def stats(self) -> Mapping[str, int]:
+        """The counts of ``forestall match``: events, matches, early terminations and more."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document of ``forestall match --output json``; of a run in this process."""
@@ -125,7 +120,7 @@ class LocalMatchResult(MatchResult[FrameT]):
 
     report: StreamReport = field(repr=False)
     form: MatchForm = field(repr=False)
-    back: Back = field(repr=False)
+    back: Back[FrameT] = field(repr=False)
     events: EventBatch = field(repr=False)
     model: WorkflowModel | None = field(repr=False, default=None)
 
@@ -138,14 +133,11 @@ class LocalMatchResult(MatchResult[FrameT]):
         return found
 
     def table(self, output: str) -> pa.Table:
-        if output == "matches":
-            return self.form.table(self.report.lanes)
-        return table_of_rows(self.report.bodies(OUTPUTS[output]), OUTPUTS[output], self.form)
+        return table_of_results(self.report, output, self.form)
 
     def _frame(self, output: str) -> FrameT:
         is_match = output == "matches"
-        found: FrameT = self.back(self.form.coded_table(self.report.lanes) if is_match else self.table(output))
-        return found
+        return self.back(self.form.coded_table(self.report.lanes) if is_match else self.table(output))
 
     def __repr__(self) -> str:
         stats = self.report.stats

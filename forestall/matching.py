@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from forestall.calls import Follow, Given, Matching, Pruning
 from forestall.frames import is_spark
-from forestall.match_result import OUTPUTS, MatchResult
+from forestall.match_result import MatchResult
 from forestall.reading import ColumnNames
+from forestall.row_columns import OUTPUTS
 from forestall.rules import ConstraintsLike, ModelLike, PatternLike
 from forestall.spark_matching import match_on_spark
 from streams import KeyForm

@@ -14,8 +14,7 @@ import pyarrow as pa
 from forestall.frames import Back, Frame, read_frame
 from forestall.reading import ColumnNames
 from forestall.rules import ModelLike, model_of
-from forestall.showing.pictures import Picture, process_picture
-from forestall.showing.tables import result_html
+from forestall.showing import Picture, process_picture, result_html
 from service import PastLog
 from streams import EventBatch, KeyForm, StreamDeclaration
 from streams.readers import batch_of_table
@@ -146,30 +145,28 @@ class ConformanceResult(Generic[FrameT]):
     compiled: CompiledWorkflow = field(repr=False)
     log: PastLog = field(repr=False)
     found: LogConformance
-    back: Back = field(repr=False)
+    back: Back[FrameT] = field(repr=False)
 
     @cached_property
     def transactions(self) -> FrameT:
         """A row for each transaction: key, conforms, complete, and the first event outside the model, if any."""
         variants = {variant: check_trace(self.compiled, variant) for variant in set(map(tuple, self.log.traces))}
         found = [variants[tuple(trace)] for trace in self.log.traces]
-        return self._frame(
-            {
-                "key": pa.array(self.log.keys, _TEXT),
-                "conforms": pa.array([one.conforms for one in found], pa.bool_()),
-                "complete": pa.array([one.is_complete for one in found], pa.bool_()),
-                "event": pa.array([one.event for one in found], _TEXT),
-                "at": pa.array([one.at for one in found], pa.int64()),
-                "kind": pa.array([one.kind for one in found], _TEXT),
-                "allowed": pa.array([list(one.allowed) for one in found], _TEXTS),
-            }
-        )
+        columns = {
+            "key": pa.array(self.log.keys, _TEXT),
+            "conforms": pa.array([one.conforms for one in found], pa.bool_()),
+            "complete": pa.array([one.is_complete for one in found], pa.bool_()),
+            "event": pa.array([one.event for one in found], _TEXT),
+            "at": pa.array([one.at for one in found], pa.int64()),
+            "kind": pa.array([one.kind for one in found], _TEXT),
+            "allowed": pa.array([list(one.allowed) for one in found], _TEXTS),
+        }
+        return self.back(pa.table(columns))
 
     @cached_property
     def deviations(self) -> FrameT:
         """A row for each way of leaving the model, the most frequent first, with an example."""
-        found: FrameT = self.back(self._deviations())
-        return found
+        return self.back(self._deviations())
 
     def _deviations(self) -> pa.Table:
         found = self.found.deviations
@@ -195,17 +192,13 @@ class ConformanceResult(Generic[FrameT]):
         )
         return result_html(summary, "deviations", self._deviations(), (), self.picture().svg)
 
-    def _frame(self, columns: Mapping[str, pa.Array]) -> FrameT:
-        found: FrameT = self.back(pa.table(columns))
-        return found
-
 
 @dataclass(frozen=True, kw_only=True)
 class Discovery(Generic[FrameT]):
     """The constraints that past transactions keep."""
 
     found: MinedConstraints = field(repr=False)
-    back: Back = field(repr=False)
+    back: Back[FrameT] = field(repr=False)
 
     @cached_property
     def constraints(self) -> FrameT:
@@ -217,8 +210,7 @@ class Discovery(Generic[FrameT]):
             "confidence": pa.array([one.confidence for one in some], pa.float64()),
             "violations": pa.array([one.violations for one in some], pa.int64()),
         }
-        found: FrameT = self.back(pa.table(columns))
-        return found
+        return self.back(pa.table(columns))
 
     @property
     def document(self) -> dict[str, Any]:

@@ -1,13 +1,16 @@
-"""``forestall.sql``: SQL with MATCH_RECOGNIZE over tables, in this process."""
+"""``forestall.sql``: SQL with MATCH_RECOGNIZE over tables; on Spark, tasks search whole partitions of PARTITION BY."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
+
+import pyarrow as pa
 
 from forestall.errors import FrameRefused
 from forestall.frames import is_spark, read_frame
-from forestall.spark_queries import sql_on_spark
-from nfa import query_shape, run_query
+from nfa import QueryShape, query_shape, run_query
 
 
 def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
@@ -32,6 +35,30 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
         given = ", ".join(tables) or "none"
         raise FrameRefused(f"the query reads {shape.table}; pass it by name, as {shape.table}=...; given: {given}")
     if is_spark(tables[found]):
-        return sql_on_spark(tables[found], query, shape, max_steps)
+        return _on_spark(tables[found], query, shape, max_steps)
     frame = read_frame(tables[found])
     return frame.back(run_query(query, lambda _: frame.table, max_steps=max_steps))
+
+
+def _on_spark(rows: Any, query: str, shape: QueryShape, max_steps: int | None) -> Any:
+    """The result of a query over a DataFrame of Spark, which Spark computes when it is needed.
+
+    Raises:
+        FrameRefused: The query has no PARTITION BY, or orders or limits its result.
+        ForestallError: The query does not fit the columns.
+    """
+    if not shape.partition:
+        raise FrameRefused("a query over rows of Spark needs PARTITION BY, by which tasks divide them")
+    if shape.is_whole:
+        raise FrameRefused("over rows of Spark, leave out ORDER BY and LIMIT; order and limit the result with Spark")
+    empty = run_query(query, lambda _: rows.limit(0).toArrow(), max_steps=max_steps)
+    schema = rows.sparkSession.createDataFrame(empty).schema
+    return rows.repartition(*shape.partition).mapInArrow(partial(_search, query, max_steps), schema)
+
+
+def _search(query: str, max_steps: int | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The result over the rows of a task."""
+    parts = list(batches)
+    if sum(map(len, parts)):
+        table = pa.Table.from_batches(parts)
+        yield from run_query(query, lambda _: table, max_steps=max_steps).to_batches()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from forestall.match_columns import FIXED, MatchForm, free_name, typed_column
+from service import StreamReport
 from streams import parse_time
 
 _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), FIXED.field("start").type
@@ -33,6 +35,25 @@ _COLUMNS: Mapping[str, Mapping[str, pa.DataType]] = {
 }
 """The columns of each list of results; those with bound events also have one for each alias."""
 _EVENT, _ALIASES, _RETURNS, _STREAM = "event", "bindings", "returns", "stream"
+
+
+OUTPUTS: Mapping[str, str] = MappingProxyType(
+    {
+        "matches": "matches",
+        "terminations": "endings",
+        "deviations": "deviations",
+        "timeouts": "timeouts",
+        "corrections": "corrections",
+    }
+)
+"""The lists of results of ``forestall.match``, each with its name in ``forestall match``."""
+
+
+def table_of_results(report: StreamReport, output: str, form: MatchForm) -> pa.Table:
+    """One of the ``OUTPUTS`` of a run as columns."""
+    if output == "matches":
+        return form.table(report.lanes)
+    return table_of_rows(report.bodies(OUTPUTS[output]), OUTPUTS[output], form)
 
 
 def table_of_rows(

@@ -14,8 +14,9 @@ import pyarrow as pa
 from forestall.errors import FrameRefused, ResultsNotKept
 from forestall.frames import Back, read_frame
 from forestall.match_columns import MatchForm
+from forestall.match_result import ResultLists
 from forestall.reading import ColumnNames
-from forestall.row_columns import table_of_rows, value_column
+from forestall.row_columns import OUTPUTS, table_of_rows, value_column
 from service.projects import LocalProject, read_project
 from service.runs import InlineRun
 from streams import did_you_mean, listed, parse_time, time_column
@@ -74,8 +75,10 @@ def run(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunResult:
+class RunResult(ResultLists[Any]):
     """The results of a project over tables of events, as frames of the kind of the first table.
+
+    Rows of all lists name their stream.
 
     Attributes:
         outputs: The derived streams whose events were kept.
@@ -85,40 +88,15 @@ class RunResult:
 
     lists: Mapping[str, list[dict[str, Any]]] = field(repr=False)
     form: MatchForm = field(repr=False)
-    back: Back = field(repr=False)
+    back: Back[Any] = field(repr=False)
     outputs: tuple[str, ...]
     notices: tuple[str, ...]
     stats: Mapping[str, int]
 
     @cached_property
-    def matches(self) -> Any:
-        """A row for each alert: stream, pattern, key, times, columns of RETURN, and a column of ids for each alias."""
-        return self._frame("alerts")
-
-    @cached_property
     def suppressed(self) -> Any:
         """A row for each suppressed alert, with the columns of ``matches``."""
-        return self._frame("suppressed_alerts")
-
-    @cached_property
-    def terminations(self) -> Any:
-        """A row for each early termination: stream, pattern, key, the deciding event and the reason."""
-        return self._frame("endings")
-
-    @cached_property
-    def deviations(self) -> Any:
-        """A row for each transaction that breaks a constraint."""
-        return self._frame("deviations")
-
-    @cached_property
-    def timeouts(self) -> Any:
-        """A row for each partial match that WITHIN ended."""
-        return self._frame("timeouts")
-
-    @cached_property
-    def corrections(self) -> Any:
-        """A row for each retracted match."""
-        return self._frame("corrections")
+        return self._kept("suppressed_alerts")
 
     @cached_property
     def streams(self) -> Mapping[str, Any]:
@@ -137,7 +115,8 @@ class RunResult:
             )
         return self.streams[name]
 
-    def _frame(self, name: str) -> Any:
+    def _kept(self, output: str) -> Any:
+        name = {"matches": "alerts"}.get(output) or OUTPUTS.get(output, output)
         return self.back(table_of_rows(self.lists[name], name, self.form, has_stream=True))
 
     def __repr__(self) -> str:

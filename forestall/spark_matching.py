@@ -1,6 +1,6 @@
 """``forestall.match`` over DataFrames of Spark: each partition has whole transactions, and is matched by a task.
 
-Rules travel to the tasks as plain JSON. Nothing of Spark is imported: its DataFrames are asked by their methods.
+Rules travel to the tasks as plain JSON. Spark is imported already where there are DataFrames of Spark.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
+from importlib import import_module
 from typing import Any
 
 import orjson
@@ -16,9 +17,9 @@ import pyarrow as pa
 from forestall.calls import Matching
 from forestall.errors import FrameRefused
 from forestall.match_columns import MatchForm
-from forestall.match_result import OUTPUTS, MatchResult
+from forestall.match_result import MatchResult
 from forestall.reading import ColumnNames, kinds_in
-from forestall.row_columns import table_of_rows
+from forestall.row_columns import OUTPUTS, table_of_results, table_of_rows
 from nfa import Prune, parse_patterns
 from service import RunRules, StreamReport, StreamRun, exercises_of
 from streams import OTHER_TYPES, StreamDeclaration
@@ -71,7 +72,7 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
     if rules.tables.versions:
         raise FrameRefused("reference tables are not sent to the machines of Spark; join their columns to the events")
     chosen = events.select(*columns_read(known, options, rules.read))
-    empty, event = chosen.limit(0).toArrow(), pa.string()
+    empty, event = _types(chosen).empty_table(), pa.string()
     if not options.columns.ids and "id" not in known:
         chosen, event = chosen.selectExpr("*", "monotonically_increasing_id() AS id"), pa.int64()
     compile_kernels(exercises_of(rules.plan))
@@ -82,6 +83,12 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
         outputs=matching.outputs,
         notices=matching.notices,
     )
+
+
+def _types(events: Any) -> pa.Schema:
+    """The types of the columns; those of an empty result would take a job of Spark."""
+    found: pa.Schema = import_module("pyspark.sql.pandas.types").to_arrow_schema(events.schema, timezone="UTC")
+    return found
 
 
 def _by_key(events: Any, options: ReaderOptions) -> Any:
@@ -167,13 +174,7 @@ def _matched(written: bytes, output: str, batches: Batches) -> Batches:
     """One list of the results of a partition."""
     found = _report(written, [OUTPUTS[output]], batches)
     if found is not None:
-        report, form = found
-        table = (
-            form.table(report.lanes)
-            if output == "matches"
-            else table_of_rows(report.bodies(OUTPUTS[output]), OUTPUTS[output], form)
-        )
-        yield from table.to_batches()
+        yield from table_of_results(found[0], output, found[1]).to_batches()
 
 
 def _counted(written: bytes, batches: Batches) -> Batches:

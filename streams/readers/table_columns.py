@@ -233,8 +233,6 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
     """Texts or whole numbers as texts; columns of categories stay as they are."""
     kind = column.type
-    if not len(column):
-        return pa.nulls(0, pa.string())
     if pa.types.is_dictionary(kind):
         if pa.types.is_string(kind.value_type):
             return column
@@ -244,7 +242,7 @@ def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
         return column
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_integer(kind):
         return column.cast(pa.string())
-    if pa.types.is_null(kind):
+    if pa.types.is_null(kind) or (pa.types.is_floating(kind) and not len(column)):  # of pandas, without rows
         return column.cast(pa.string())
     raise EventRejected(
         f"column {name!r} has values of the type {kind}; the {what} of an event is a text or a whole number", field=what
@@ -289,7 +287,7 @@ def _decoded(texts: pa.Array) -> pa.Array:
 def _times(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64]:
     """Microseconds since 1970 of a column without nulls."""
     kind = column.type
-    if not len(column):
+    if pa.types.is_null(kind):  # there are no rows
         return np.zeros(0, np.int64)
     if pa.types.is_dictionary(kind):
         return _times(column.dictionary_decode(), name, clock)

@@ -181,8 +181,8 @@ def test_frames_that_cannot_be_read_are_refused(frame, message):
         forestall.match(frame, "PATTERN p EVENT A a [v IS NULL AND w = 1]")
 
 
-@pytest.mark.parametrize("kind", ["float64", "datetime64[ns]", "object"])
-def test_columns_of_an_empty_frame_have_any_type(kind):
+@pytest.mark.parametrize("kind", ["float64", "object"])  # which pandas gives to columns without values
+def test_columns_of_an_empty_frame_need_no_type(kind):
     frame = pd.DataFrame({name: pd.Series(dtype=kind) for name in ("id", "type", "time", "key", "v")})
     assert len(forestall.match(frame, "PATTERN p EVENT SEQ(A a, B b) RETURN a.v").matches) == 0
 

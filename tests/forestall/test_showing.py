@@ -6,8 +6,7 @@ import pytest
 from defusedxml import ElementTree
 
 import forestall
-from forestall.showing.pictures import ShownEvent, time_line
-from forestall.showing.tables import table_html
+from forestall.showing import ShownEvent, table_html, time_line
 
 TREE = "tree: {sequence: [A, {xor: [B, C]}, D]}"
 ROWS = [

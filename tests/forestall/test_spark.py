@@ -77,6 +77,12 @@ def test_columns_are_typed_without_any_row(events):
     assert found.matches.count() == 0
 
 
+def test_a_call_runs_no_job(events, spark):
+    spark.sparkContext.setJobGroup("match", "")
+    assert forestall.match(events, PATTERN).matches.columns[:2] == ["pattern", "key"]
+    assert not spark.sparkContext.statusTracker().getJobIdsForGroup("match")
+
+
 def test_other_names_of_columns(events):
     renamed = events.withColumnsRenamed({"id": "i", "type": "kind", "time": "at", "key": "order"})
     found = forestall.match(renamed, PATTERN, key="order", time="at", type="kind", id="i")
