@@ -310,7 +310,7 @@ def test_equal_values_share_what_they_compute(calls: list[str], window: Any) -> 
     """Also while arguments change from short numbers to fractions and texts, and after loading."""
     document = {"of": "x", "values": {f"v{n}": one for n, one in enumerate(calls * 2)}, "window": window}
     run, found = run_of(document), list[Emission]()
-    arguments = [1, 2, 2**40, "a", "b", 0.1, None, "c", "d", 2.5, 7, -3]
+    arguments: list[Any] = [1, 2, 2**40, "a", "b", 0.1, None, "c", "d", 2.5, 7, -3]
     rows = [Row(n, (), "k", 1, f"e{n}", (x,) * len(run.body.values)) for n, x in enumerate(arguments)]
     for first in range(0, len(rows), 2):
         found += taken(run, rows[first : first + 2])

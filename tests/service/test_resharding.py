@@ -285,8 +285,8 @@ STEPS = [
     ("shards.state:ShardState.split", 1, True),
     ("pipeline.snapshots:SnapshotIndex.enter", 0, True),
     ("pipeline.snapshots:SnapshotIndex.enter", 3, False),
-    ("service.stores:LayoutStore.switch", 0, True),
-    ("service.stores:LayoutStore.switch", 0, False),
+    ("service.stores.log.layout:LayoutStore.switch", 0, True),
+    ("service.stores.log.layout:LayoutStore.switch", 0, False),
     ("service.upkeep.resharding.forget_former", 0, True),
     ("service.processes.cluster.forget_states", 0, True),
 ]
@@ -306,7 +306,7 @@ def test_whatever_step_fails_the_log_goes_on_and_the_command_can_be_run_again(
     with monkeypatch.context() as patch:
         breaking(patch, target, after=after, before_it=before_it)
         if is_killed:  # no process removes the mark
-            patch.setattr("service.stores.LayoutStore.release", lambda *_: None)
+            patch.setattr("service.stores.log.layout.LayoutStore.release", lambda *_: None)
         with pytest.raises(Broken):
             reshard(settings, stores, 6, say_nothing)
     later = Stores(client, server_url, settings)

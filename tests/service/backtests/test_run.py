@@ -89,8 +89,8 @@ def run_to_end(stores, library, clock, *names, **options):
 def all_alerts(library, name):
     page = library.alerts(name, limit=7)
     alerts = page.items
-    while not page.is_last:
-        page = library.alerts(name, after=page.after, limit=7)
+    while page.next is not None:
+        page = library.alerts(name, after=page.next, limit=7)
         alerts += page.items
     return alerts
 
