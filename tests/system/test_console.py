@@ -148,14 +148,14 @@ def test_every_page_is_accessible_and_fits(filled, address, browser, pages, them
         assert reader.complaints == []
 
 
-def test_alerts_appear_within_two_seconds_and_nothing_jumps(filled, address, browser):
+def test_alerts_appear_without_a_reload_and_nothing_jumps(filled, address, browser):
     with reading(browser, address, filled.api_key, viewport={"width": 1280, "height": 500}) as reader:
         page = reader.go("/alerts")
         expect(page.get_by_text("live", exact=True)).to_be_visible()
+        page.evaluate("window.loaded = 'once'")
         send(filled, EVIL_STREAM, event(1, "first", "A"), event(2, "first", "B"))
-        began = time.monotonic()
         expect(page.get_by_role("link", name="first", exact=True)).to_be_visible()
-        assert time.monotonic() - began < 2
+        assert page.evaluate("window.loaded") == "once"
         page.evaluate("scrollTo(0, 400)")
         before = page.evaluate("[scrollY, document.querySelector('#alerts tbody tr').dataset.id]")
         send(filled, EVIL_STREAM, event(1, "second", "A"), event(2, "second", "B"))
