@@ -208,7 +208,7 @@ def called_app() -> typer.Typer:
 def run(app: typer.Typer) -> None:
     """Run the command of this process: an error is reported once, on standard error, and not on standard output.
 
-    It is text for people; where the call asks for JSON, it is one line of JSON (``refusal_document``), also for wrong
+    It is text for people; where the call asks for JSON, it is one line of JSON (``_refusal_document``), also for wrong
     usage. The exit status is 3 where the service or its Redis does not answer or is overloaded, so that the same call
     may succeed later; otherwise 2.
     """
