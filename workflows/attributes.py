@@ -42,7 +42,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class IntegerAttribute(_Named):
-    """A whole number, uniform over the ``domain`` numbers from ``least`` on."""
+    """A whole number, drawn uniformly from ``domain`` successive numbers, of which ``least`` is the first."""
 
     domain: int
     least: int = 1

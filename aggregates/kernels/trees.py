@@ -31,7 +31,7 @@ def real_of(bits: np.int64) -> np.float64:
 
 @inlined
 def pair_of(kind: np.int64, number: np.int64) -> tuple[float, np.int64]:
-    """The pair of a value that is not null; of a float, ``number`` has the bits."""
+    """The pair of a value that is not null; if the value is a float, ``number`` holds its bits."""
     if kind == INTEGER:
         return min(float(number), _GREATEST), number
     if kind == FLOAT:

@@ -40,8 +40,9 @@ class Grammar:
         package: The package.
         starts: The rules that a text may have.
         called: The terminals in words.
-        advise: Of a text, the place where it cannot be read, the terminals acceptable there and the usual advice, it
-            returns the word there, its distance to the place, and the advice.
+        advise: Finds the word that cannot be read. Arguments: the text, the place where parsing stopped, the terminals
+            acceptable at that place, the usual advice. Returns the word, the number of characters from its start to the
+            place, and the advice.
     """
 
     package: str

@@ -40,8 +40,8 @@ def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple
 def read_strange(body: bytes, place: str, mapping: ReaderOptions, key: KeyForm) -> tuple[bytes, str | None]:
     """The event of a plain JSON record, read by a mapping; the result has the form of ``read_message``.
 
-    A CloudEvent is returned unchanged. ``place`` is topic, partition and offset, joined by colons; it is the id of an
-    event without one. ``key`` is the place of the stream's correlation key.
+    A CloudEvent is returned unchanged. An event without an id gets ``place``: topic, partition and offset, joined by
+    colons. ``key`` is the place of the stream's correlation key.
     """
     try:
         value = orjson.loads(body)

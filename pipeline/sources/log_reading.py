@@ -103,7 +103,7 @@ def unreachable(error: Exception) -> LogUnreachable:
 
 
 def _facts(server: redis.Redis, key: str) -> Any:
-    """What Redis knows about a stream; None: there is none."""
+    """The description of a stream by Redis; None if the stream does not exist."""
     try:
         with reaching():
             return server.xinfo_stream(key)
@@ -114,7 +114,7 @@ def _facts(server: redis.Redis, key: str) -> Any:
 
 
 def last_position(server: redis.Redis, key: str, position: str) -> str:
-    """The last position, at or before ``position``, at which a shard has, or had, an entry."""
+    """The position of the last entry of a shard at or before ``position``, also of a trimmed entry."""
     facts = _facts(server, key)
     if facts is None:
         return START

@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Worker:
-    """Starts the process of the oldest waiting backtest (``command``, and the backtest's id), and watches it."""
+    """Runs waiting backtests, oldest first, each in a process: ``command`` with the id of the backtest."""
 
     stores: Stores
     clock: Clock

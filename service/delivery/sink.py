@@ -202,11 +202,11 @@ def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
 
 
 def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
-    """Append the derived events of a micro-batch with another key than their match, then the time of their streams.
+    """Append the events that a micro-batch derived with another key, then the times of their streams.
 
-    The rows are of the kind ``rekeyed``, by shard and position; the reports, rows of the kind ``stats``, are those of
-    the shards. It may fail or be killed anywhere and be called again with the same rows: each event is in the log once.
-    Raises ``LogResharding`` also if the log was resharded since this process read its layout.
+    ``rows`` are of the kind ``rekeyed``, ordered by shard and position; ``reports``, of the kind ``stats``, are one for
+    each shard. A call that fails or is killed may be repeated with the same rows: each event is in the log once. Raises
+    ``LogResharding`` also if the log was resharded since this process read its layout.
     """
     shards = {row.shard: orjson.loads(row.body) for row in reports}
     ends = {row.shard: row.position for row in reports}
@@ -228,7 +228,7 @@ def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]
 
 
 def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> DerivedPart:
-    """The events in the order of time and id, which does not depend on how the range was matched."""
+    """The derived events of one shard by time and id, so that their order does not depend on the matching."""
     batches = [EventBatch.from_bytes(row.body) for row in rows]
     events = EventBatch.joined(batches)
     order = events.order_by_time()

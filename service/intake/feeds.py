@@ -46,7 +46,7 @@ class Feed:
 
 @dataclass(slots=True)
 class FeedProgress:
-    """The progress of a feed since its process began; ``repeated`` rows had been taken before."""
+    """The progress of a feed since its process began; ``repeated`` counts rows that had been taken before."""
 
     accepted: int = 0
     rejected: int = 0

@@ -69,9 +69,10 @@ class FeedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeReport:
-    """The result of a request; of a batch that had been taken before (``is_duplicate``), that of the first time.
+    """The result of a request to take events.
 
-    ``duplicates``: the number of events dropped because the stream had taken them before.
+    A batch that was taken before (``is_duplicate``) has the result of the first request. ``duplicates`` counts single
+    events that were dropped because the stream had taken them before.
     """
 
     accepted: int

@@ -214,7 +214,7 @@ class _Reading:
 
 @contextmanager
 def _placed(one: Wanted) -> Iterator[None]:
-    """Add the place of the document to a refusal in the block."""
+    """Add the place of a document to the refusals that the block raises."""
     try:
         yield
     except ProjectRefused:

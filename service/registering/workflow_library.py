@@ -51,9 +51,9 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUpload:
-    """An uploaded model, whose ``format`` is detected if None.
+    """An uploaded model; its ``format`` is detected if None.
 
-    ``mapping`` leads from tasks, by name or id, to event types; None makes a task silent.
+    ``mapping`` has the event type of each task, by name or id; None makes a task silent.
     """
 
     name: str

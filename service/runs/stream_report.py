@@ -38,10 +38,10 @@ class WorkflowUse:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamReport:
-    """The results of a run of one stream: matches by lanes, and kind and body of each other result, in order.
+    """The results of a run of one stream: matches by lane, and the other results in order, each as kind and body.
 
-    Of what is not listed: ``overflow`` has the results beyond a limit, ``duplicates`` counts events whose ids came
-    before, ``suppressed`` counts matches; None: no pattern suppresses matches.
+    ``overflow`` has the results beyond a limit, ``duplicates`` counts events whose ids came before, and ``suppressed``
+    counts suppressed matches; it is None if no pattern suppresses any.
     """
 
     lanes: tuple[LaneOutput, ...] = field(repr=False)

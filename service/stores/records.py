@@ -35,7 +35,7 @@ def decode(body: bytes, what: str) -> dict[str, Any]:
 
 
 def surplus(known: Sequence[_Record], kept: int, is_over: Callable[[_Record], bool]) -> list[_Record] | None:
-    """The oldest ended records (``is_over``) to remove before another is stored; None if there are too few."""
+    """The oldest ended records (``is_over``) to remove before another is stored; None if too few have ended."""
     wanted = max(0, len(known) - kept + 1)
     over = [record for record in known if is_over(record)][:wanted]
     return over if len(over) == wanted else None

@@ -43,8 +43,8 @@ class DryRuns:
     ) -> dict[str, Any]:
         """The answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
 
-        The pattern is matched over the newest events of a stream, of which open transactions stay open; ``suppress`` is
-        the member of a pattern's document.
+        The pattern is matched over the newest events of a stream, whose open transactions stay open. ``suppress`` has
+        the form of this member of a pattern's document.
         """
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))

@@ -11,9 +11,9 @@ from streams import EventBatch, joined_texts, json_contents, json_text, time_tex
 
 
 def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> FoundRows:
-    """A row for each event that an operator (``name``) at a place of ``stream`` makes with the key of its source.
+    """A result row for each event that an operator derives with the key of its source.
 
-    There is at least one event; the derived stream has the operator's name.
+    ``events`` is not empty; ``stream`` is their source. ``name`` is both the operator and its derived stream.
     """
     columns, types = events.columns, events.columns.column("type")
     keys = json_contents(columns.column("key"))

@@ -8,8 +8,8 @@ A file begins with its header, the lines that start with ``--!``::
 
 ``keys`` and ``args`` name the parameters of the script, in the order of KEYS and ARGV; the script has a local variable
 of each name. The last of either may be a list, marked by ``*``. ``uses`` names files of a folder ``parts``, whose
-functions the script calls: beside the script's folder, or here, where scripts of several packages use them. A part may
-use others. A header line may be repeated to add more names.
+functions the script calls. The folder is beside the script's folder, or in this package if scripts of several packages
+use the part. A part may use others. A header line may be repeated to add more names.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class ShardReport:
 class HostCost:
     """The measured cost of the operators of a kind at one key of a stream, in a shard.
 
-    It arose in ``seconds``; older steps count less.
+    The measurements cover ``seconds``, in which older steps count less.
     """
 
     shard: int
