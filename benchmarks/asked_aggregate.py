@@ -19,6 +19,7 @@ import selectors
 import socket
 import time
 from argparse import ArgumentParser, Namespace
+from collections import deque
 from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection
 from multiprocessing.synchronize import Event
@@ -171,7 +172,7 @@ def _ask_all(wanted: Namespace, bodies: Sequence[bytes]) -> tuple[list[float], l
     )
     requests = [f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies]
     waiting = selectors.DefaultSelector()
-    free = [socket.create_connection(("127.0.0.1", wanted.port)) for _ in range(wanted.connections)]
+    free = deque(socket.create_connection(("127.0.0.1", wanted.port)) for _ in range(wanted.connections))
     for one in free:
         waiting.register(one, selectors.EVENT_READ)
     open_: dict[Any, Sent] = {}
@@ -180,8 +181,8 @@ def _ask_all(wanted: Namespace, bodies: Sequence[bytes]) -> tuple[list[float], l
     begun, number = time.time(), 0
     while len(answers) < len(requests):
         while number < len(requests) and free and (due := begun + number / wanted.questions) <= time.time():
-            free[-1].sendall(requests[number])
-            open_[free.pop()] = due, bytearray()
+            free[0].sendall(requests[number])
+            open_[free.popleft()] = due, bytearray()
             number += 1
         left_s = begun + number / wanted.questions - time.time() if free and number < len(requests) else None
         for key, _ in waiting.select(left_s if left_s is None else max(0.0, left_s)):
