@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from forestall.errors import FrameRefused
@@ -146,9 +147,10 @@ def _of_series(name: str, series: Any) -> pa.Array:
 
 
 def _texts(coded: pa.ChunkedArray) -> NDArray[np.object_]:
-    """The texts of a dictionary column without nulls, one object for each distinct text."""
+    """The values of a dictionary column, one object for each distinct value; None for null."""
     column = coded.unify_dictionaries().combine_chunks()
-    found: NDArray[np.object_] = np.array(column.dictionary.to_pylist(), object)[numbers_of(column.indices)]
+    places = pc.fill_null(column.indices.cast(pa.int64()), -1)
+    found: NDArray[np.object_] = np.array([*column.dictionary.to_pylist(), None], object)[numbers_of(places)]
     return found
 
 

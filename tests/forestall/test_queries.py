@@ -43,6 +43,16 @@ def test_pandas_with_categories():
     assert found.to_dict("records") == EXPECTED
 
 
+def test_categories_of_pandas_may_be_null():
+    frame = pd.DataFrame({"kind": pd.Categorical(["a", None, "b"]), "n": [1, 2, 3]})
+    query = (
+        "SELECT kind, v FROM e MATCH_RECOGNIZE (ORDER BY n MEASURES X.kind AS v ALL ROWS PER MATCH PATTERN (X) "
+        "DEFINE X AS n > 0)"
+    )
+    found = forestall.sql(query, e=frame)
+    assert found["kind"].tolist() == found["v"].tolist() == ["a", None, "b"]
+
+
 def test_duckdb():
     table = pa.Table.from_pylist(ROWS)
     with duckdb.connect() as connection:
