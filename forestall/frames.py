@@ -142,7 +142,7 @@ def _of_series(name: str, series: Any) -> pa.Array:
         indices = pa.array(values.codes, mask=is_null) if is_null.any() else pa.array(values.codes)
         return pa.DictionaryArray.from_arrays(indices, pa.array(values.categories))
     if getattr(kind, "kind", "") == "M" and hasattr(values, "asi8") and not values.isna().any():
-        return column_of(values.asi8, pa.array(series[:0], from_pandas=True).type)
+        return column_of(values.asi8, pa.array(series.take([]), from_pandas=True).type)
     return _column(name, series, from_pandas=True)
 
 

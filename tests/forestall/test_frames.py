@@ -211,6 +211,12 @@ def test_times_of_pandas_are_moments(times):
     assert list(found.matches["start"]) + list(found.matches["end"]) == list(ZONED)
 
 
+@pytest.mark.parametrize("index", [[2.5, 1.5], ["x", "y"], [7, 7], pd.interval_range(0, 2)])
+def test_an_index_of_pandas_without_a_name_is_not_read(index):
+    frame = pd.DataFrame({"type": ["A", "B"], "time": ZONED, "key": "k"}).set_axis(index)
+    assert len(forestall.match(frame, "PATTERN p EVENT SEQ(A a, B b)").matches) == 1
+
+
 def test_texts_of_matches_are_objects_whatever_the_columns_were():
     frame = ONE.to_pandas().astype({"type": "category", "key": "category"}).set_index("key")
     found = forestall.match(frame, "PATTERN p EVENT A a").matches
