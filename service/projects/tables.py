@@ -42,7 +42,7 @@ class ReferenceTables(ResourceKind):
         return Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
-        return {member: answer[member] for member in ("key", "columns", "digest")}
+        return {"key": answer["key"], "columns": answer["columns"], "digest": answer["rows_digest"]}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         file: Path = wanted.extra["file"]

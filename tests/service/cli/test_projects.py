@@ -540,6 +540,17 @@ def test_quiet_alerts_are_the_same_when_they_come_back(service, tmp_path):
     assert applied(service, tmp_path / "exported") == []
 
 
+def test_tables_are_made_exported_and_changed(service, tmp_path):
+    document = "{kind: table, name: limits, key: sensor, file: limits.csv, columns: {most: integer}}"
+    folder = written(tmp_path / "own", {"limits.yaml": document, "limits.csv": "sensor,most\ns1,5\n"})
+    assert applied(service, folder) == [("new", "table limits")]
+    assert applied(service, folder) == []
+    assert {path.name for path in export_project(service, tmp_path / "copy")} == {"limits.yaml", "limits.parquet"}
+    assert applied(service, tmp_path / "copy") == []
+    written(folder, {"limits.csv": "sensor,most\ns1,6\n"})
+    assert applied(service, folder) == [("changed", "table limits")]
+
+
 def test_calendars_are_made_exported_and_refused_with_their_place(service, tmp_path):
     document = {
         "desk.yaml": """
