@@ -398,7 +398,7 @@ def test_members_change_and_are_checked(stores, library):
     assert (changed.url, changed.digest.every) == ("parquet:b/c", "1 min")
     with pytest.raises(WebhookRefused):
         library.change(sink.id, {"sink": {"path": "../b"}})
-    with pytest.raises(WebhookRefused, match="members of a sink"):
+    with pytest.raises(WebhookRefused, match="has no member 'topic'; it has path"):
         library.change(sink.id, {"sink": {"topic": "t"}})
 
 

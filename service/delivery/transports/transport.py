@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import MISSING, fields
 from typing import Any, TypeAlias
 
 import orjson
@@ -25,6 +26,7 @@ from service.errors import WebhookRefused
 from service.settings import WebhookSettings
 from service.stores import DigestRules, RegisteredWebhook
 from service.targets import Resolver, resolve
+from streams import listed
 
 SERVER_MEMBERS = frozenset(["host", "port", "security", "servers", "options"])
 """Members that say which server gets the password of a sink, and how."""
@@ -45,11 +47,17 @@ SINK_KINDS: Mapping[str, type[Sink]] = {"parquet": ParquetSink, "email": MailSin
 
 def read_sink(members: Mapping[str, Any]) -> Sink:
     """The sink of stored members; ``WebhookRefused`` if a member is unknown, or missing."""
-    own = {name: value for name, value in members.items() if name != "kind"}
-    try:
-        return SINK_KINDS[members["kind"]](**own)
-    except TypeError as error:
-        raise WebhookRefused(f"the members of a sink of the kind {members['kind']!r} differ: {error}") from error
+    kind, known = SINK_KINDS[members["kind"]], fields(SINK_KINDS[members["kind"]])
+    own, names = {name: value for name, value in members.items() if name != "kind"}, [one.name for one in known]
+    for name in own:
+        if name not in names:
+            raise WebhookRefused(
+                f"a sink of the kind {members['kind']!r} has no member {name!r}; it has {listed(names)}", field=name
+            )
+    for one in known:
+        if one.name not in own and one.default is MISSING and one.default_factory is MISSING:
+            raise WebhookRefused(f"a sink of the kind {members['kind']!r} needs {one.name!r}", field=one.name)
+    return kind(**own)
 
 
 def check_sink(members: Mapping[str, Any], settings: WebhookSettings, resolver: Resolver = resolve) -> None:
