@@ -385,27 +385,27 @@ class HeldShards:
         )
         if is_saved or is_shared:
             begun = time.perf_counter()
-            body = held.state.dump()
-            held.size_bytes = len(body)
+            parts = held.state.dumped()
+            held.size_bytes = sum(map(len, parts))
             names = held.state.files
-            is_saved = held.unsaved_bytes >= max(self._options.snapshot_bytes, len(body))
+            is_saved = held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
             self._spilled.keep(shard, held.state.position, names, is_durable=is_saved)
             if is_saved:
-                self._snapshots.write(shard, held.state.position, body)
-                self._index.enter(shard, held.state.position, len(body), self._options.snapshots)
+                self._snapshots.write(shard, held.state.position, *parts)
+                self._index.enter(shard, held.state.position, held.size_bytes, self._options.snapshots)
                 held.unsaved_bytes = 0
-            self._hand_over(shard, after, held, body)
+            self._hand_over(shard, after, held, parts)
             if names or self._spilled.has_files(shard):
                 handed_over = () if self._handover is None else self._handover.positions(shard)
                 self._spilled.sweep(shard, {*self._index.positions(shard), *handed_over}, names)
             held.unshared_s, held.shared_s = 0.0, time.perf_counter() - begun
 
-    def _hand_over(self, shard: int, after: str, held: _Held, body: bytes) -> None:
+    def _hand_over(self, shard: int, after: str, held: _Held, parts: Sequence[bytes]) -> None:
         """Leave the state for other processes. The newest one before this micro-batch stays, in case of a retry."""
         if self._handover is None:
             return
         before = latest(self._handover.positions(shard), after)
-        self._handover.write(shard, held.state.position, _UNSAVED.pack(held.unsaved_bytes) + body)
+        self._handover.write(shard, held.state.position, _UNSAVED.pack(held.unsaved_bytes), *parts)
         self._handover.keep_only(shard, tuple(kept for kept in (before, held.state.position) if kept is not None))
 
 

@@ -24,8 +24,8 @@ _PREFIX = struct.Struct("<4sH32s")
 _LENGTH = struct.Struct("<I")
 
 
-def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
-    """Serialize a JSON object and named bytes; equal arguments give equal bytes."""
+def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> list[bytes]:
+    """Serialize a JSON object and named bytes into parts, in order; equal arguments give equal bytes."""
     ordered = dict(sorted(sections.items()))
     lengths = {name: len(section) for name, section in ordered.items()}
     header = orjson.dumps({"head": head, "sections": lengths}, option=orjson.OPT_SORT_KEYS)
@@ -33,7 +33,7 @@ def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
     parts = [_LENGTH.pack(len(header)), header, *ordered.values()]
     for part in parts:
         digest.update(part)
-    return b"".join([_PREFIX.pack(MAGIC, FORMAT_VERSION, digest.digest()), *parts])
+    return [_PREFIX.pack(MAGIC, FORMAT_VERSION, digest.digest()), *parts]
 
 
 def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:

@@ -25,11 +25,11 @@ class FolderSnapshots:
         self._folder = folder
         self._is_durable = is_durable
 
-    def write(self, shard: int, position: str, body: bytes) -> None:
+    def write(self, shard: int, position: str, *parts: bytes) -> None:
         path = self._path(shard, position)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path, is_durable=self._is_durable) as file:
-            file.write(body)
+            file.writelines(parts)
 
     def read(self, shard: int, position: str) -> bytes | None:
         try:
@@ -69,8 +69,8 @@ class RedisSnapshots:
         self._server = server
         self._generation = generation
 
-    def write(self, shard: int, position: str, body: bytes) -> None:
-        self._server.set(self._key(shard, position), body)
+    def write(self, shard: int, position: str, *parts: bytes) -> None:
+        self._server.set(self._key(shard, position), b"".join(parts))
 
     def read(self, shard: int, position: str) -> bytes | None:
         return cast("bytes | None", self._server.get(self._key(shard, position)))
