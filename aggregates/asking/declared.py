@@ -79,6 +79,10 @@ def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: in
     if len(set(by)) < len(by):
         raise QuestionRefused(f"by: an attribute is repeated in {listed(by)}", field="by")
     known = asked_values(body)
+    if not known:
+        raise QuestionRefused(
+            f"values: the aggregate has none that questions may ask for; these are {listed(FUNCTIONS)}", field="values"
+        )
     wanted = _names(document, "values") or list(known)
     for name in wanted:
         _require(name, list(known), "values", "questions may ask for")

@@ -293,5 +293,11 @@ def test_questions_to_an_aggregate_without_ask_are_refused() -> None:
     named = defined(values={"region": "count()"}, having="region > 9")
     with pytest.raises(OperatorRefused, match=r"values\.region: the name is that of a group's attribute"):
         KIND.check_question(named, {"by": ["region"]})
+    unasked = defined(values={"middle": "quantile(amount, 0.5)"}, having="middle > 9")
+    questions: list[dict[str, Any]] = [{}, {"values": []}, {"by": ["region"]}]
+    for question in questions:
+        with pytest.raises(OperatorRefused, match="none that questions may ask for") as refused:
+            KIND.check_question(unasked, question)
+        assert refused.value.details["field"] == "values"
     with pytest.raises(OperatorRefused, match="derived"):
         KIND.read(DOCUMENT, lambda _: StreamDeclaration(name="logins", derived=True))
