@@ -67,7 +67,7 @@ def _leading_items(node: Node) -> Iterator[Item]:
 
 
 def _at_edge(node: Node, *, is_last: bool) -> Iterator[Item | Repeat]:
-    """The NOTs and GREEDY repetitions behind which some match of a part binds nothing of it, or before which."""
+    """The NOTs and GREEDY repetitions that may be at an edge of a part: its end with ``is_last``, else its beginning."""
     if isinstance(node, Repeat) and node.greedy:
         yield node
     if isinstance(node, Sequence):

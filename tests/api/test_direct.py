@@ -39,7 +39,7 @@ REQUESTS = {
 }
 
 
-def told(answer):
+def shown(answer):
     """An answer without its id."""
     return answer.status_code, {name: value for name, value in answer.json().items() if name != "instance"}
 
@@ -50,7 +50,7 @@ def test_the_framework_answers_the_same(http, monkeypatch, path, body, headers, 
     http.post("/v1/aggregates", json=AGGREGATE)
     directly = http.post(path, content=body, headers=headers)
     monkeypatch.setattr(DirectRoute, "answer", left)
-    assert told(directly) == told(http.post(path, content=body, headers=headers))
+    assert shown(directly) == shown(http.post(path, content=body, headers=headers))
     assert directly.json()["code"] == code
 
 

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from numba import config, njit
+from numba import njit
 
 from streams.kernels.compiling import kernel
 from streams.kernels.prefetching import nothing, prefetch
@@ -31,7 +31,7 @@ def test_a_chain_is_read_as_without_it(form):
     assert followed(form(links), order[0]) == links[:, 1].sum()
 
 
-@pytest.mark.skipif(bool(getattr(config, "DISABLE_JIT", 0)), reason="#36: nothing is compiled")
+@pytest.mark.compiled
 def test_the_machine_code_requests_memory():
     compiled = cast(Any, njit(cast(Any, followed).py_func))  # without the cache, which keeps no text
     compiled(np.array([[-1, 0]]), 0)
