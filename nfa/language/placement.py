@@ -67,7 +67,7 @@ def _leading_items(node: Node) -> Iterator[Item]:
 
 
 def _at_edge(node: Node, *, is_last: bool) -> Iterator[Item | Repeat]:
-    """The NOTs and GREEDY repetitions that may be at an edge of a part: its end with ``is_last``, else its beginning."""
+    """The NOTs and GREEDY repetitions at an edge of a part: at its end with ``is_last``, else at its beginning."""
     if isinstance(node, Repeat) and node.greedy:
         yield node
     if isinstance(node, Sequence):
