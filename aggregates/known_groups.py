@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,11 @@ class KnownGroups:
     def values(self, code: int) -> tuple[Scalar, ...]:
         """The values of ``by`` of a group."""
         return (self.key(code),) if self._are_keys else tuple(orjson.loads(self._texts.text(code)))
+
+    def saved(self) -> Iterator[tuple[Sequence[Scalar], str, int]]:
+        """The values, the key and the hash of the key of each group, for ``restore``."""
+        values = ((key,) for key in self._keys) if self._are_keys else map(orjson.loads, self._texts)
+        return zip(values, self._keys, self.key_hashes.tolist(), strict=True)
 
     def is_of_all(self, code: int) -> bool:
         """Whether a group is that of all events."""

@@ -351,9 +351,8 @@ class AggregateRun:
             "overall": [*self._steps.overall.items()],
         }
         truths = (words[:, kernel.MARK] & kernel.IS_TRUE != 0).tolist()
-        every = range(len(groups))
-        known = zip(map(groups.values, every), map(groups.key, every), groups.key_hashes.tolist(), truths, strict=True)
-        sections = {"groups": orjson.dumps([*known]), **columns}
+        known = [(*group, is_true) for group, is_true in zip(groups.saved(), truths, strict=True)]
+        sections = {"groups": orjson.dumps(known), **columns}
         if self.body.window.is_fixed:
             sections["starts"] = groups.starts.tobytes()
         if self.body.window.kind != "sliding":

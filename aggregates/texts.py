@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -47,6 +47,11 @@ class TextPool:
     def text(self, number: int) -> str:
         """The text of a number."""
         return self.bytes[self.ends[number] : self.ends[number + 1]].tobytes().decode(errors=_ERRORS)
+
+    def __iter__(self) -> Iterator[str]:
+        ends = self.ends[: self._count + 1].tolist()
+        data = self.bytes[: ends[-1]].tobytes()
+        return (data[begin:end].decode(errors=_ERRORS) for begin, end in pairwise(ends))
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
         """Forget the other texts; numbers close up."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -351,7 +352,7 @@ class WindowTables:
         renumbered = np.cumsum(is_used) - 1
         for column, rows in places:
             column[rows] = renumbered[column[rows]]
-        texts = [self.texts.text(code) for code in np.flatnonzero(is_used).tolist()]
+        texts = [*compress(self.texts, is_used.tolist())]
         if self._modes & kernel.HOLDS:
             names = (*_COLUMNS, "serials") if self._modes & kernel.LOGGED else _COLUMNS
             return texts, {name: getattr(held, name).tobytes() for name in names}

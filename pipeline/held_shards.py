@@ -17,6 +17,9 @@ and the shard continues.
 A snapshot is written once the entries matched since the last one are so large that reading them again would cost about
 as much as the state: at least ``snapshot_bytes``, and at least the state's own size. So snapshots cost at most a
 constant factor, however many traces are open, and so does recovery.
+
+Continuous tasks copy a state between two steps; a thread computes the checksum and writes the file. A crash before the
+file is complete only lets the next process begin from an older state.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -48,7 +52,7 @@ from pipeline.sources.log_reading import (
 from pipeline.sources.options import EventLogOptions
 from pipeline.spilled import SpilledStates
 from pipeline.stops import PlacedStops, is_before
-from shards import KINDS, Kind, OldestFirst, Policy, RowBlock, SavedStateError, ShardState, StoredEntry
+from shards import KINDS, Kind, OldestFirst, Policy, RowBlock, SavedStateError, ShardState, StoredEntry, seal
 from streams import Ask, StateLost, log_key, position_order
 from streams.tables import TableFiles, Tables, fetching
 
@@ -93,10 +97,27 @@ class _Held:
     costs: Costs | None = None
 
 
-class HeldShards:
-    """The states of shards, advanced by micro-batches."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """A copy of a state to be stored; ``after`` is where the step that led to it began."""
 
-    def __init__(self, options: HeldOptions) -> None:
+    shard: int
+    after: str
+    position: str
+    parts: Sequence[bytes]
+    unsaved_bytes: int
+    is_saved: bool
+
+
+class HeldShards:
+    """The states of shards, advanced by micro-batches.
+
+    Args:
+        options: Where states are.
+        is_aside: Let a thread store states; else they are stored when a step ends, for the next one's process.
+    """
+
+    def __init__(self, options: HeldOptions, *, is_aside: bool = False) -> None:
         self._options = options.log
         self._policy = options.policy
         self._spilled = SpilledStates(options.log, options.kinds)
@@ -113,6 +134,8 @@ class HeldShards:
         self._finished: dict[int, str] = {}  # by shard: the end of the last micro-batch that this process has finished
         self._work: dict[int, Work] = {}  # by shard: since its last report
         self._incomplete: set[int] = set()  # shards whose state has lost a file
+        self._aside = ThreadPoolExecutor(1, "storing") if is_aside else None
+        self._storing: Future[None] | None = None
 
     def advance(
         self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None
@@ -195,6 +218,10 @@ class HeldShards:
             known.pop(shard, None)
         self._begun.discard(shard)
         self._quarantine.forget(shard)
+
+    def settle(self) -> None:
+        """Wait until a state that is being stored is complete; the next step raises its error, if it has one."""
+        wait(() if self._storing is None else (self._storing,))
 
     def state_at(self, shard: int, position: str) -> ShardState:
         """The state of a shard at a position; this object does not retain it."""
@@ -379,34 +406,59 @@ class HeldShards:
         held = self._held[shard]
         held.unsaved_bytes += grown
         held.unshared_s += spent_s
-        is_saved = held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
+        if self._storing is not None:
+            if not self._storing.done():
+                return
+            self._storing.result()
         is_shared = self._handover is not None and (
             not held.size_bytes or held.unshared_s >= _SHARED_S + _SHARED_TIMES * held.shared_s
         )
-        if is_saved or is_shared:
+        if is_shared or self._is_unsaved(held):
             begun = time.perf_counter()
             parts = held.state.dumped()
             held.size_bytes = sum(map(len, parts))
-            names = held.state.files
-            is_saved = held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
-            self._spilled.keep(shard, held.state.position, names, is_durable=is_saved)
-            if is_saved:
-                self._snapshots.write(shard, held.state.position, *parts)
-                self._index.enter(shard, held.state.position, held.size_bytes, self._options.snapshots)
-                held.unsaved_bytes = 0
-            self._hand_over(shard, after, held, parts)
-            if names or self._spilled.has_files(shard):
-                handed_over = () if self._handover is None else self._handover.positions(shard)
-                self._spilled.sweep(shard, {*self._index.positions(shard), *handed_over}, names)
-            held.unshared_s, held.shared_s = 0.0, time.perf_counter() - begun
+            is_saved = self._is_unsaved(held)
+            held.unshared_s, held.unsaved_bytes = 0.0, 0 if is_saved else held.unsaved_bytes
+            copy = _Copy(
+                shard=shard,
+                after=after,
+                position=held.state.position,
+                parts=parts,
+                unsaved_bytes=held.unsaved_bytes,
+                is_saved=is_saved,
+            )
+            self._store(held, copy, begun)
 
-    def _hand_over(self, shard: int, after: str, held: _Held, parts: Sequence[bytes]) -> None:
-        """Leave the state for other processes. The newest one before this micro-batch stays, in case of a retry."""
-        if self._handover is None:
+    def _is_unsaved(self, held: _Held) -> bool:
+        return held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
+
+    def _store(self, held: _Held, copy: _Copy, begun: float) -> None:
+        """Store a copy of a state; one that names files before the step ends, because others are removed then."""
+        shard, names = copy.shard, held.state.files
+        self._spilled.keep(shard, copy.position, names, is_durable=copy.is_saved)
+        has_files = bool(names) or self._spilled.has_files(shard)
+        if self._aside is not None and not has_files:
+            self._storing = self._aside.submit(self._write, held, copy, begun)
             return
-        before = latest(self._handover.positions(shard), after)
-        self._handover.write(shard, held.state.position, _UNSAVED.pack(held.unsaved_bytes), *parts)
-        self._handover.keep_only(shard, tuple(kept for kept in (before, held.state.position) if kept is not None))
+        self._write(held, copy, begun)
+        if has_files:
+            handed_over = () if self._handover is None else self._handover.positions(shard)
+            self._spilled.sweep(shard, {*self._index.positions(shard), *handed_over}, names)
+
+    def _write(self, held: _Held, copy: _Copy, begun: float) -> None:
+        """Write a snapshot if it is due, and leave the state for other processes.
+
+        The newest handed over state before the step stays, in case of a retry.
+        """
+        shard, parts = copy.shard, seal(copy.parts)
+        if copy.is_saved:
+            self._snapshots.write(shard, copy.position, *parts)
+            self._index.enter(shard, copy.position, sum(map(len, parts)), self._options.snapshots)
+        if self._handover is not None:
+            before = latest(self._handover.positions(shard), copy.after)
+            self._handover.write(shard, copy.position, _UNSAVED.pack(copy.unsaved_bytes), *parts)
+            self._handover.keep_only(shard, tuple(kept for kept in (before, copy.position) if kept is not None))
+        held.shared_s = time.perf_counter() - begun
 
 
 def _is_between(first: str, position: str, last: str) -> bool:

@@ -1,5 +1,6 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
+from .blob import seal as seal
 from .deciding import decider_kind as decider_kind
 from .entries import StoredEntry as StoredEntry, quarantine_note as quarantine_note
 from .errors import (

@@ -8,7 +8,7 @@ Format 1 has a list of lengths; its sections are named by their numbers.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -25,12 +25,16 @@ _LENGTH = struct.Struct("<I")
 
 
 def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> list[bytes]:
-    """Serialize a JSON object and named bytes into parts, in order; equal arguments give equal bytes."""
+    """Serialize a JSON object and named bytes into parts, in order, for ``seal``; equal arguments give equal bytes."""
     ordered = dict(sorted(sections.items()))
     lengths = {name: len(section) for name, section in ordered.items()}
     header = orjson.dumps({"head": head, "sections": lengths}, option=orjson.OPT_SORT_KEYS)
+    return [_LENGTH.pack(len(header)), header, *ordered.values()]
+
+
+def seal(parts: Sequence[bytes]) -> list[bytes]:
+    """The parts of ``pack`` with their envelope before them; lets other threads run while it reads large parts."""
     digest = sha256()
-    parts = [_LENGTH.pack(len(header)), header, *ordered.values()]
     for part in parts:
         digest.update(part)
     return [_PREFIX.pack(MAGIC, FORMAT_VERSION, digest.digest()), *parts]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shards.blob import pack, sections_below, unpack
+from shards.blob import pack, seal, sections_below, unpack
 from shards.decoding import batches_of
 from shards.derivation import MAIN as _MAIN
 from shards.derivation import Derivation
@@ -314,10 +314,10 @@ class ShardState:
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
-        return b"".join(self.dumped())
+        return b"".join(seal(self.dumped()))
 
     def dumped(self) -> list[bytes]:
-        """The parts of what ``dump`` returns, in their order, which need no copy of a large state."""
+        """The parts of what ``dump`` returns, for ``seal``; no later change of the state changes them."""
         saved = [place.dump() for place in self._places.values()]
         head = {"shard": self.shard, "position": self.position, "places": [place_head for place_head, _ in saved]}
         head |= {"stops": self._stops.to_json()} if self._stops else {}

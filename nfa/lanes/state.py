@@ -321,7 +321,7 @@ class LaneState:
         lookup = np.array([dense.get(number, number) for number in range(max([*used, RESERVED - 1]) + 1)], np.int32)
         found = lookup[monitors]
         under_bits: dict[Interned, int] = {}
-        for place, trace in enumerate(self.table.numbers().tolist()):
+        for place, trace in enumerate(self.table.numbers().tolist() if self.guards.bits.arena.used else ()):
             known = self.guards.bits.state_of(trace)
             if known is not None:
                 found[place] = under_bits.setdefault(known, RESERVED + len(states) + len(under_bits))

@@ -57,7 +57,7 @@ class ShardTask:
         member = f"forestall-task-{uuid.uuid4().hex[:12]}-{os.getpid()}"
         self._options = options
         self._server = connect(source, name=member)
-        self._shards = HeldShards(options.held)
+        self._shards = HeldShards(options.held, is_aside=True)
         self._leases = Leases(self._server, options.job, member, source.shards, options.life_s)
         self._beats = Beats(self._server, member)
         self._writer = BlockWriter(self._server, source.shards)
@@ -108,6 +108,7 @@ class ShardTask:
 
     def end(self) -> None:
         """End the thread of beats, the membership and the connection; others take the shards."""
+        self._shards.settle()
         self._beats.end()
         with suppress(redis.RedisError):
             self._leases.leave()

@@ -1,3 +1,4 @@
+import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from pyspark import cloudpickle
 from pipeline.errors import LogDamaged
 from pipeline.held_shards import HeldOptions, HeldShards, held_shards
 from pipeline.records import EPOCHS_KEY
+from pipeline.snapshots.stores import FolderSnapshots
 from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
 from shards.rows import OutputRow, rows_of
@@ -57,10 +59,11 @@ def advance(held, log, start, end):
     return rows_of(held.advance(0, "0-0" if start == 0 else log[start - 1].position, log[start:end]))
 
 
+@pytest.mark.parametrize("is_aside", [True, False])
 @pytest.mark.parametrize("with_handover", [True, False])
-def test_processes_that_take_turns_find_the_state_where_the_other_left_it(log, options, with_handover):
+def test_processes_that_take_turns_find_the_state_where_the_other_left_it(log, options, with_handover, is_aside):
     chosen = options if with_handover else replace(options, handover=None)
-    processes = [HeldShards(chosen), HeldShards(chosen)]
+    processes = [HeldShards(chosen, is_aside=is_aside), HeldShards(chosen, is_aside=is_aside)]
     rows = []
     for start in range(0, ENTRIES, 2):
         rows += advance(processes[start // 2 % 2], log, start, start + 2)
@@ -94,6 +97,32 @@ def test_a_state_is_handed_over_where_others_would_have_to_match_long(monkeypatc
         rows += advance(processes[process], log, start, start + 2)
     assert without_stats(rows) == expected()
     assert {path.stem for path in (options.handover / "0").iterdir()} == {log[end - 1].position for end in handed_over}
+
+
+def test_a_state_that_is_stored_aside_is_whole_and_that_of_its_step(monkeypatch, log, options):
+    monkeypatch.setattr("pipeline.held_shards._SHARED_S", 0.0)
+    slow, begins = threading.Event(), FolderSnapshots.write
+    monkeypatch.setattr(FolderSnapshots, "write", lambda *args: slow.wait(60) and begins(*args))
+    held = HeldShards(options, is_aside=True)
+    rows = [*advance(held, log, 0, 2), *advance(held, log, 2, 4)]  # the second while the first is being stored
+    assert [*options.handover.glob("0/*.state")] == []
+    slow.set()
+    held.settle()
+    assert [path.stem for path in options.handover.glob("0/*.state")] == [log[1].position]
+    rows += advance(HeldShards(options), log, 4, ENTRIES)
+    assert without_stats(rows) == expected()
+
+
+def test_the_error_of_a_state_that_is_stored_aside_is_raised_by_the_next_step(monkeypatch, log, options):
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(FolderSnapshots, "write", full)
+    held = HeldShards(options, is_aside=True)
+    advance(held, log, 0, 2)
+    held.settle()
+    with pytest.raises(OSError, match="no space left"):
+        advance(held, log, 2, 4)
 
 
 def test_a_process_goes_on_from_what_it_kept_where_no_newer_snapshot_is(server, log, options):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.blob import pack, unpack
+from shards.blob import pack, seal, unpack
 from shards.errors import SavedStateError
 
 FORMAT_1 = bytes.fromhex(
@@ -27,17 +27,17 @@ def test_bytes_of_format_1_are_read_for_good():
 
 def test_bytes_of_format_2_are_read_and_written_for_good():
     assert unpack(FORMAT_2) == (2, {"shard": 3}, {"a": b"ab", "b": b""})
-    assert b"".join(pack({"shard": 3}, {"b": b"", "a": b"ab"})) == FORMAT_2
+    assert b"".join(seal(pack({"shard": 3}, {"b": b"", "a": b"ab"}))) == FORMAT_2
 
 
 @given(st.dictionaries(st.text(), st.integers(0, 9)), st.dictionaries(st.text(), st.binary(max_size=50), max_size=4))
 def test_unpack_gives_what_was_packed(head, sections):
-    assert unpack(b"".join(pack(head, sections))) == (2, head, sections)
+    assert unpack(b"".join(seal(pack(head, sections)))) == (2, head, sections)
 
 
 @given(st.data())
 def test_a_changed_byte_is_noticed(data):
-    packed = bytearray(b"".join(pack({"shard": 3}, {"a": b"some bytes", "b": b""})))
+    packed = bytearray(b"".join(seal(pack({"shard": 3}, {"a": b"some bytes", "b": b""}))))
     place = data.draw(st.integers(0, len(packed) - 1))
     packed[place] ^= data.draw(st.integers(1, 255))
     with pytest.raises(SavedStateError):
@@ -46,13 +46,13 @@ def test_a_changed_byte_is_noticed(data):
 
 @given(st.integers(0, 80))
 def test_a_cut_is_noticed(size):
-    packed = b"".join(pack({"shard": 3}, {"a": b"some bytes"}))
+    packed = b"".join(seal(pack({"shard": 3}, {"a": b"some bytes"})))
     with pytest.raises(SavedStateError):
         unpack(packed[: min(size, len(packed) - 1)])
 
 
 def test_another_version_is_refused_by_its_number():
-    packed = bytearray(b"".join(pack({}, {})))
+    packed = bytearray(b"".join(seal(pack({}, {}))))
     packed[4] = 3
     with pytest.raises(SavedStateError, match="format 3; this release reads 1 and 2"):
         unpack(bytes(packed))
