@@ -14,6 +14,7 @@ from house import ROOT
 from house.examples import Draws, share_examples, share_of
 from house.session import Heartbeat
 from house.sharing import uses_spark
+from tests.builders.waiting import until
 
 
 @pytest.fixture
@@ -108,9 +109,7 @@ def test_what_runs_is_named_when_nothing_has_been_shown_for_long():
     heartbeat = Heartbeat(said.append, silence_s=0.05)
     heartbeat.pytest_sessionstart()
     heartbeat.pytest_runtest_logstart("test_a.py::test_b")
-    deadline = time.monotonic() + 240
-    while not said and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: said, "a line", pause_s=0.01)
     heartbeat.pytest_sessionfinish()
     assert said[0] == "test_a.py::test_b, 0 s"
 

@@ -17,6 +17,7 @@ from service.readiness import await_ready, missing_part
 from service.settings import PREFIX, Settings
 
 _READY_S = 300.0  # without progress
+_MOST_STARTS = 5
 _PATIENCE_S = 60.0
 _OVERLOAD_PATIENCE_S = 1_800.0
 
@@ -82,9 +83,28 @@ def running(
 
 
 def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None) -> None:
-    """Wait until every part is ready; raises ``ServiceNotReady`` if it takes too long."""
-    if await_ready(lambda: missing_part(client), wait, _READY_S) is not None:
+    """Wait until every part is ready; ``ServiceNotReady`` if it takes too long, or a process ends again and again."""
+    keeps_dying = watch(supervisor)
+
+    def look(missing: str) -> None:
+        if reason := keeps_dying():
+            raise ServiceNotReady(reason)
+        wait(missing)
+
+    if await_ready(lambda: missing_part(client), look, _READY_S) is not None:
         raise ServiceNotReady(f"not ready after {_READY_S:.0f} s; the logs end with:\n{_tails(supervisor)}")
+
+
+def watch(supervisor: Supervisor) -> Callable[[], str]:
+    """A function whose value says which process ends again and again from now on; empty while none does."""
+    before = {name: supervisor.starts(name) for name in supervisor.children}
+
+    def keeps_dying() -> str:
+        names = [name for name, starts in before.items() if supervisor.starts(name) >= starts + _MOST_STARTS]
+        ends = f" ended {_MOST_STARTS} times; the logs end with:\n{_tails(supervisor)}" if names else ""
+        return ", ".join(names) + ends
+
+    return keeps_dying
 
 
 def _tails(supervisor: Supervisor) -> str:

@@ -140,7 +140,7 @@ class HandReceiver:
         """The ids of all requests, in their order."""
         return [headers["webhook-id"] for headers, _ in self.received]
 
-    def wait_for(self, count: int, timeout_s: float = 20) -> None:
+    def wait_for(self, count: int, timeout_s: float = 300) -> None:
         """Wait until a number of requests have come."""
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.received) >= count, timeout_s)

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -13,6 +13,7 @@ from service.cli.serve import _console
 from service.embedded import free_port
 from tests.builders.api import serving
 from tests.builders.service import settings_for
+from tests.builders.waiting import PATIENCE_S, until
 
 COMMAND = [sys.executable, "-P", "-c", "from service.cli import main; main()", "console"]
 
@@ -23,17 +24,14 @@ def test_the_command_serves_until_it_is_ended():
     with subprocess.Popen([*COMMAND, *options], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert f"console at http://127.0.0.1:{port}" in process.stderr.readline()
-        deadline = time.monotonic() + 300
-        while True:
-            try:
-                answer = httpx.get(f"http://127.0.0.1:{port}/login", verify=False)
-                break
-            except httpx.TransportError:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-        assert "http://127.0.0.1:1" in answer.text
+
+        def page():
+            with suppress(httpx.TransportError):
+                return httpx.get(f"http://127.0.0.1:{port}/login", verify=False).text
+
+        assert "http://127.0.0.1:1" in until(page, "the console", process)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0, process.stderr.read()
+        assert process.wait(timeout=PATIENCE_S) == 0, process.stderr.read()
 
 
 @pytest.fixture

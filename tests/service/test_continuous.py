@@ -2,7 +2,6 @@
 
 import random
 import threading
-import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -27,6 +26,7 @@ from streams import log_key, position_order
 from tests.builders.policies import AnyFirst
 from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock, settings_for
+from tests.builders.waiting import until
 from tests.service.test_derived_chain import ORDERS, REGISTERED, Job, expected, posted, settled
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
@@ -389,10 +389,7 @@ def test_a_batch_that_the_server_rejects_for_now_is_written_again_under_its_numb
 
     indexer = Indexer(job.options.log, failing, lambda _: None)
     indexer.start()
-    deadline = time.monotonic() + 300
-    while indexer.error is None and (len(numbers) < 3 or failures == 3):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: indexer.error or (len(numbers) >= 3 and failures < 3), "the indexer", pause_s=0.01)
     indexer.stop()
     assert (set(numbers), isinstance(indexer.error, StoreUnavailable)) == ({1}, failures == 3)
     close(indexer)

@@ -275,7 +275,7 @@ def test_the_loop_runs_until_it_is_told_to_stop(stores, clock, register, receive
         loop = asyncio.create_task(deliverer(stores, clock, concurrency=4).run(stop, lambda: rounds.append(1)))
         await asyncio.to_thread(receiver.wait_for, 50)
         stop.set()
-        await asyncio.wait_for(loop, 20)
+        await asyncio.wait_for(loop, 300)
 
     asyncio.run(run())
     assert sorted(receiver.ids()) == sorted(f"a{n}" for n in range(50))
@@ -353,7 +353,7 @@ def test_the_process_finishes_on_sigterm(stores, server_url, register, receiver,
         [sys.executable, "-m", "service.delivery.deliverer"], env=environment, stderr=subprocess.PIPE, cwd=tmp_path
     )
     try:
-        receiver.wait_for(3, timeout_s=300)
+        receiver.wait_for(3)
         process.send_signal(signal.SIGTERM)
         _, logged = process.communicate(timeout=240)
     finally:

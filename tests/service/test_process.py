@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from importlib import import_module
 
 import orjson
@@ -15,6 +14,7 @@ from service.errors import StoreUnavailable
 from service.process import Stopped, run_process, signals_held
 from service.settings import Settings
 from tests.builders.service import empty_client
+from tests.builders.waiting import until
 
 MODULES = ["api.__main__", "service.delivery.deliverer", "service.processes.pipeline_process"]
 NOBODY = "redis://127.0.0.1:1/0"
@@ -134,11 +134,7 @@ def test_the_pipeline_may_be_stopped_before_its_query_exists(tmp_path, server_ur
         pass
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, cwd=tmp_path) as process:
         try:
-            deadline = time.monotonic() + PATIENCE_S
-            while not (tmp_path / "spark").exists():  # the session is being built
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            until((tmp_path / "spark").exists, "the session that is being built", process, 0.02)
             process.send_signal(signal.SIGTERM)
             _, logged = process.communicate(timeout=PATIENCE_S)  # until Java's process, too, has let go of it
         finally:

@@ -8,6 +8,7 @@ from service.process import beside
 from service.processes.start_report import StartReport
 from service.stores.heartbeat import STARTING_KEY, Heartbeat
 from streams.compiling import CompileProgress
+from tests.builders.waiting import until
 
 
 def test_compiling_is_said_in_place_of_what_goes_on_beside_it(stores):
@@ -28,9 +29,7 @@ def test_it_is_repeated_and_forgotten_when_nobody_repeats_it(stores, client):
     with beside(report.repeat, "start-report"):
         report.begin("starting Spark")
         client.delete(STARTING_KEY)
-        deadline = time.monotonic() + 240
-        while stores.heartbeat.is_doing() is None:
-            assert time.monotonic() < deadline
+        until(stores.heartbeat.is_doing, "the report")
     assert 0 < client.ttl(STARTING_KEY) <= 30
     stores.heartbeat.clear()
     assert stores.heartbeat.is_doing() is None

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -18,7 +17,9 @@ from service import Settings
 from service.cli import main
 from service.errors import DataFolderUnusable
 from service.processes.supervisor import Death, Supervisor
+from service.processes.temporary import watch
 from tests.builders.service import settings_for
+from tests.builders.waiting import until
 
 URL = "redis://127.0.0.1:1/0"  # no test connects to this address
 LASTING = """
@@ -56,7 +57,6 @@ def main():
     print("committed", flush=True)
     return 0
 """
-PATIENCE_S = 240.0
 
 
 @pytest.fixture
@@ -76,13 +76,6 @@ def supervisor(tmp_path, monkeypatch):
     )
     yield found
     found.stop()
-
-
-def until(condition):
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        Event().wait(0.05)
 
 
 def line_of(process):
@@ -125,8 +118,9 @@ def test_a_child_that_keeps_dying_is_started_with_growing_pauses(supervisor):
     supervisor.children = {"bad": "failing"}
     supervisor.now = lambda: clock[0]
     supervisor.start()
-    pauses = []
-    for starts in (2, 3, 4):
+    keeps_dying, pauses = watch(supervisor), []
+    for starts in range(2, 7):
+        assert keeps_dying() == ""
         until(lambda: supervisor.pid("bad") is None)
         supervisor.tend()  # takes note of the death
         begin = clock[0]
@@ -134,7 +128,8 @@ def test_a_child_that_keeps_dying_is_started_with_growing_pauses(supervisor):
             clock[0] += 0.1
             supervisor.tend()
         pauses.append(round(clock[0] - begin, 1))
-    assert pauses == [0.4, 0.8, 1.6]
+    assert pauses == [0.4, 0.8, 1.6, 3.2, 6.4]
+    assert keeps_dying().startswith("bad ended 5 times; the logs end with:")
 
 
 def test_a_death_is_told_with_the_last_line_of_the_log(supervisor):

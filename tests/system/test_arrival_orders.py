@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event as Flag
@@ -14,10 +13,10 @@ import orjson
 import pytest
 
 from service.processes.temporary import TemporaryService
+from tests.builders.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
-PATIENCE_S = 600.0
 BOTH = "for the first event of hourly_payments and of hourly_shipments"
 STREAMS = {"hourly_orders": "Order", "hourly_payments": "Paid", "hourly_shipments": "Shipped"}
 DECLARED = "---\n".join(
@@ -81,13 +80,6 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return found
 
 
-def until(condition: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited too long for {what}"
-        Flag().wait(0.3)
-
-
 def derived(service: TemporaryService) -> list[tuple[str, str, Any]]:
     """What has become of orders, but for the last."""
     found = [(one["id"], one["time"], one["data"]) for one in service.client.pages("/streams/fulfilled/events")]
@@ -110,8 +102,8 @@ def test_files_one_after_the_other_give_what_run_gives(
         forestall("replay", str(path), "--stream", name)
         Flag().wait(2.5)  # time enough for ticks of the clock
         if name == "hourly_orders":
-            until(lambda: BOTH in forestall("status", "--over", "0"), "the join to say what it waits for")
-    until(lambda: len(derived(service)) >= len(expected), "the orders")
+            until(lambda: BOTH in forestall("status", "--over", "0"), "the join to say what it waits for", service)
+    until(lambda: len(derived(service)) >= len(expected), "the orders", service)
     assert derived(service) == expected
     assert late(service, "fulfilled.inputs") == 0
 

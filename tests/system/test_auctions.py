@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from threading import Event as Pause
 
 import orjson
@@ -19,10 +18,10 @@ from service.processes.temporary import TemporaryService, require_ready
 from service.sending import send_events
 from streams import Event, parse_time
 from tests.builders.service import HandReceiver, receiving
+from tests.builders.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
-PATIENCE_S = 600.0
 QUIET_S = 4.0  # in which nothing may come
 HOUR_US = 3_600_000_000
 OPENED_US = parse_time("2026-03-02T09:00:00Z")
@@ -37,13 +36,6 @@ SOLD = {
     "outer": ["b"],
     "return": {"auction": "id(a)", "bids": "count(b)", "best": "max(b.price)"},
 }
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_S:.0f} s for {what}"
-        Pause().wait(0.2)
 
 
 class Auctions:
@@ -78,7 +70,11 @@ class Auctions:
     def settled(self) -> dict[str, int]:
         """The counts once everything is matched and nothing more comes."""
         require_ready(self.service.client, self.service.supervisor)
-        until(lambda: self.service.client.get("/pipeline")["backlog"]["waiting_volume"]["events"] == 0, "the backlog")
+        until(
+            lambda: self.service.client.get("/pipeline")["backlog"]["waiting_volume"]["events"] == 0,
+            "the backlog",
+            self.service,
+        )
         Pause().wait(QUIET_S)
         return self.counts()
 
@@ -117,12 +113,12 @@ def test_an_auction_that_is_over_sends_one_webhook_with_its_count(service: Tempo
         auctions.kill_driver()
         auctions.pass_time(2)
         closed = dict(zip(keys[:6], BIDS[:6], strict=True))
-        until(lambda: auctions.counts() == closed, "the auctions that are closed")
+        until(lambda: auctions.counts() == closed, "the auctions that are closed", service)
 
         auctions.send("offers", [("Bid", key, OPENED_US + 25 * HOUR_US) for key in keys[6:8]])  # after 24 hours
         auctions.pass_time(26)
         everything = dict(zip(keys, BIDS, strict=True))
-        until(lambda: auctions.counts() == everything, "the auctions that took bids for 24 hours")
+        until(lambda: auctions.counts() == everything, "the auctions that took bids for 24 hours", service)
         for key in keys:
             service.client.post(f"/traces/offers/{key}/end", {})
         auctions.pass_time(60)

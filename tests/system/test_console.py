@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import signal
-import time
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -18,6 +17,7 @@ from service.processes.temporary import require_ready
 from service.sending import send_events
 from service.showcase import MODEL, add_aggregate, leave_open
 from tests.builders.browser import chromium, console_of, reading
+from tests.builders.waiting import until
 from workflows import OrderSettings, OrderWorkload, SimulationSettings, generate_events
 
 pytestmark = [
@@ -113,10 +113,8 @@ def filled(service):
     send_events(client, STREAM, events, "orders")
     leave_open(client, STREAM, events[-1].time_us)
     send(service, EVIL_STREAM, event(1, EVIL, "A"), event(2, EVIL, "B"))
-    deadline = time.monotonic() + 300
-    while not client.request("GET", "/alerts", query={"stream": EVIL_STREAM, "limit": 1})["items"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    query = {"stream": EVIL_STREAM, "limit": 1}
+    until(lambda: client.request("GET", "/alerts", query=query)["items"], "an alert", service)
     return service
 
 
@@ -176,8 +174,8 @@ def test_a_hidden_page_asks_for_nothing_and_catches_up(filled, address, browser)
         expect(page.get_by_text("live", exact=True)).to_be_visible()
         page.evaluate(hide, True)
         send(filled, EVIL_STREAM, event(1, "unseen", "A"), event(2, "unseen", "B"))
-        while not filled.client.request("GET", "/alerts", query={"stream": EVIL_STREAM, "key": "unseen"})["items"]:
-            time.sleep(0.1)
+        query = {"stream": EVIL_STREAM, "key": "unseen"}
+        until(lambda: filled.client.request("GET", "/alerts", query=query)["items"], "an alert", filled)
         page.wait_for_timeout(1_500)
         assert page.get_by_role("link", name="unseen", exact=True).count() == 0
         page.evaluate(hide, False)

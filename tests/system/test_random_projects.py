@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
@@ -18,12 +17,12 @@ from service.processes.temporary import TemporaryService
 from service.projects import LocalProject, read_project
 from service.sending import send_events
 from streams import Event, EventBatch, parse_time
+from tests.builders.waiting import until
 from tests.shards.naive_projects import SECOND_US, Project, Told, projects, told_event
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
 FAR_S = 3_600
-PATIENCE_S = 600.0
 NUMBERS = count()
 
 
@@ -59,11 +58,9 @@ def compare(service: TemporaryService, project: Project, folder: Path) -> None:
     for stream, events in named.events.items():
         for start in range(0, len(events), 5):
             send_events(client, stream, events[start : start + 5], f"{stream}-{start}")
-    deadline = time.monotonic() + PATIENCE_S
-    while (found := told(client, prefix)) != expected and time.monotonic() < deadline:
-        Flag().wait(0.2)
+    until(lambda: len(told(client, prefix)) >= len(expected), "the results", service, 0.2)
     Flag().wait(1.0)  # nothing more may come
-    assert found == expected == told(client, prefix)
+    assert told(client, prefix) == expected
 
 
 def with_an_end(project: Project) -> Project:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
-from threading import Event as Pause
 
 import pytest
 
@@ -18,11 +16,11 @@ from service.settings import Settings
 from service.stores import connect
 from streams import PatternOn, StreamDeclaration, StreamOn
 from tests.builders.shards import event, log_of, run_inline
+from tests.builders.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 
 KEYS = 40
-PATIENCE_S = 900.0
 STREAM = StreamDeclaration(name="orders", key="data.id", end_events=("End",), keys={"customer": "data.customer"})
 PATTERNS = [
     PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u [v > a.v])"),
@@ -80,13 +78,9 @@ def test_a_service_that_was_stopped_goes_on_with_more_shards(tmp_path: Path, mon
     assert sorted(path.name for path in folder.glob("checkpoint*")) == []
     with running(folder) as service:
         send(service, parts[3:], 3)
-        deadline = time.monotonic() + PATIENCE_S
-        while len(ids(service)) < len(expected) and time.monotonic() < deadline:
-            Pause().wait(0.2)
+        until(lambda: len(ids(service)) >= len(expected), "the alerts", service)
         assert ids(service) == expected
-        while "shards" not in (state := service.client.get("/pipeline")) and time.monotonic() < deadline:
-            Pause().wait(0.2)  # the driver writes its state once a second
-        assert state["shards"] == 4
+        assert until(lambda: service.client.get("/pipeline").get("shards"), "the state of the driver", service) == 4
         assert list(service.client.pages("/dead-letters")) == []
         url = service.supervisor.redis_url
         with connect(url) as client:

@@ -2,20 +2,18 @@
 
 import os
 import subprocess
-import time
-from threading import Event as Flag
 
 import orjson
 import pytest
 
 from house import ROOT
+from tests.builders.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
 SHOP = ROOT / "docs" / "examples" / "shop"
 FILES = {"orders": "orders.csv", "payments": "payments.jsonl", "shipments": "shipments.csv"}
 STREAMS = (*FILES, "paid", "refunds")
-PATIENCE_S = 600.0
 
 
 @pytest.fixture
@@ -52,11 +50,10 @@ def test_the_service_gives_the_answers_of_a_run(service, forestall):
         forestall("replay", file, "--stream", name, "--url", service.url)
     for name in FILES:
         forestall("streams", "punctuate", name, "--before", "2026-06-01T00:00:00Z", "--url", service.url)
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+
+    def found():
         alerts = (alert for stream in STREAMS for alert in service.client.pages("/alerts", stream=stream))
-        found = sorted(map(identity, alerts), key=str)
-        if found == expected:
-            break
-        Flag().wait(0.5)
-    assert found == expected
+        return sorted(map(identity, alerts), key=str)
+
+    until(lambda: len(found()) >= len(expected), "the answers", service, 0.5)
+    assert found() == expected

@@ -7,10 +7,8 @@ import os
 import random
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Event as Flag
 from typing import Any
 
 import orjson
@@ -19,10 +17,10 @@ import pytest
 from service.processes.temporary import TemporaryService, require_ready
 from service.sending import send_events
 from streams import Event, parse_time, render_plain
+from tests.builders.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
-PATIENCE_S = 600.0
 PHASES = 3
 WEEK_US = 7 * 86_400_000_000
 START_US = parse_time("2026-03-09T00:00:00Z")  # a Monday; clocks change at the end of the third week
@@ -109,18 +107,11 @@ def alerts_of(service: TemporaryService) -> list[bytes]:
 
 
 def await_alerts(service: TemporaryService, count: int) -> list[bytes]:
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found := alerts_of(service)) < count and time.monotonic() < deadline:
-        Flag().wait(0.5)
-    return found
+    return until(lambda: found if len(found := alerts_of(service)) >= count else None, f"{count} alerts", service, 0.5)
 
 
 def kill_pipeline(service: TemporaryService) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while (process := service.supervisor.pid("pipeline")) is None:
-        assert time.monotonic() < deadline, "the pipeline was not started again"
-        Flag().wait(0.2)
-    os.kill(process, signal.SIGKILL)
+    os.kill(until(lambda: service.supervisor.pid("pipeline"), "the pipeline to be started again"), signal.SIGKILL)
 
 
 def send(service: TemporaryService, stream: str, events: Sequence[Event], name: str) -> None:

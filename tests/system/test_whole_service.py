@@ -6,11 +6,9 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from threading import Event as Pause
 
 import httpx
 import orjson
@@ -29,6 +27,7 @@ from service.stores import connect
 from streams import Event
 from tests.builders.service import receiving
 from tests.builders.shards import run_inline
+from tests.builders.waiting import until
 from tests.references.patterns.outcome import reference_matches
 from tests.references.runs import match_document
 from workflows import (
@@ -46,14 +45,6 @@ LOGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "logs"
 EP1 = """PATTERN EP1 EVENT SEQ(AND(SEQ(OrderFromSupplier o, GenerateQuote q [totalPrice > 200]),
                                    SEQ(UseRemoteStock u, GenerateInvoice i)), CancelOrder c)"""
 Q1 = "PATTERN Q1 EVENT SEQ(CheckInventory c, UseRemoteStock u, GenerateInvoice i [price > 200])"
-PATIENCE_S = 600.0
-
-
-def until(condition, what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_S:.0f} s for {what}"
-        Pause().wait(0.2)
 
 
 def identity(alert: dict) -> tuple:
@@ -121,7 +112,7 @@ def check_replay(service, forestall, log: Path, stream: str, pattern: Path) -> t
     sent = forestall("replay", str(log), "--stream", stream, "--url", service.url).stderr
     found = forestall("match", "--pattern", str(pattern), "--events", str(log), "--output", "json")
     expected = sorted(identity(match) for match in orjson.loads(found.stdout)["matches"])
-    until(lambda: len(alerts_of(service, stream)) >= len(expected), "the alerts of the log")
+    until(lambda: len(alerts_of(service, stream)) >= len(expected), "the alerts of the log", service)
     assert alerts_of(service, stream) == expected
     count = re.search(rf"^(\d+) of (\d+) events sent to {stream}$", sent, re.MULTILINE)
     assert count is not None, sent
@@ -156,13 +147,15 @@ def test_a_join_of_too_many_results_is_suspended_while_alerts_of_another_stream_
         small = [Event(id=f"{name}{n}", type="T", time_us=n, key="unknown", data={}) for n in range(size)]
         send_events(client, name, small, f"all-{name}")
         send_events(client, "beside", [Event(id=f"a-{name}", type="A", time_us=1, key="k", data={})], f"a-{name}")
-    until(lambda: client.get("/joins/product")["state"] == "suspended", "the suspension")
+    until(lambda: client.get("/joins/product")["state"] == "suspended", "the suspension", service)
     send_events(client, "beside", [Event(id="a-after", type="A", time_us=2, key="k", data={})], "a-after")
-    until(lambda: len(alerts_of(service, "beside")) == 3, "the alerts of the other stream")
+    until(lambda: len(alerts_of(service, "beside")) == 3, "the alerts of the other stream", service)
     reason = client.get("/joins/product")["suspension"]["reason"]
     assert "results" in reason
     until(
-        lambda: client.get("/pipeline")["backlog"]["waiting_volume"]["events"] == 0, "the pipeline to have matched all"
+        lambda: client.get("/pipeline")["backlog"]["waiting_volume"]["events"] == 0,
+        "the pipeline to have matched all",
+        service,
     )
     made = sum(one["count"] for one in client.get("/derived-events", limit=1)["counts"] if one["into"] == "product")
     assert 200_000 < made <= 20 * 2 * size + 200_000 + 10_000, "of 2,250,000 combinations"
@@ -201,7 +194,7 @@ def test_a_pattern_starts_at_its_place_and_the_log_gives_the_same_alerts_again(s
     late = [match for match in expected_of([second], events, ends) if match in of_half]
     expected = sorted(expected_of([first], events, ends) + late)
     assert 0 < len(late) < len(expected_of([second], events, ends))
-    until(lambda: len(alerts_of(service, "midway")) >= len(expected), "the alerts")
+    until(lambda: len(alerts_of(service, "midway")) >= len(expected), "the alerts", service)
     assert alerts_of(service, "midway") == expected
     found = sorted(alert["id"] for alert in service.client.pages("/alerts", stream="midway"))
     assert replayed(service, "midway") == found
@@ -225,7 +218,7 @@ def test_a_measured_lateness_follows_the_events_and_the_log_gives_the_same_resul
         for _, number in arrivals
     ]
     send_events(service.client, "measured", events[:300], "first-half")
-    until(lambda: service.client.get("/streams/measured")["measured_lateness"]["bound_s"] > 20, "the bound")
+    until(lambda: service.client.get("/streams/measured")["measured_lateness"]["bound_s"] > 20, "the bound", service)
     send_events(service.client, "measured", events[300:], "second-half")
     found = ("/alerts", "/dead-letters")
     until(
@@ -234,6 +227,7 @@ def test_a_measured_lateness_follows_the_events_and_the_log_gives_the_same_resul
             == sorted(one["id"] for path in found for one in service.client.pages(path, stream="measured"))
         ),
         "what a replay of the log gives",
+        service,
     )
     measured = service.client.get("/streams/measured")["measured_lateness"]
     assert measured["total_changes"] == len(measured["changes"]) >= 1
@@ -255,8 +249,8 @@ def test_a_workflow_that_is_followed_exactly_loses_no_alert(service) -> None:
     expected = expected_of(texts, events, ends)
     stray = [replace(event, id="stray", key="stray") for event in events if event.type == "ShipOrder"][:1]
     send_events(service.client, "followed", [*events, *stray], "followed")
-    until(lambda: len(alerts_of(service, "followed")) >= len(expected), "the alerts")
-    until(lambda: service.client.get("/deviations", stream="followed")["items"], "the deviation")
+    until(lambda: len(alerts_of(service, "followed")) >= len(expected), "the alerts", service)
+    until(lambda: service.client.get("/deviations", stream="followed")["items"], "the deviation", service)
     assert alerts_of(service, "followed") == expected
     assert len(expected) > 20
     (deviation,) = service.client.get("/deviations", stream="followed")["items"]
@@ -280,8 +274,8 @@ def test_a_traced_request_is_followed_to_the_receiver_of_its_alert(service, coll
         sent = [{"id": "t1", "type": "A", "time": "2026-01-01T09:00:00Z", "key": "k"}]
         answer = httpx.post(f"{service.url}/v1/events?stream=traced", json=sent, headers=headers)
         assert answer.json()["accepted"] == 1
-        until(lambda: hook.received, "the webhook")
-        until(lambda: told() == {"POST", "alert", "webhook"}, "the spans")
+        until(lambda: hook.received, "the webhook", service)
+        until(lambda: told() == {"POST", "alert", "webhook"}, "the spans", service)
     ((received, _),) = hook.received
     assert received["traceparent"].split("-")[1] == trace
 

@@ -1,6 +1,5 @@
 """Open transactions, answered by the states of the shards."""
 
-import time
 from threading import Event, Thread
 
 import httpx
@@ -16,6 +15,7 @@ from shards import ShardState, StoredEntry
 from streams import TASKS_JOB_KEY, Ask, log_key
 from tests.builders.api import serving
 from tests.builders.service import HandClock, settings_for
+from tests.builders.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -53,10 +53,7 @@ def hold_until(stores, settings, is_over):
 
 def await_job(stores):
     """Wait until questions go to the task: until its job has begun they go through the log, which needs an indexer."""
-    deadline = time.monotonic() + 300
-    while not stores.client.exists(TASKS_JOB_KEY):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: stores.client.exists(TASKS_JOB_KEY), "the job", pause_s=0.01)
 
 
 @pytest.fixture(params=["log", "task"])

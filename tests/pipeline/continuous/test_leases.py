@@ -9,6 +9,7 @@ from pipeline.records import EPOCHS_KEY
 from pipeline.sources import EventLogOptions
 from pipeline.sources.log_reading import connect
 from streams import TASKS_OWNERS_KEY
+from tests.builders.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -99,10 +100,11 @@ def test_no_shard_moves_where_the_server_stood_still(leases, server):
 
 def test_beats_keep_a_member_alive_during_a_long_step(leases, server, monkeypatch):
     monkeypatch.setattr("pipeline.continuous.leases._BEAT_S", 0.02)
-    Holder(leases("a", life_s=3.0)).load()
+    Holder(leases("a", life_s=300)).load()
+    server.client.zadd(MEMBERS_KEY, {"a": 1})
     beats = Beats(server.client, "a")
-    time.sleep(3.5)
-    assert leases("b", life_s=3.0).renew() == {}
+    until(lambda: server.client.zscore(MEMBERS_KEY, "a") != 1, "a beat")
+    assert leases("b", life_s=300).renew() == {}
     beats.end()
     server.client.zrem(MEMBERS_KEY, "a")
     beats = Beats(server.client, "a")
@@ -138,8 +140,8 @@ def test_the_end_of_all_tasks_is_awaited(leases, server):
     connection.ping()
     member = leases("a")
     member.renew()
-    threading.Timer(0.3, member.leave).start()
     begun = time.monotonic()
+    threading.Timer(0.3, member.leave).start()
     await_end(server.client, 600)
     assert 0.2 < time.monotonic() - begun < 300
     connection.close()

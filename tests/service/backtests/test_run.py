@@ -1,7 +1,6 @@
 """The whole way of a backtest: asked for, run by the worker's process, and looked at."""
 
 import sys
-import time
 from functools import cache
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from service.settings import PREFIX
 from service.stores import Submission
 from streams import EventBatch, StreamDeclaration
 from tests.builders.service import put_constraints
+from tests.builders.waiting import until
 from tests.service.backtests.histories import (
     alerts_as_matches,
     events_of,
@@ -29,7 +29,6 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 TEXT = "PATTERN p EVENT SEQ(A a, F f)"
 OLD = "PATTERN p EVENT SEQ(A a, F f [v > 2])"
-PATIENCE_S = 300.0
 LARGE = """
 import runpy
 import pipeline.runs.in_process
@@ -75,12 +74,8 @@ def declare(stores):
 
 def run_to_end(stores, library, clock, *names, **options):
     worker = Worker(stores, clock, **options)
-    deadline = time.monotonic() + PATIENCE_S
     try:
-        while any(not library.get(name)[0].is_over for name in names):
-            assert time.monotonic() < deadline
-            worker.step()
-            time.sleep(0.1)
+        until(lambda: all(library.get(name)[0].is_over for name in names) or worker.step(), "the backtests")
     finally:
         worker.close()
     return [library.get(name) for name in names]

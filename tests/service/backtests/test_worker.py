@@ -3,18 +3,17 @@
 import os
 import signal
 import sys
-import time
 from threading import Event
 
 import pytest
 
 from service.backtests.worker import MOST_ATTEMPTS, Worker
 from service.stores import Backtest
+from tests.builders.waiting import until
 
 pytestmark = pytest.mark.redis
 
 WAITING = "import time; time.sleep(600)"
-PATIENCE_S = 240.0
 
 
 def worker_of(stores, clock, code=WAITING):
@@ -28,11 +27,7 @@ def add(stores, number):
 
 
 def step_until(worker, condition):
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        worker.step()
-        time.sleep(0.02)
+    until(lambda: condition() or worker.step(), "a backtest", pause_s=0.02)
 
 
 def statuses(stores):

@@ -1,6 +1,5 @@
 import io
 import threading
-import time
 from types import SimpleNamespace
 
 from rich.console import Console
@@ -9,6 +8,7 @@ from rich.progress import Progress
 from service.cli.inputs import progress_bar
 from service.cli.waiting import LINES_REST_S, Waiting, waiting_in, waiting_on, working
 from streams.compiling import CompileProgress
+from tests.builders.waiting import until
 
 
 class Clock:
@@ -98,7 +98,5 @@ def test_work_that_is_done_at_once_is_not_named():
 def test_reading_a_file_is_named_in_a_log(monkeypatch, capsys):
     monkeypatch.setattr("service.cli.waiting.LINES_REST_S", 0.01)
     with progress_bar("reading events.jsonl"):
-        deadline = time.monotonic() + 240
-        while not (said := capsys.readouterr().err):
-            assert time.monotonic() < deadline
+        said = until(lambda: capsys.readouterr().err, "the line", pause_s=0.01)
     assert said.startswith("reading events.jsonl (0 s)\n")
