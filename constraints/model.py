@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
 from constraints.heads import Heads
@@ -222,7 +223,7 @@ def _everyday(constraint: Constraint) -> Constraint:
             return constraint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Process:
     """The workflow that a stream's traces follow, in addition to hand-written constraints; its automaton is for exact
     mode.
@@ -240,7 +241,7 @@ class Process:
     def __post_init__(self) -> None:
         object.__setattr__(self, "derived", frozenset(map(_everyday, self.derived)))
 
-    @property
+    @cached_property  # a set is asked once for each pair of its types
     def types(self) -> frozenset[str]:
         letters = () if self.automaton is None else self.automaton.letters
         return self.derived_ends.union(letters, *(part.names for part in self.derived))

@@ -10,7 +10,7 @@ import pytest
 from tests.builders.bpmn import MODEL
 from workflows import CompileLimits, ModelFormat, ReadOptions, WorkflowTooLarge, compile_workflow, read_model
 
-DEEP = pytest.mark.deep  # half a minute and a whole one
+DEEP = pytest.mark.deep  # ten seconds each
 ROOM = 1 << 30  # bytes of address space that deriving may take beside the interpreter and its libraries
 
 WITHIN = """
