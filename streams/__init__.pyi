@@ -42,6 +42,20 @@ from .disorder import (
     LatenessDecider as LatenessDecider,
     lateness_summary as lateness_summary,
 )
+from .documents import (
+    NULL_TAG as NULL_TAG,
+    TEXT_TAG as TEXT_TAG,
+    Bare as Bare,
+    DocumentPath as DocumentPath,
+    UnreadableText as UnreadableText,
+    WrittenDocument as WrittenDocument,
+    child_node as child_node,
+    composed as composed,
+    decoded_text as decoded_text,
+    line_of as line_of,
+    plain_value as plain_value,
+    read_document as read_document,
+)
 from .durations import (
     NAMED_UNITS_US as NAMED_UNITS_US,
     UNITS_US as UNITS_US,

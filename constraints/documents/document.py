@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from constraints.documents.following import following
-from constraints.documents.name_form import Misread, NameReader, Verbatim, shown, written_name
+from constraints.documents.name_form import Misread, NameReader, PlacedProblem, Verbatim, shown, written_name
 from constraints.documents.settings_form import notices_of, read_settings, written_settings
-from constraints.documents.source import Bare, Path, lines_of, read_text
 from constraints.documents.vocabulary import MAX_COUNT, TEMPLATES, Template, template_of
 from constraints.documents.workflow_form import read_workflow, written_automaton
 from constraints.errors import InvalidConstraints, Problem
 from constraints.model import Constraint, ConstraintSet, End, Part, Process, Rule, Settings, quoted
+from streams import Bare, DocumentPath, UnreadableText, WrittenDocument, decoded_text, read_document
 
 _MINED_KEY = "mined"
 
@@ -75,8 +75,8 @@ def parse_constraints(
         InvalidConstraints: The document has problems; the error has each with its entry, and its line if the document
             is a text.
     """
-    text = _text(document, max_bytes)
-    value = document if text is None else read_text(text)
+    source = _source(document, max_bytes)
+    value = document if source is None else source.value
     names = NameReader()
     entries: list[_Entry] = []
     stream, problems = _stream(value)
@@ -94,7 +94,7 @@ def parse_constraints(
         except Misread as problem:
             problems.append((path, str(problem)))
     if problems:
-        raise InvalidConstraints(_located(problems, text))
+        raise InvalidConstraints(_located(problems, source))
     parts = [part for entry in entries for part in entry.parts]
     constraint_set = ConstraintSet.of(parts, symbols=names.symbols, settings=settings)
     if process is not None:
@@ -145,36 +145,29 @@ def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
         )
 
 
-def _text(document: object, max_bytes: int) -> str | None:
-    if isinstance(document, str):
-        size = len(document.encode(errors="surrogatepass"))
-    elif isinstance(document, bytes):
-        size = len(document)
-    else:
+def _source(document: object, max_bytes: int) -> WrittenDocument | None:
+    """The document of a text; None for a document that is decoded."""
+    if not isinstance(document, str | bytes):
         return None
-    if size > max_bytes:
-        raise InvalidConstraints(
-            (Problem(where="", message=f"the text has {size} bytes; at most {max_bytes} are read"),)
-        )
     try:
-        return document.decode() if isinstance(document, bytes) else document
-    except UnicodeDecodeError as error:
-        raise InvalidConstraints((Problem(where="", message=f"the text is not UTF-8: {error.reason}"),)) from error
+        return read_document(decoded_text(document, max_bytes))
+    except UnreadableText as error:
+        problems = (Problem(where="", line=line, message=message) for line, message in error.problems)
+        raise InvalidConstraints(tuple(problems)) from error
 
 
-def _located(problems: Sequence[tuple[Path, str]], text: str | None) -> tuple[Problem, ...]:
-    lines = [None] * len(problems) if text is None else lines_of(text, [path for path, _ in problems])
+def _located(problems: Sequence[PlacedProblem], source: WrittenDocument | None) -> tuple[Problem, ...]:
     return tuple(
         Problem(
             where=", ".join(f"entry {step + 1}" if isinstance(step, int) else step for step in path),
             message=message,
-            line=line,
+            line=None if source is None else source.line(path),
         )
-        for (path, message), line in zip(problems, lines, strict=True)
+        for path, message in problems
     )
 
 
-def _stream(value: object) -> tuple[str | None, list[tuple[Path, str]]]:
+def _stream(value: object) -> tuple[str | None, list[PlacedProblem]]:
     """The stream that a document names, if any, and problems with the name."""
     if not isinstance(value, Mapping) or _STREAM_KEY not in value:
         return None, []
@@ -184,7 +177,7 @@ def _stream(value: object) -> tuple[str | None, list[tuple[Path, str]]]:
     return None, [((_STREAM_KEY,), f"the name of a stream is a text, got {shown(named)}; put it in quotes")]
 
 
-def _settings(value: object, names: NameReader, problems: list[tuple[Path, str]]) -> Settings:
+def _settings(value: object, names: NameReader, problems: list[PlacedProblem]) -> Settings:
     if not isinstance(value, Mapping) or _SETTINGS_KEY not in value:
         return Settings()
     settings, found = read_settings(value[_SETTINGS_KEY], names)
@@ -192,11 +185,11 @@ def _settings(value: object, names: NameReader, problems: list[tuple[Path, str]]
     return settings
 
 
-def _workflow(value: object, names: NameReader, problems: list[tuple[Path, str]]) -> tuple[Process | None, list[Part]]:
+def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -> tuple[Process | None, list[Part]]:
     """A document's workflow, if any, and the constraints that follow from it; problems go to ``problems``."""
     if not isinstance(value, Mapping) or _WORKFLOW_KEY not in value:
         return None, []
-    found: list[tuple[Path, str]] = []
+    found: list[PlacedProblem] = []
     form, parts = read_workflow(value[_WORKFLOW_KEY], found), list[Part]()
     if form is not None and len(form.constraints) + len(form.end) > MAX_DERIVED:
         found.append(((), f"there are more than {MAX_DERIVED} constraints of the workflow"))
@@ -233,7 +226,7 @@ def _joined(own: ConstraintSet, process: Process, derived: Sequence[Part]) -> Co
     )
 
 
-def _entries(value: object) -> Iterator[tuple[Path, object]]:
+def _entries(value: object) -> Iterator[tuple[DocumentPath, object]]:
     """The entries of a document with their places; a pair in a group becomes an entry of its kind."""
     if isinstance(value, list):
         yield from (((index,), item) for index, item in enumerate(value))
@@ -346,7 +339,7 @@ def _printed(template: Template, names: Sequence[str], count: int | None) -> str
     return f"{template.name}({', '.join([*([] if count is None else [str(count)]), *map(quoted, names)])})"
 
 
-def _read_mined(value: object, problems: list[tuple[Path, str]]) -> Mapping[str, Any] | None:
+def _read_mined(value: object, problems: list[PlacedProblem]) -> Mapping[str, Any] | None:
     """The member ``mined`` of a document as plain JSON values, None if missing; problems are added to ``problems``."""
     if not isinstance(value, Mapping) or _MINED_KEY not in value:
         return None

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from constraints.documents.source import Bare
 from nfa import PatternRefused, Symbol, parse_step
+from streams import Bare, DocumentPath
 
 MAX_NAME = 500
 MAX_SYMBOL = 2_000
@@ -29,6 +30,9 @@ class Verbatim:
 
 class Misread(Exception):
     """A problem, before its place in the document is known."""
+
+
+PlacedProblem: TypeAlias = tuple[DocumentPath, str]
 
 
 class NameReader:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from constraints.documents.name_form import Misread, NameReader, checked_type, looks_like_symbol, shown
-from constraints.documents.source import Bare, Path
+from constraints.documents.name_form import Misread, NameReader, PlacedProblem, checked_type, looks_like_symbol, shown
 from constraints.model import Settings
 from nfa import OnViolation, Prune, Symbol
+from streams import Bare
 
 MAX_TYPES = 10_000
 MAX_MONITOR_STATES = 1_000_000
@@ -27,11 +27,11 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 _NAMES = tuple(field.name for field in fields(Settings))
 
 
-def read_settings(value: object, names: NameReader) -> tuple[Settings, list[tuple[Path, str]]]:
+def read_settings(value: object, names: NameReader) -> tuple[Settings, list[PlacedProblem]]:
     """The settings, and problems with their places; if there are problems, the settings are the defaults."""
     if not isinstance(value, Mapping):
         return _DEFAULT, [((), f"settings are a mapping, such as {{prune: state}}; got {shown(value)}")]
-    problems: list[tuple[Path, str]] = []
+    problems: list[PlacedProblem] = []
     read: dict[str, Any] = {}
     for key, given in value.items():
         if key not in _NAMES:
@@ -104,7 +104,7 @@ def _states(given: object) -> int:
     return int(number)
 
 
-def _types(given: object, problems: list[tuple[Path, str]]) -> frozenset[str]:
+def _types(given: object, problems: list[PlacedProblem]) -> frozenset[str]:
     if not isinstance(given, list) or len(given) > MAX_TYPES:
         message = f"types is a list of at most {MAX_TYPES} event types, such as [A, B]; got {shown(given)}"
         problems.append((("types",), message))
@@ -118,7 +118,7 @@ def _types(given: object, problems: list[tuple[Path, str]]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _frequencies(given: object, names: NameReader, problems: list[tuple[Path, str]]) -> dict[str, float]:
+def _frequencies(given: object, names: NameReader, problems: list[PlacedProblem]) -> dict[str, float]:
     if not isinstance(given, Mapping):
         form = "frequencies go from names to the part of the traces that show them, such as {A: 0.2}"
         problems.append((("frequencies",), f"{form}; got {shown(given)}"))

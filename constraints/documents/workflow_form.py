@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from constraints.documents.name_form import Misread, checked_type, shown
-from constraints.documents.source import Bare, Path
+from constraints.documents.name_form import Misread, PlacedProblem, checked_type, shown
 from constraints.model import Process
 from constraints.process.automaton import ProcessAutomaton
+from streams import Bare
 
 MAX_STATES = 100_000
 MAX_LETTERS = 2_000
@@ -44,13 +44,13 @@ class WorkflowForm:
     end: list[object]
 
 
-def read_workflow(value: object, problems: list[tuple[Path, str]]) -> WorkflowForm | None:
+def read_workflow(value: object, problems: list[PlacedProblem]) -> WorkflowForm | None:
     """Read a workflow; None if there are problems, which are added to ``problems`` with their places."""
     if not isinstance(value, Mapping):
         form = '{"name": "order", "version": 1, "constraints": [], "end": []}'
         problems.append(((), f"a workflow is a mapping such as {form}; got {shown(value)}"))
         return None
-    found: list[tuple[Path, str]] = [
+    found: list[PlacedProblem] = [
         ((str(key),), f"{shown(key)} is not a member of a workflow; use one of {', '.join(_MEMBERS)}")
         for key in value
         if key not in _MEMBERS
@@ -86,7 +86,7 @@ def written_automaton(automaton: ProcessAutomaton) -> dict[str, object]:
     }
 
 
-def _name(given: object, problems: list[tuple[Path, str]]) -> str:
+def _name(given: object, problems: list[PlacedProblem]) -> str:
     if isinstance(given, str) and given.strip() and len(given) <= MAX_NAME:
         return given
     problems.append(((_NAME,), f"the name of a workflow is a text of 1 to {MAX_NAME} characters; got {shown(given)}"))

@@ -19,12 +19,11 @@ import yaml
 from service.errors import ProjectRefused
 from service.runs import LISTS
 from shards import DOCUMENT_KINDS
-from streams import did_you_mean, indefinite, listed
+from streams import UnreadableText, composed, decoded_text, did_you_mean, indefinite, line_of, listed, plain_value
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _REFERENCES = ("text_file", "model_file", "schema_file")
 _MOST_BYTES = 16_000_000
-_DEEPEST = 100
 _COMPACT = (",", ":")
 _DURATION = "A duration"  # begins the description of one
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
@@ -135,27 +134,17 @@ def _read(path: Path) -> list[Document] | ProjectRefused:
         return error
     except OSError as error:
         return ProjectRefused.of([f"{path} cannot be read: {error.strerror}"])
-    except RecursionError:
-        return ProjectRefused.of([f"{path}: nested too deeply"])
-    except UnicodeDecodeError:
-        return ProjectRefused.of([f"{path}: not a text in UTF-8"])
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        what = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
-        place = str(path) if mark is None else f"{path}:{mark.line + 1}"
-        return ProjectRefused.of([f"{place}: this is neither YAML nor JSON: {what}"])
+    except UnreadableText as error:
+        return ProjectRefused.of([f"{path}{f':{line}' if line else ''}: {what}" for line, what in error.problems])
 
 
 def _documents(path: Path) -> Iterator[Document]:
-    content = path.read_bytes()
-    if len(content) > _MOST_BYTES:
-        raise ProjectRefused.of([f"{path} has {len(content):,} bytes; at most {_MOST_BYTES:,} are read"])
-    for node in yaml.compose_all(content.decode(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-        line = 1 if node is None else node.start_mark.line + 1
+    for node in composed(decoded_text(path.read_bytes(), _MOST_BYTES)):
+        line = line_of(node) or 1
         if not isinstance(node, yaml.MappingNode):
             raise ProjectRefused.of([f"{path}:{line}: a document is a mapping with kind and name"])
-        body = _value(node, path, set(), 0)
-        lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
+        body = plain_value(node, _scalar)
+        lines = {key.value: line_of(key) or line for key, _ in node.value}
         missing = [member for member in ("kind", "name") if not isinstance(body.get(member), str) or not body[member]]
         if missing:
             raise ProjectRefused.of([f"{path}:{line}: {' and '.join(missing)} must be a text that is not empty"])
@@ -163,30 +152,14 @@ def _documents(path: Path) -> Iterator[Document]:
         yield Document(kind=kind, name=name, body=body, file=path, line=line, lines=lines)
 
 
-def _value(node: yaml.Node, path: Path, met: set[int], depth: int) -> Any:
-    """The plain value of a node; aliases and repeated keys are refused, as they hide or lose values."""
-    place = f"{path}:{node.start_mark.line + 1}"
-    if id(node) in met and not isinstance(node, yaml.ScalarNode):
-        raise ProjectRefused.of([f"{place}: anchors and aliases are not read; write it out"])
-    if depth > _DEEPEST:
-        raise ProjectRefused.of([f"{place}: nested too deeply"])
-    met.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        return [_value(child, path, met, depth + 1) for child in node.value]
-    if isinstance(node, yaml.MappingNode):
-        value: dict[str, Any] = {}
-        for key, child in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.value in value:
-                what = f"{key.value!r} is given twice" if isinstance(key, yaml.ScalarNode) else "a key must be a text"
-                raise ProjectRefused.of([f"{path}:{key.start_mark.line + 1}: {what}"])
-            value[key.value] = _value(child, path, met, depth + 1)
-        return value
-    if isinstance(node, yaml.ScalarNode) and not node.style:  # neither in quotes nor a block
-        found = next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
-        if isinstance(found, float) and math.isinf(found):
-            raise ProjectRefused.of([f"{place}: {node.value} is too large"])
-        return found
-    return node.value
+def _scalar(node: yaml.ScalarNode) -> object:
+    """The value of a scalar as YAML 1.2 reads it."""
+    if node.style:  # in quotes, or a block
+        return node.value
+    found = next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
+    if isinstance(found, float) and math.isinf(found):
+        raise UnreadableText((line_of(node), f"{node.value} is too large"))
+    return found
 
 
 def _named(documents: list[Document]) -> Iterator[Path]:

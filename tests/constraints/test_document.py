@@ -257,36 +257,42 @@ def test_json_lines_are_named_too() -> None:
 
 
 def test_lines_are_left_out_where_yaml_cannot_follow_json() -> None:
-    assert problems_of(f'["prior(A)", {"[" * 150 + "]" * 150}]')[0].startswith("entry 1: ")
+    assert problems_of(f'[{{"prior": ["A"]}}, {{"{"long" * 500}": 1}}]')[0].startswith("entry 1: ")
 
 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ("", "the document is empty; list at least one constraint"),
-        ("  \n", "the document is empty; list at least one constraint"),
-        ("# nothing\n", "a document is a list of entries or a mapping"),
+        ("", "the text is empty"),
+        ("  \n", "the text is empty"),
+        ("# nothing\n", "the text has 0 documents; one is read"),
+        ("prior: []\n---\nend: []", "the text has 2 documents; one is read"),
         ("prior(A, B)", "a document is a list of entries or a mapping"),
         (None, "a document is a list of entries or a mapping"),
         (3, "a document is a list of entries or a mapping"),
-        ("a: b: c", "line 1: this is neither JSON nor YAML: mapping values are not allowed here"),
-        ('[{"prior": ["A", "B"]}', "line 1: this is neither JSON nor YAML: "),
-        ("\x00", "this is neither JSON nor YAML: "),
+        ("a: b: c", "line 1: this is neither JSON nor YAML: mapping values are not allowed in this context"),
+        ('[{"prior": ["A", "B"]}', "line 2: this is neither JSON nor YAML: did not find expected ',' or ']'"),
+        ("\x00", "this is neither JSON nor YAML: control characters are not allowed"),
         ("- !!python/object:os.system x", "line 1: the tag 'tag:yaml.org,2002:python/object:os.system' is"),
         ("? [A, B]\n: prior", "line 1: a key is a text, not a list or a mapping"),
-        ("- &a [1]\n- *a", "line 1: anchors and aliases are not allowed"),
+        ("- &a [1]", "line 1: anchors and aliases are not allowed"),
+        ("-\n- *a", "line 2: anchors and aliases are not allowed"),
         ('["prior(A, \\ud83d\\ude00)",\n "prior(\\ud800, B)"]', "line 2: \\ud800 is half a character"),
-        ('- "prior(A, B)"\n- "prior(\\udfff, B)"', "line 2: \\udfff is half a character"),
+        (
+            '- "prior(A, B)"\n- "prior(\\udfff, B)"',
+            "line 2: this is neither JSON nor YAML: found invalid Unicode character",
+        ),
         ('{"\\udfff": 1}', "line 1: \\udfff is half a character"),
         ("prior: []\nend: []\nprior: []", "line 3: the key 'prior' is given twice"),
         ('{"end": [],\n"end": []}', "line 2: the key 'end' is given twice"),
         ('{"end": [],\n\t"end": []}', "line 2: the key 'end' is given twice"),
-        (f'{{"end": [], "a": {"[" * 150 + "]" * 150}, "end": []}}', "the key 'end' is given twice"),
-        ("[" * 5_000, "the document is nested too deeply"),
-        ("- " * 5_000, "the document is nested too deeply"),
-        ("[" * 400_000 + "]" * 400_000, "the document is nested too deeply"),
-        ("- \ud800", "this is neither JSON nor YAML: special characters"),
-        (b"\xff\xfe\xff", "the text is not UTF-8"),
+        (f'{{"end": [], "a": {"[" * 150 + "]" * 150}, "end": []}}', "line 1: lists and mappings are nested more than"),
+        ("[" * 5_000, "line 1: lists and mappings are nested more than 100 deep"),
+        ("- " * 5_000, "line 1: lists and mappings are nested more than 100 deep"),
+        ("[" * 400_000 + "]" * 400_000, "line 1: lists and mappings are nested more than 100 deep"),
+        ("[" * 150 + "]" * 150, "line 1: lists and mappings are nested more than 100 deep"),
+        ("- \ud800", "this is neither JSON nor YAML: surrogates not allowed"),
+        (b"\xff\xfe\xff", "this is not UTF-8 text: byte 0 is 0xff"),
     ],
 )
 def test_a_document_that_is_none(document: object, message: str) -> None:

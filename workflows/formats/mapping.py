@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from workflows.errors import ModelRefused
-from workflows.formats.entries import Entry, Mapped, Scalar, at_line, read_entries
+import yaml
+
+from streams import NULL_TAG, TEXT_TAG
+from workflows.formats.findings import Findings
+from workflows.formats.nodes import place_of, read_node
 from workflows.model import ModelNotice
 from workflows.naming import normalised
 
@@ -24,26 +27,21 @@ def read_mapping(text: str) -> dict[str, str | None]:
     Raises:
         ModelRefused: The text is not such a mapping; every problem with its line.
     """
-    entry = read_entries(text.encode("utf-8", "replace"))
-    if not isinstance(entry, Mapped):
-        raise ModelRefused(
-            [(at_line(entry.line), 'a mapping file lists names and event types, such as "Ship it": Ship')]
-        )
+    root, findings = read_node(text), Findings()
+    if not isinstance(root, yaml.MappingNode):
+        raise findings.refusal(place_of(root), 'a mapping file lists names and event types, such as "Ship it": Ship')
     mapping: dict[str, str | None] = {}
-    problems: list[tuple[str, str]] = []
-    for key, value in entry.pairs:
-        name, place = normalised(key.text), at_line(key.line)
+    for key, value in root.value:
+        name, place = normalised(key.value), place_of(key)
         if not name:
-            problems.append((place, "a task needs a name or an id"))
+            findings.refuse(place, "a task needs a name or an id")
         elif name in mapping:
-            problems.append((place, f"{name!r} is given twice; give it once"))
+            findings.refuse(place, f"{name!r} is given twice; give it once")
         elif (problem := _problem_of(value)) is not None:
-            problems.append((place, f"{name}: {problem}"))
+            findings.refuse(place, f"{name}: {problem}")
         else:
-            assert isinstance(value, Scalar)
-            mapping[name] = None if value.is_null else normalised(value.text)
-    if problems:
-        raise ModelRefused(problems)
+            mapping[name] = None if value.tag == NULL_TAG else normalised(value.value)
+    findings.finish()
     return mapping
 
 
@@ -70,15 +68,15 @@ def instances_problem(mapping: Mapping[str, str | None]) -> str | None:
     )
 
 
-def _problem_of(value: Entry) -> str | None:
+def _problem_of(value: yaml.Node) -> str | None:
     """The problem with an event type; None if it is valid."""
-    if not isinstance(value, Scalar):
+    if not isinstance(value, yaml.ScalarNode):
         return "an event type is a text, or null for a task without event"
-    if value.is_null:
-        return None if value.text else "give its event type, or null for a task without event"
-    if not value.is_text:
-        return f'an event type is a text; put quotes around it: "{value.text}"'
-    return label_problem(value.text)
+    if value.tag == NULL_TAG:
+        return None if value.value else "give its event type, or null for a task without event"
+    if value.tag != TEXT_TAG:
+        return f'an event type is a text; put quotes around it: "{value.value}"'
+    return label_problem(value.value)
 
 
 def label_problem(text: str) -> str | None:

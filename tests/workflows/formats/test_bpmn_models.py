@@ -13,7 +13,7 @@ from workflows.errors import ModelRefused
 from workflows.formats.bpmn import read_bpmn
 from workflows.formats.bpmn.document import Document, has_content
 from workflows.formats.bpmn.elements import id_of
-from workflows.formats.bpmn.findings import Findings
+from workflows.formats.findings import Findings
 from workflows.formats.safe_xml import parse_xml
 from workflows.model import ReadOptions, WorkflowModel
 from workflows.nets.folding import fold_graph

@@ -15,7 +15,7 @@ REFUSED = [
     ("'': a", "line 1", "a task needs a name or an id"),
     ("a b: x\na  b: y", "line 2", "'a b' is given twice"),
     ("a: x\na: y", "line 2", "the key 'a' is given twice"),
-    ('{"a": "\\ud800"}', "", "half of a surrogate pair"),
+    ('{"a": "\\ud800"}', "line 1", "is half a character"),
     ("a: &x b", "line 1", "anchors and aliases are not allowed"),
 ]
 

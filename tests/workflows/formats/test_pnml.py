@@ -415,7 +415,8 @@ def test_what_is_wrong_is_said_with_its_id(text: str, element: str, message: str
 def test_every_problem_is_listed() -> None:
     body = LINE + '<place id="i"/><arc id="x" source="i" target="?"/><arc id="y" source="i" target="o" type="odd"/>'
     assert [element for element, _ in problems_of(document(body))] == ["i", "y", "x", "y"]
-    assert len(problems_of(document(LINE + '<arc id="x" source="i" target="?"/>' * 500))) == 100
+    arcs = "".join(f'<arc id="x{number}" source="i" target="?"/>' for number in range(500))
+    assert problems_of(document(LINE + arcs))[200:] == [("", "and 300 problems more")]
 
 
 BOMBS = {

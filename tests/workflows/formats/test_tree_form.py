@@ -307,7 +307,7 @@ REFUSED = [
     ('{"tree": 7}', "tree (line 1)", 'an activity is a text; put quotes around it: "7"'),
     ("tree: {activity: [A]}", "tree (line 1)", "an activity is a text"),
     ('tree: " "', "tree (line 1)", "the name is empty"),
-    ('{"tree": "\\ud800"}', "tree", "half of a surrogate pair"),
+    ('{"tree": "\\ud800"}', "line 1", "is half a character"),
     ("tree: [A, B]", "tree (line 1)", "a list must be under an operator"),
     ("tree: {}", "tree (line 1)", "an operator node has exactly one key, this one none"),
     ("tree: {xor: [A], and: [B]}", "tree (line 1)", "exactly one key, this one 2: xor, and"),
@@ -420,7 +420,7 @@ def test_every_problem_is_listed() -> None:
         "tree.sequence[3].and[1].loop (line 5)",
         "tree.sequence[4].duration (line 6)",
     ]
-    assert len(problems_of("tree: {sequence: [" + "7, " * 5_000 + "A]}")) == 100
+    assert problems_of("tree: {sequence: [" + "7, " * 5_000 + "A]}")[200:] == [("", "and 4,800 problems more")]
 
 
 def test_a_process_that_is_asked_for_is_not_there() -> None:

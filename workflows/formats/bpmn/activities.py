@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.elements import children, describe, flag, id_of, name_of, text_of
-from workflows.formats.bpmn.findings import Findings
+from workflows.formats.findings import Findings
 from workflows.formats.mapping import INSTANCES, ONE_OR_MORE, event_type
 from workflows.nets.graph import Repeat
 

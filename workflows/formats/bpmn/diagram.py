@@ -20,7 +20,7 @@ from workflows.formats.bpmn.elements import (
     split_tag,
     text_of,
 )
-from workflows.formats.bpmn.findings import Findings
+from workflows.formats.findings import Findings
 from workflows.naming import normalised
 
 _FARTHEST = 1e7

@@ -17,7 +17,7 @@ from workflows.formats.bpmn.elements import (
     split_tag,
     without_namespaces,
 )
-from workflows.formats.bpmn.findings import Findings
+from workflows.formats.findings import Findings
 
 EVENT_DEFINITION = "EventDefinition"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workflows.formats.bpmn.findings import Findings
+from workflows.formats.findings import Findings
 from workflows.nets.graph import Flow, FlowGraph, Node, NodeKind, reached_by_flows
 
 MOST_NODES = 20_000

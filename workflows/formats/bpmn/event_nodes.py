@@ -10,10 +10,10 @@ from workflows.formats.bpmn.activities import Labels
 from workflows.formats.bpmn.document import Document
 from workflows.formats.bpmn.draft import GraphDraft, Port
 from workflows.formats.bpmn.elements import describe, id_of, kind_of, name_of
-from workflows.formats.bpmn.findings import Findings
 from workflows.formats.bpmn.gateways import lead_on
 from workflows.formats.bpmn.levels import Level
 from workflows.formats.bpmn.triggers import THROWN, Trigger, first_of, link_of, triggers_of
+from workflows.formats.findings import Findings
 from workflows.nets.graph import Node, NodeKind
 
 

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.draft import Budget, GraphDraft, Port
 from workflows.formats.bpmn.elements import children, describe, flag, id_of
-from workflows.formats.bpmn.findings import Findings
+from workflows.formats.findings import Findings
 from workflows.nets.graph import Block, Exit, FlowGraph, Node, NodeKind
 
 

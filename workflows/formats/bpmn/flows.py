@@ -18,7 +18,7 @@ from workflows.formats.bpmn.elements import (
     name_of,
     text_of,
 )
-from workflows.formats.bpmn.findings import Findings
+from workflows.formats.findings import Findings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,11 +22,11 @@ from workflows.formats.bpmn.elements import (
 )
 from workflows.formats.bpmn.event_nodes import EventReader
 from workflows.formats.bpmn.event_sub_processes import Watcher, interrupts, watch
-from workflows.formats.bpmn.findings import Findings
 from workflows.formats.bpmn.flows import FlowTable
 from workflows.formats.bpmn.gateways import KIND_OF_GATEWAY, lead_on, lead_on_from_gateway
 from workflows.formats.bpmn.levels import Level, LevelReader, ProcessScope
 from workflows.formats.bpmn.triggers import Catchers, catchers_of, exit_of
+from workflows.formats.findings import Findings
 from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
 
 MOST_LEVELS = 40

@@ -21,9 +21,9 @@ from workflows.formats.bpmn.elements import (
     is_without_meaning,
     kind_of,
 )
-from workflows.formats.bpmn.findings import Findings
 from workflows.formats.bpmn.flows import FlowTable
 from workflows.formats.bpmn.triggers import Catchers, link_of, triggers_of
+from workflows.formats.findings import Findings
 
 _CHOREOGRAPHY = frozenset({"choreographyTask", "subChoreography", "callChoreography"})
 

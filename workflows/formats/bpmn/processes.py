@@ -17,7 +17,7 @@ from workflows.formats.bpmn.elements import (
     line_of,
     name_of,
 )
-from workflows.formats.bpmn.findings import Findings
+from workflows.formats.findings import Findings
 from workflows.naming import normalised
 
 

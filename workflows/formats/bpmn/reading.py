@@ -7,9 +7,9 @@ from workflows.formats.bpmn.diagram import read_diagram
 from workflows.formats.bpmn.document import Document
 from workflows.formats.bpmn.elements import INTERMEDIATE, descendants, id_of, is_activity, kind_of, name_of
 from workflows.formats.bpmn.endings import end_at_once
-from workflows.formats.bpmn.findings import Findings
 from workflows.formats.bpmn.graphs import GraphReader
 from workflows.formats.bpmn.processes import choose_process, note_collaboration, note_origin
+from workflows.formats.findings import Findings
 from workflows.formats.mapping import instances_problem, unused_keys
 from workflows.formats.safe_xml import parse_xml
 from workflows.model import ModelFormat, ReadOptions, WorkflowModel

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from workflows.formats.pnml.findings import Findings
+from workflows.formats.findings import Findings
 from workflows.naming import normalised
 
 MAX_TOKENS = 1_000
+MAX_TOKENS_IN_ALL = 200_000
 
 _WHOLE = re.compile(r"(?:Default,)?\s*(-?[0-9]+)")
 _ARC_KINDS = {
@@ -37,6 +38,26 @@ _COLOURED = {
     "condition",
 }
 _LEFT_OUT = {"name", "toolspecific", "graphics", "text", "finalmarkings", "variables"}
+
+
+class NetFindings(Findings):
+    """The findings of a net, with equal notices listed once, and the tokens of all markings and arcs counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._messages: set[str] = set()
+        self._tokens = 0
+
+    def note(self, element: str, message: str) -> None:
+        if message not in self._messages:
+            self._messages.add(message)
+            super().note(element, message)
+
+    def count_tokens(self, count: int) -> None:
+        """Add tokens, or end the reading if they are too many."""
+        self._tokens += count
+        if self._tokens > MAX_TOKENS_IN_ALL:
+            raise self.refusal("", f"all markings and weights sum to more than {MAX_TOKENS_IN_ALL:,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +144,7 @@ def label_text(element: Element, name: str) -> str:
     return normalised("" if text is None else "".join(text.itertext()))
 
 
-def read_elements(root: Element, findings: Findings) -> Drawn:
+def read_elements(root: Element, findings: NetFindings) -> Drawn:
     """Everything in a net or a page and the pages in it; problems are added to the findings."""
     nodes: dict[str, NetNode] = {}
     arcs: list[Arc] = []
@@ -149,7 +170,7 @@ def read_elements(root: Element, findings: Findings) -> Drawn:
     return Drawn(nodes, tuple(arcs))
 
 
-def _walk(root: Element, findings: Findings) -> Iterator[tuple[Element, str]]:
+def _walk(root: Element, findings: NetFindings) -> Iterator[tuple[Element, str]]:
     """Objects, arcs and pages with the page that contains them; other elements with a meaning are noted."""
     waiting = deque([(root, root.get("id", "") if local(root) == "page" else "")])
     while waiting:
@@ -171,7 +192,7 @@ def _walk(root: Element, findings: Findings) -> Iterator[tuple[Element, str]]:
                 findings.note(page, f"<{name}> is not known and left out")
 
 
-def _read_node(element: Element, identity: str, page: str, findings: Findings) -> NetNode:
+def _read_node(element: Element, identity: str, page: str, findings: NetFindings) -> NetNode:
     kind = _OBJECTS[local(element)]
     refers_to = element.get("ref", "")
     if local(element).startswith("reference") and not refers_to:
@@ -195,7 +216,7 @@ def _read_node(element: Element, identity: str, page: str, findings: Findings) -
     )
 
 
-def _check_inner(inner: Element, identity: str, findings: Findings) -> None:
+def _check_inner(inner: Element, identity: str, findings: NetFindings) -> None:
     name = local(inner)
     if name in _COLOURED or (name == "type" and child(inner, "structure") is not None):
         _refuse_colours(identity, name, findings)
@@ -203,7 +224,7 @@ def _check_inner(inner: Element, identity: str, findings: Findings) -> None:
         findings.note(identity, f"<{name}> is not known and left out")
 
 
-def _refuse_colours(identity: str, name: str, findings: Findings) -> None:
+def _refuse_colours(identity: str, name: str, findings: NetFindings) -> None:
     findings.refuse(identity, f"<{name}> belongs to a high-level net; only place/transition nets are read")
 
 
@@ -213,7 +234,7 @@ def _is_invisible(element: Element) -> bool:
     return is_marked or element.get("invisible") == "true"
 
 
-def _read_arc(element: Element, findings: Findings) -> Arc:
+def _read_arc(element: Element, findings: NetFindings) -> Arc:
     source, target = element.get("source", ""), element.get("target", "")
     identity = element.get("id") or f"arc from {source or '?'} to {target or '?'}"
     if not source or not target:
@@ -244,7 +265,7 @@ def _arc_type(element: Element) -> str:
     return element.get("type", "").strip().lower()
 
 
-def read_count(text: str, identity: str, what: str, findings: Findings) -> int:
+def read_count(text: str, identity: str, what: str, findings: NetFindings) -> int:
     """A whole number from 0 to ``MAX_TOKENS``; 1 after a problem."""
     written = _WHOLE.fullmatch(text)
     if written is None:

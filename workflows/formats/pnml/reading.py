@@ -13,6 +13,7 @@ from workflows.formats.mapping import event_type, label_problem, unused_keys
 from workflows.formats.pnml.elements import (
     Arc,
     Drawn,
+    NetFindings,
     NetNode,
     child,
     label_text,
@@ -20,9 +21,8 @@ from workflows.formats.pnml.elements import (
     read_count,
     read_elements,
 )
-from workflows.formats.pnml.findings import Findings
 from workflows.formats.safe_xml import parse_xml
-from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
+from workflows.model import ModelFormat, ReadOptions, WorkflowModel
 from workflows.nets.net import Places, Transition, WorkflowNet
 
 _SIZE = 30.0
@@ -35,7 +35,7 @@ _LIKE_SILENT = {"tau", "τ", "silent", "invisible", "skip"}
 def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
     """The place/transition net of a PNML file; ``options.process`` is the id of a net, or of a page of one."""
     net, part = _chosen(parse_xml(content), options.process)
-    findings = Findings()
+    findings = NetFindings()
     _check_type(net, findings)
     findings.finish()
     drawn = read_elements(part, findings)
@@ -70,7 +70,7 @@ def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
             finals=finals,
         ),
         notices=(
-            *(ModelNotice(element=element, message=message) for message, element in findings.notices.items()),
+            *findings.notices,
             *unused_keys(options.mapping, names),
         ),
         diagram=_draw_net(drawn, labels),
@@ -107,7 +107,7 @@ def _listed(nets: list[Element]) -> str:
     return ", ".join(words[:50]) + (", ..." if len(words) > 50 else "")
 
 
-def _check_type(net: Element, findings: Findings) -> None:
+def _check_type(net: Element, findings: NetFindings) -> None:
     written = net.get("type", "")
     if any(word in written.lower() for word in _HIGH_LEVEL):
         findings.refuse(
@@ -115,7 +115,7 @@ def _check_type(net: Element, findings: Findings) -> None:
         )
 
 
-def _resolve(drawn: Drawn, findings: Findings) -> dict[str, str]:
+def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
     """For each node, the id of the place or transition that it is or refers to; empty if the reference is broken."""
     links: dict[str, str] = {}
     for node in drawn.nodes.values():
@@ -159,7 +159,7 @@ class _Wired:
     waits: dict[str, set[int]] = field(default_factory=dict)
 
 
-def _wire(drawn: Drawn, links: dict[str, str], findings: Findings) -> _Wired:
+def _wire(drawn: Drawn, links: dict[str, str], findings: NetFindings) -> _Wired:
     real = [node for node in drawn.nodes.values() if not node.refers_to]
     places = [node.id for node in real if node.kind == "place"]
     wired = _Wired(places, {place: number for number, place in enumerate(places)}, links)
@@ -182,7 +182,7 @@ def _wire(drawn: Drawn, links: dict[str, str], findings: Findings) -> _Wired:
     return wired
 
 
-def _end(arc: Arc, identity: str, drawn: Drawn, findings: Findings) -> NetNode | None:
+def _end(arc: Arc, identity: str, drawn: Drawn, findings: NetFindings) -> NetNode | None:
     node = drawn.nodes.get(identity)
     if node is None and identity:
         findings.refuse(arc.id, f"the arc joins {identity!r}, which is not in the net")
@@ -210,7 +210,7 @@ def _as_places(counts: Mapping[int, int]) -> Places:
     return tuple(place for place in sorted(counts) for _ in range(counts[place]))
 
 
-def _initial_marking(drawn: Drawn, wired: _Wired, findings: Findings) -> Places:
+def _initial_marking(drawn: Drawn, wired: _Wired, findings: NetFindings) -> Places:
     """The given marking; otherwise one token in the only place that has outgoing arcs but no incoming ones."""
     counts = {wired.index[place]: drawn.nodes[place].tokens for place in wired.places if drawn.nodes[place].tokens}
     if counts:
@@ -228,7 +228,7 @@ def _initial_marking(drawn: Drawn, wired: _Wired, findings: Findings) -> Places:
     return (sources[0],)
 
 
-def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: Findings) -> tuple[Places, ...]:
+def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: NetFindings) -> tuple[Places, ...]:
     """The given markings; otherwise, for each sink place, a marking with one token in it."""
     given = [
         _read_marking(marking, drawn, wired, findings)
@@ -249,7 +249,7 @@ def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: Findin
     return tuple((place,) for place in sinks)
 
 
-def _read_marking(marking: Element, drawn: Drawn, wired: _Wired, findings: Findings) -> Places:
+def _read_marking(marking: Element, drawn: Drawn, wired: _Wired, findings: NetFindings) -> Places:
     counts: dict[int, int] = {}
     for entry in (entry for entry in marking if local(entry) == "place"):
         identity = entry.get("idref", "")
@@ -264,7 +264,7 @@ def _read_marking(marking: Element, drawn: Drawn, wired: _Wired, findings: Findi
     return _as_places(counts)
 
 
-def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: Findings) -> dict[str, str | None]:
+def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: NetFindings) -> dict[str, str | None]:
     """The event type of each transition; None for silent ones."""
     labels: dict[str, str | None] = {}
     for node in drawn.nodes.values():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import yaml
+
+from streams import NULL_TAG, TEXT_TAG
 from workflows.attributes import (
     Attribute,
     BooleanAttribute,
@@ -26,8 +29,8 @@ from workflows.durations import (
     parse_duration_us,
 )
 from workflows.errors import InvalidWorkflow
-from workflows.formats.entries import Entry, Listing, Mapped, Scalar
-from workflows.formats.tree_form.problems import Problems
+from workflows.formats.findings import Findings
+from workflows.formats.nodes import keys_of, number_of, place_of
 
 _TRUTHS = {"true": True, "false": False}
 
@@ -36,94 +39,93 @@ class _Unfit(Exception):
     """A setting has the wrong form; the message names the right one."""
 
 
-def read_duration(entry: Entry, path: str, problems: Problems) -> Duration | None:
+def read_duration(entry: yaml.Node, path: str, findings: Findings) -> Duration | None:
     """The duration of an activity: ``5 min``, or a mapping with one key; None after a problem."""
     try:
-        if isinstance(entry, Scalar):
+        if isinstance(entry, yaml.ScalarNode):
             return FixedDuration(_duration_us(entry))
         name, value = _only_pair(entry, _DURATIONS)
         return _DURATIONS[name](value)
     except (_Unfit, InvalidWorkflow) as error:
-        problems.refuse(path, entry, str(error))
+        findings.refuse(place_of(entry, path), str(error))
         return None
 
 
-def read_attributes(entry: Entry, path: str, problems: Problems) -> tuple[Attribute, ...]:
+def read_attributes(entry: yaml.Node, path: str, findings: Findings) -> tuple[Attribute, ...]:
     """A mapping from names of attributes to their generators; attributes with problems are left out."""
-    if not isinstance(entry, Mapped):
-        problems.refuse(
-            path, entry, "attributes are a mapping from names to how each is drawn, such as {price: {normal: [9, 1]}}"
+    if not isinstance(entry, yaml.MappingNode):
+        findings.refuse(
+            place_of(entry, path),
+            "attributes are a mapping from names to how each is drawn, such as {price: {normal: [9, 1]}}",
         )
         return ()
     attributes: list[Attribute] = []
-    for key, value in entry.pairs:
+    for key, value in entry.value:
         try:
-            attributes.append(_attribute(key.text, value))
+            attributes.append(_attribute(key.value, value))
         except (_Unfit, InvalidWorkflow) as error:
-            problems.refuse(f"{path}.{key.text}", key, str(error))
+            findings.refuse(place_of(key, f"{path}.{key.value}"), str(error))
     return tuple(attributes)
 
 
-def read_probability(entry: Entry, path: str, problems: Problems) -> float | None:
+def read_probability(entry: yaml.Node, path: str, findings: Findings) -> float | None:
     """A number from 0 to 1; None after a problem."""
-    number = entry.number if isinstance(entry, Scalar) else None
+    number = number_of(entry)
     if number is None or not 0.0 <= number <= 1.0:
-        problems.refuse(path, entry, "a probability is a number from 0 to 1")
+        findings.refuse(place_of(entry, path), "a probability is a number from 0 to 1")
         return None
     return number
 
 
-def whole_number(entry: Entry) -> int | None:
+def whole_number(entry: yaml.Node) -> int | None:
     """The whole number of an entry; None for anything else."""
-    number = entry.number if isinstance(entry, Scalar) else None
+    number = number_of(entry)
     return int(number) if number is not None and number == int(number) and abs(number) <= 2**53 else None
 
 
-def _attribute(name: str, entry: Entry) -> Attribute:
+def _attribute(name: str, entry: yaml.Node) -> Attribute:
     if not name.strip():
         raise _Unfit("an attribute needs a name")
-    if isinstance(entry, Scalar):
+    if isinstance(entry, yaml.ScalarNode):
         return ConstantAttribute(name, _value(entry))
     generator, value = _only_pair(entry, _ATTRIBUTES)
     return _ATTRIBUTES[generator](name, value)
 
 
-def _integer(name: str, entry: Entry) -> Attribute:
-    if isinstance(entry, Scalar):
+def _integer(name: str, entry: yaml.Node) -> Attribute:
+    if isinstance(entry, yaml.ScalarNode):
         return IntegerAttribute(name, _whole(entry, "integer takes the largest number, or [least, largest]"))
     least, most = (_whole(item, "integer takes whole numbers") for item in _items(entry, 2, "integer"))
     return IntegerAttribute(name, most - least + 1, least)
 
 
-def _threshold(name: str, entry: Entry) -> Attribute:
+def _threshold(name: str, entry: yaml.Node) -> Attribute:
     names = ("at", "highest", "fail", "also")
-    if not isinstance(entry, Mapped) or not {"at", "highest", "fail"} <= set(entry.keys) <= set(names):
+    if not {"at", "highest", "fail"} <= set(keys_of(entry)) <= set(names):
         raise _Unfit("threshold takes at, highest and fail, and maybe also: more names for the same number")
-    settings = {key.text: value for key, value in entry.pairs}
-    also = settings.get("also", Listing((), entry.line))
-    if not isinstance(also, Listing):
-        raise _Unfit("also is a list of names")
-    more = [item.text for item in also.items if isinstance(item, Scalar) and item.is_text]
-    if len(more) < len(also.items):
+    settings = {key.value: value for key, value in entry.value}
+    also = settings.get("also")
+    more = also.value if isinstance(also, yaml.SequenceNode) else []
+    if (also is not None and not isinstance(also, yaml.SequenceNode)) or any(item.tag != TEXT_TAG for item in more):
         raise _Unfit("also is a list of names")
     return ThresholdAttribute(
-        names=(name, *more),
+        names=(name, *(item.value for item in more)),
         fail_ratio=_number(settings["fail"], "fail is a number from 0 to 1"),
         threshold=_whole(settings["at"], "at is a whole number"),
         highest=_whole(settings["highest"], "highest is a whole number"),
     )
 
 
-def _choice(name: str, entry: Entry) -> Attribute:
-    if isinstance(entry, Mapped):
-        weights = tuple(_number(value, "a weight is a number, 0 or more") for _, value in entry.pairs)
-        return ChoiceAttribute(name, tuple(_value(key) for key, _ in entry.pairs), weights)
-    if isinstance(entry, Listing):
-        return ChoiceAttribute(name, tuple(map(_value, entry.items)))
+def _choice(name: str, entry: yaml.Node) -> Attribute:
+    if isinstance(entry, yaml.MappingNode):
+        weights = tuple(_number(value, "a weight is a number, 0 or more") for _, value in entry.value)
+        return ChoiceAttribute(name, tuple(_value(key) for key, _ in entry.value), weights)
+    if isinstance(entry, yaml.SequenceNode):
+        return ChoiceAttribute(name, tuple(map(_value, entry.value)))
     raise _Unfit("choice takes a list of values, or a mapping from values to weights")
 
 
-_ATTRIBUTES: Mapping[str, Callable[[str, Entry], Attribute]] = {
+_ATTRIBUTES: Mapping[str, Callable[[str, yaml.Node], Attribute]] = {
     "integer": _integer,
     "text": lambda name, entry: TextAttribute(
         name, _whole(entry, f"text takes the number of texts, {name}-1 and so on")
@@ -142,7 +144,7 @@ _ATTRIBUTES: Mapping[str, Callable[[str, Entry], Attribute]] = {
 }
 
 
-_DURATIONS: Mapping[str, Callable[[Entry], Duration]] = {
+_DURATIONS: Mapping[str, Callable[[yaml.Node], Duration]] = {
     "fixed": lambda entry: FixedDuration(_duration_us(entry)),
     "uniform": lambda entry: UniformDuration(*map(_duration_us, _items(entry, 2, "uniform"))),
     "exponential": lambda entry: ExponentialDuration(_duration_us(entry)),
@@ -150,55 +152,55 @@ _DURATIONS: Mapping[str, Callable[[Entry], Duration]] = {
 }
 
 
-def _only_pair(entry: Entry, known: Mapping[str, object]) -> tuple[str, Entry]:
-    if isinstance(entry, Mapped) and len(entry.pairs) == 1 and entry.keys[0] in known:
-        key, value = entry.pairs[0]
-        return key.text, value
+def _only_pair(entry: yaml.Node, known: Mapping[str, object]) -> tuple[str, yaml.Node]:
+    if len(keys_of(entry)) == 1 and keys_of(entry)[0] in known:
+        ((key, value),) = entry.value
+        return key.value, value
     raise _Unfit(f"write a mapping with exactly one key of {', '.join(known)}")
 
 
-def _items(entry: Entry, count: int, name: str) -> tuple[Entry, ...]:
-    if not isinstance(entry, Listing) or len(entry.items) != count:
+def _items(entry: yaml.Node, count: int, name: str) -> list[yaml.Node]:
+    if not isinstance(entry, yaml.SequenceNode) or len(entry.value) != count:
         raise _Unfit(f"{name} takes a list of {count}")
-    return entry.items
+    items: list[yaml.Node] = entry.value
+    return items
 
 
-def _numbers(entry: Entry, count: int, name: str) -> tuple[float, ...]:
+def _numbers(entry: yaml.Node, count: int, name: str) -> tuple[float, ...]:
     return tuple(_number(item, f"{name} takes a list of {count} numbers") for item in _items(entry, count, name))
 
 
-def _number(entry: Entry, message: str) -> float:
-    number = entry.number if isinstance(entry, Scalar) else None
+def _number(entry: yaml.Node, message: str) -> float:
+    number = number_of(entry)
     if number is None:
         raise _Unfit(message)
     return number
 
 
-def _whole(entry: Entry, message: str) -> int:
+def _whole(entry: yaml.Node, message: str) -> int:
     number = whole_number(entry)
     if number is None:
         raise _Unfit(message)
     return number
 
 
-def _duration_us(entry: Entry) -> int:
-    if not isinstance(entry, Scalar):
+def _duration_us(entry: yaml.Node) -> int:
+    if not isinstance(entry, yaml.ScalarNode):
         raise _Unfit("a duration is a number and a unit, such as 5 min")
-    return parse_duration_us(entry.text)
+    return parse_duration_us(entry.value)
 
 
-def _value(entry: Entry) -> Value:
-    if not isinstance(entry, Scalar) or entry.is_null:
+def _value(entry: yaml.Node) -> Value:
+    if not isinstance(entry, yaml.ScalarNode) or entry.tag == NULL_TAG:
         raise _Unfit("a value is a text, a number, true or false")
-    if entry.is_quoted:
-        return entry.text
-    if entry.text in _TRUTHS:
-        return _TRUTHS[entry.text]
-    number = whole_number(entry)
-    if number is not None and "." not in entry.text:
-        return number
-    if entry.number is not None:
-        return entry.number
-    if not entry.is_text:
-        raise _Unfit(f'put quotes around "{entry.text}", or write a number, true or false')
-    return entry.text
+    text: str = entry.value
+    if entry.style:
+        return text
+    if text in _TRUTHS:
+        return _TRUTHS[text]
+    whole, number = whole_number(entry), number_of(entry)
+    if number is not None:
+        return number if whole is None or "." in text else whole
+    if entry.tag != TEXT_TAG:
+        raise _Unfit(f'put quotes around "{text}", or write a number, true or false')
+    return text

@@ -1,4 +1,4 @@
-"""Problems and notices of a file; problems reject it."""
+"""Problems and notices of a model file; problems reject it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from workflows.errors import ModelRefused
 from workflows.model import ModelNotice
 
 MOST_LISTED = 200
-_LONGEST_ID = 200
-_LONGEST_MESSAGE = 1_000
+_LONGEST = 1_000
 
 
 class Findings:
@@ -27,11 +26,11 @@ class Findings:
 
     def refuse(self, element: str, message: str) -> None:
         """Add a problem: the model's meaning would change. Reading continues, so that other problems are found too."""
-        self._problems[element[:_LONGEST_ID], _cut(message)] = None
+        self._problems[_cut(element), _cut(message)] = None
 
     def note(self, element: str, message: str) -> None:
         """Add a notice: something was left out, or read in an unexpected way."""
-        self._notices[ModelNotice(element=element[:_LONGEST_ID], message=_cut(message))] = None
+        self._notices[ModelNotice(element=_cut(element), message=_cut(message))] = None
 
     def finish(self) -> None:
         """End the reading; reject the file if there were problems."""
@@ -50,5 +49,5 @@ class Findings:
         return ModelRefused(listed)
 
 
-def _cut(message: str) -> str:
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -1,0 +1,235 @@
+"""Documents that people write, JSON or YAML: plain values, and the line on which each part begins.
+
+The texts are untrusted: their size and depth are bounded. Anchors, aliases, tags and repeated keys are refused, because
+aliases can make a short text huge, and a repeated key would lose its first value silently.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from typing import Any, TypeAlias
+
+import yaml
+
+DocumentPath: TypeAlias = tuple["str | int", ...]
+"""Keys of mappings and places in lists, from 0, that lead to a part of a document."""
+
+MAX_DEPTH = 100
+MAX_PROBLEMS = 100
+
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STANDARD = "tag:yaml.org,2002:"
+TEXT_TAG, NULL_TAG, _BARE_TAG = (f"{_STANDARD}{name}" for name in ("str", "null", "value"))
+_TAGS = {None, *(f"{_STANDARD}{name}" for name in "str null bool int float timestamp value".split())}
+_HALF = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F]..)")
+
+
+class UnreadableText(Exception):
+    """A text is not a document; ``problems`` are lines, None if unknown, each with what is wrong."""
+
+    def __init__(self, *problems: tuple[int | None, str]) -> None:
+        super().__init__(*problems[:MAX_PROBLEMS])
+        self.problems = problems[:MAX_PROBLEMS]
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A number, or a YAML scalar other than a text or null, as written: ``No`` is a truth value in YAML."""
+
+    written: str
+
+    def __str__(self) -> str:
+        return self.written
+
+
+class WrittenDocument:
+    """A document as plain values: lists, mappings, texts, ``Bare``, None, and the truth values of JSON."""
+
+    def __init__(self, text: str, value: object, root: yaml.Node | None = None) -> None:
+        self.value = value
+        self._text, self._known_root = text, root
+
+    @cached_property
+    def root(self) -> yaml.Node:
+        """The document as nodes; those of JSON have no marks if YAML cannot follow it, for example a long key."""
+        if self._known_root is not None:
+            return self._known_root
+        try:
+            like = next(composed(_like_yaml(self._text)), None)
+        except UnreadableText:
+            like = None
+        return _json_node(self.value, like)
+
+    def line(self, path: DocumentPath) -> int | None:
+        """The line, from 1, on which the value at a path begins; None if unknown."""
+        node: yaml.Node | None = self.root
+        for step in path:
+            node = child_node(node, step)
+        return None if node is None else line_of(node)
+
+
+def decoded_text(content: bytes | str, max_bytes: int) -> str:
+    """The text of a document in UTF-8, at most ``max_bytes`` long and not empty."""
+    size = len(content) if isinstance(content, bytes) else len(content.encode(errors="surrogatepass"))
+    if size > max_bytes:
+        raise UnreadableText((None, f"the text has {size:,} bytes; at most {max_bytes:,} are read"))
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    except UnicodeDecodeError as error:
+        wrong = f"this is not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}"
+        raise UnreadableText((None, wrong)) from error
+    if not text.strip():
+        raise UnreadableText((None, "the text is empty"))
+    return text
+
+
+def read_document(text: str) -> WrittenDocument:
+    """The only document of a JSON or YAML text.
+
+    Raises:
+        UnreadableText: The text is not such a document, with all problems as far as they can be found together.
+    """
+    if text.lstrip()[:1] in ("[", "{"):
+        with suppress(RecursionError, ValueError):  # YAML may begin with a bracket too, and says where it is too deep
+            return _json_document(text)
+    roots = list(composed(text))
+    if len(roots) != 1:
+        raise UnreadableText((None, f"the text has {len(roots)} documents; one is read"))
+    return WrittenDocument(text, plain_value(roots[0], _as_written), roots[0])
+
+
+def composed(text: str) -> Iterator[yaml.Node]:
+    """The nodes of each document of a YAML text, without anything that is refused."""
+    try:
+        _check_events(text)
+        for root in yaml.compose_all(text, Loader=_LOADER):
+            problems = list(_key_problems(root))
+            if problems:
+                raise UnreadableText(*problems)
+            yield root
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        line = None if mark is None else mark.line + 1
+        raise UnreadableText((line, f"this is neither JSON nor YAML: {what}")) from error
+
+
+def plain_value(node: yaml.Node, scalar: Callable[[yaml.ScalarNode], object]) -> Any:
+    """A node as a list, a mapping with texts as keys, or the value that ``scalar`` gives."""
+    if isinstance(node, yaml.SequenceNode):
+        return [plain_value(child, scalar) for child in node.value]
+    if isinstance(node, yaml.MappingNode):
+        return {key.value: plain_value(child, scalar) for key, child in node.value}
+    assert isinstance(node, yaml.ScalarNode)
+    return scalar(node)
+
+
+def child_node(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
+    """The item at a place in a list, or the value of a key; None if there is none."""
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+        return next(iter(node.value[step : step + 1]), None)
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if key.value == step), None)
+    return None
+
+
+def line_of(node: yaml.Node) -> int | None:
+    """The line on which a node begins, from 1; None if unknown."""
+    return None if node.start_mark is None else node.start_mark.line + 1
+
+
+_TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep"
+
+
+def _as_written(node: yaml.ScalarNode) -> object:
+    if node.tag == NULL_TAG:
+        return None
+    return node.value if node.tag == TEXT_TAG else Bare(node.value)
+
+
+def _json_document(text: str) -> WrittenDocument:
+    repeated: list[tuple[int | None, str]] = []
+
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            keys = [key for key, _ in pairs]
+            repeated.extend((None, _given_twice(key)) for key in value if keys.count(key) > 1)
+        return value
+
+    value = json.loads(text, object_pairs_hook=members, parse_int=Bare, parse_float=Bare, parse_constant=Bare)
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        lists = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [child for one in lists for child in one]
+    if level or repeated:
+        list(composed(_like_yaml(text)))  # finds their lines
+        raise UnreadableText(*repeated, *([(None, _TOO_DEEP)] if level else []))
+    half = _HALF.search(text)
+    if half is not None and re.search("[\ud800-\udfff]", json.dumps(value, ensure_ascii=False, default=str)):
+        line = text.count("\n", 0, half.start()) + 1
+        raise UnreadableText((line, f"{half[0]} is half a character, a lone surrogate; write the whole character"))
+    return WrittenDocument(text, value)
+
+
+def _json_node(value: object, like: yaml.Node | None) -> yaml.Node:
+    """A value of JSON as a node, with the marks of its like in YAML as far as they have one form."""
+    mark = None if like is None else like.start_mark
+    likes = like.value if isinstance(like, yaml.CollectionNode) else ()
+    likes = likes if isinstance(value, dict | list) and len(likes) == len(value) else ()
+    if isinstance(value, list):
+        return yaml.SequenceNode(f"{_STANDARD}seq", list(map(_json_node, value, likes or repeat(None))), mark)
+    if isinstance(value, dict):
+        pairs = zip(value.items(), likes or repeat((None, None)), strict=False)
+        members = [(_json_node(key, like_key), _json_node(one, other)) for (key, one), (like_key, other) in pairs]
+        return yaml.MappingNode(f"{_STANDARD}map", members, mark)
+    if isinstance(value, str):
+        return yaml.ScalarNode(TEXT_TAG, value, mark, style='"')
+    written = value.written if isinstance(value, Bare) else json.dumps(value)
+    return yaml.ScalarNode(NULL_TAG if value is None else _BARE_TAG, written, mark)
+
+
+def _like_yaml(text: str) -> str:
+    """A JSON text without tabs and escaped surrogates, which YAML refuses; its parts stay on their lines."""
+    return re.sub(r"\\u[dD][89a-fA-F]", r"\\u00", text.replace("\t", " "))
+
+
+def _check_events(text: str) -> None:
+    """Check depth, anchors, aliases and tags, before nodes are composed, which recurses."""
+    depth, problems = 0, list[tuple[int | None, str]]()
+    event: Any
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        line = event.start_mark.line + 1
+        if depth > MAX_DEPTH:
+            raise UnreadableText(*problems, (line, _TOO_DEEP))
+        if getattr(event, "anchor", None) is not None:
+            problems.append((line, "anchors and aliases are not allowed; repeat the entry"))
+        if getattr(event, "tag", None) not in (_TAGS if isinstance(event, yaml.ScalarEvent) else (None,)):
+            problems.append((line, f"the tag {event.tag!r} is not allowed; leave it out"))
+    if problems:
+        raise UnreadableText(*problems)
+
+
+def _key_problems(node: yaml.Node) -> Iterator[tuple[int | None, str]]:
+    """Keys that are lists or mappings, or repeated."""
+    known: set[str] = set()
+    for entry in node.value if isinstance(node, yaml.CollectionNode) else ():
+        key, child = entry if isinstance(node, yaml.MappingNode) else (None, entry)
+        if isinstance(key, yaml.CollectionNode):
+            yield key.start_mark.line + 1, "a key is a text, not a list or a mapping"
+        elif key is not None and key.value in known:
+            yield key.start_mark.line + 1, _given_twice(key.value)
+        elif key is not None:
+            known.add(key.value)
+        yield from _key_problems(child)
+
+
+def _given_twice(key: str) -> str:
+    return f"the key {key!r} is given twice; give it once, with all its entries"
