@@ -19,8 +19,7 @@ from workflows.attributes import (
     ThresholdAttribute,
     UniformAttribute,
 )
-from workflows.compiled import CompiledWorkflow, CompileLimits
-from workflows.compiling import compile_workflow
+from workflows.compiling import CompiledWorkflow, compile_workflow, playable
 from workflows.conformance import Conformance, LogConformance, check_log, check_trace
 from workflows.discovery.mined import LogSummary, MinedConstraints, MiningSettings, kind_of
 from workflows.discovery.mining import mine
@@ -35,7 +34,7 @@ from workflows.durations import (
 )
 from workflows.errors import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow, WorkflowTooLarge
 from workflows.formats import read_mapping, read_model
-from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
+from workflows.model import CompileLimits, ModelFormat, ModelNotice, ReadOptions, WorkflowModel
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
 from workflows.pictures.drawing import draw
 from workflows.pictures.series import Panel, draw_series
@@ -48,7 +47,6 @@ from workflows.simulation import (
     NoiseCounts,
     NoiseSettings,
     SimulationSettings,
-    playable,
     sample_timed,
     sample_trace,
     simulate,

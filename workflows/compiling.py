@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from constraints import ProcessAutomaton
-from workflows.compiled import CompiledWorkflow
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow, WorkflowTooLarge
-from workflows.language.nets import automaton_of
+from workflows.language.nets import automaton_of, automaton_of_net
 from workflows.language.trees import automaton_of_tree
-from workflows.limits import CompileLimits
-from workflows.model import ModelNotice, Source, WorkflowModel
+from workflows.model import CompileLimits, ModelNotice, Source, WorkflowModel
 from workflows.nets.folding import fold_graph, fold_net
 from workflows.nets.graph import FlowGraph
 from workflows.nets.markings import explore
@@ -29,6 +27,22 @@ from workflows.tree import Activity, ProcessTree, parts_of
 Progress: TypeAlias = Callable[[int], None]
 
 _MOST_TRAPPED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledWorkflow:
+    """A model with everything that follows from it.
+
+    ``tree`` is the model as blocks, if it is made of blocks; ``net`` is None if it was read as a tree. The automaton of
+    its language is minimal; None if it is too large, or not regular, for the reason in ``without_automaton``.
+    """
+
+    model: WorkflowModel
+    tree: ProcessTree | None
+    net: WorkflowNet | None
+    automaton: ProcessAutomaton | None
+    without_automaton: str = ""
+    extraction: Extraction
 
 
 def compile_workflow(
@@ -59,6 +73,12 @@ def compile_workflow(
     if not compiled.extraction.events:
         warnings.append("the model emits no events: none of its steps is an activity that a mapping leaves a type")
     return replace(compiled, extraction=replace(compiled.extraction, warnings=tuple(warnings)))
+
+
+def playable(model: WorkflowModel, limits: CompileLimits | None = None) -> ProcessTree | ProcessAutomaton:
+    """The form of a model that the simulation plays: its tree if it is made of blocks, otherwise its automaton."""
+    tree = _blocks(model.source)
+    return tree if tree is not None else automaton_of_net(_net(model.source)[0], limits or CompileLimits())
 
 
 def _blocks(source: Source) -> ProcessTree | None:

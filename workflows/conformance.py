@@ -27,7 +27,7 @@ from constraints import (
     explain_deviation,
 )
 from nfa import EventClass, MonitorState
-from workflows.compiled import CompiledWorkflow
+from workflows.compiling import CompiledWorkflow
 from workflows.relations.extraction import Extraction
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from constraints import ProcessAutomaton
-from workflows.compiled import CompileLimits
 from workflows.language.moves import SILENT, Moves
 from workflows.language.subsets import deterministic
+from workflows.model import CompileLimits
 from workflows.nets.markings import Markings, Progress, explore
 from workflows.nets.net import WorkflowNet
 from workflows.nets.soundness import check_completion

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from constraints import ProcessAutomaton
-from workflows.compiled import CompileLimits
 from workflows.language.blocks import (
     NOTHING,
     again_and_again,
@@ -19,6 +18,7 @@ from workflows.language.blocks import (
     so_many_times,
 )
 from workflows.language.subsets import check_size
+from workflows.model import CompileLimits
 from workflows.tree import (
     Activity,
     ExclusiveChoice,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
-from workflows.limits import CompileLimits
+from workflows.model import CompileLimits
 from workflows.nets.adjacency import Adjacency, Flags, Numbers
 from workflows.nets.eager import eager_groups
 from workflows.nets.marking_index import MarkingIndex

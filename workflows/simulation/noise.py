@@ -6,10 +6,22 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from streams import Event
 from workflows.errors import InvalidWorkflow
-from workflows.simulation.step import SimulatedEvent
+from workflows.tree import Activity
+
+
+class SimulatedEvent(NamedTuple):
+    """A future event of a simulated trace, at an offset from the trace's beginning; 0 without durations.
+
+    A copy repeats the event before it, with its attributes.
+    """
+
+    activity: Activity
+    offset_us: int = 0
+    is_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,14 @@ import yaml
 
 from house.documents import code_blocks
 from workflows import CompileLimits
+from workflows.compiling import playable
 from workflows.formats import read_mapping, read_model, read_tree
 from workflows.language.nets import automaton_of_net
 from workflows.language.trees import automaton_of_tree
 from workflows.model import ReadOptions
 from workflows.nets.graph import FlowGraph
 from workflows.nets.net import WorkflowNet
-from workflows.simulation import SimulationSettings, playable, simulate
+from workflows.simulation import SimulationSettings, simulate
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 FILES = [

@@ -10,11 +10,11 @@ from constraints import ProcessAutomaton
 from tests.builders.workflows import process_trees
 from tests.references.language import words_of
 from tests.references.nets import fire
-from workflows.compiled import CompileLimits
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
 from workflows.language.minimal import minimal
 from workflows.language.nets import automaton_of, automaton_of_net
 from workflows.language.trees import automaton_of_tree
+from workflows.model import CompileLimits
 from workflows.nets import eager
 from workflows.nets.markings import explore
 from workflows.nets.net import Transition, WorkflowNet

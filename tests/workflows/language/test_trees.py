@@ -25,10 +25,10 @@ from workflows import (
     Silent,
     activity_names,
 )
-from workflows.compiled import CompileLimits
 from workflows.errors import AutomatonTooLarge
 from workflows.language.minimal import minimal
 from workflows.language.trees import automaton_of_tree
+from workflows.model import CompileLimits
 
 LIMITS = CompileLimits()
 A, B, C, D = map(Activity, "ABCD")

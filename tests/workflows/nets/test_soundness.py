@@ -2,8 +2,8 @@
 
 import pytest
 
-from workflows.compiled import CompileLimits
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
+from workflows.model import CompileLimits
 from workflows.nets.markings import explore
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.soundness import check

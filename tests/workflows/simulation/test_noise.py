@@ -20,7 +20,7 @@ from workflows import (
     SimulationSettings,
     simulate,
 )
-from workflows.simulation.step import SimulatedEvent
+from workflows.simulation.noise import SimulatedEvent
 
 NAMES = "ABCDEFGHIJ"
 TREE = Sequence(tuple(Activity(name, (IntegerAttribute("n", 10**9),)) for name in NAMES))
