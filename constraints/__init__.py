@@ -33,6 +33,7 @@ from constraints.model import (
     Settings,
 )
 from constraints.monitoring.monitor import Monitor
+from constraints.process.adjacency import Adjacency, Flags, Numbers, edges_at, offsets_of
 from constraints.process.automaton import NOWHERE, ProcessAutomaton
 from constraints.reasoning.clash import Clash, find_clash
 from constraints.remainder import NOTHING, Remainder, remainder_of

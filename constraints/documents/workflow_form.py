@@ -119,10 +119,9 @@ def _read_automaton(value: object) -> ProcessAutomaton:
         automaton = ProcessAutomaton(letters, table.reshape(states, len(letters)), accepting.astype(np.bool_))
     except ValueError as error:
         raise Misread(str(error)) from None
-    completable = automaton.predecessors.reaching(automaton.accepting, np.ones(len(letters), np.bool_))
-    if not completable.all():
-        stuck = int(np.flatnonzero(~completable)[0])
-        raise Misread(f"no trace is completed from state {stuck} of the automaton; leave such states out")
+    stuck = np.flatnonzero(automaton.distances(automaton.accepting) < 0)
+    if len(stuck):
+        raise Misread(f"no trace is completed from state {stuck[0]} of the automaton; leave such states out")
     return automaton
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constraints.process.reach import Predecessors
+from constraints.process.adjacency import Adjacency, Flags, offsets_of
 
 START = 0
 NOWHERE = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# No slots: cached properties need a dictionary.
+@dataclass(frozen=True, eq=False)
 class ProcessAutomaton:
     """The complete traces that a process allows, and thereby their prefixes.
 
@@ -30,9 +32,6 @@ class ProcessAutomaton:
     letters: tuple[str, ...]
     table: NDArray[np.int32]
     accepting: NDArray[np.bool_]
-    _codes: Mapping[str, int] = field(init=False, repr=False)
-    _hash: int = field(init=False, repr=False)
-    _predecessors: list[Predecessors] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         states = len(self.accepting)
@@ -47,9 +46,6 @@ class ProcessAutomaton:
             array.flags.writeable = False
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "accepting", accepting)
-        object.__setattr__(self, "_codes", {name: code for code, name in enumerate(self.letters)})
-        object.__setattr__(self, "_hash", hash((self.letters, states, int(table.sum()))))
-        object.__setattr__(self, "_predecessors", [])
 
     @classmethod
     def of(
@@ -81,12 +77,33 @@ class ProcessAutomaton:
     def __hash__(self) -> int:
         return self._hash
 
-    @property
-    def predecessors(self) -> Predecessors:
-        """The transitions backwards; computed on first use."""
-        if not self._predecessors:
-            self._predecessors.append(Predecessors(self.table))
-        return self._predecessors[0]
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.letters, len(self), int(self.table.sum())))
+
+    @cached_property
+    def _codes(self) -> Mapping[str, int]:
+        return {name: code for code, name in enumerate(self.letters)}
+
+    @cached_property
+    def _backward(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Target, source and letter of each transition, sorted by target."""
+        source, letter = np.nonzero(self.table != NOWHERE)
+        target = self.table[source, letter]
+        order = np.argsort(target, kind="stable")
+        return target[order], source[order].astype(np.int32), letter[order].astype(np.int32)
+
+    def distances(self, wanted: Flags, letters: Flags | None = None) -> NDArray[np.int32]:
+        """For each state, the length of the shortest word to a wanted state; -1 without such a word.
+
+        ``letters`` is a mask of the letters that the word may have; None: all.
+        """
+        target, source, letter = self._backward
+        if letters is not None:
+            is_usable = letters[letter]
+            target, source = target[is_usable], source[is_usable]
+        backward = Adjacency(offsets_of(target, len(self)), source)
+        return backward.distances(np.flatnonzero(wanted)).astype(np.int32)
 
     def code(self, event_type: str) -> int | None:
         """The column of an event type; None if the process does not emit it."""

@@ -121,7 +121,7 @@ class Language:
         """
         letters = np.zeros(len(self._all), np.bool_)
         letters[sorted(self._all - self._codes(without) - self._end_codes)] = True
-        return self.automaton.predecessors.distances(wanted, letters)
+        return self.automaton.distances(wanted, letters)
 
     def codes_but(self, types: frozenset[str]) -> frozenset[int]:
         """The columns of all types except the given ones."""

@@ -8,12 +8,11 @@ from math import prod
 
 import numpy as np
 
-from constraints import NOWHERE, ProcessAutomaton, overlapping
+from constraints import NOWHERE, Numbers, ProcessAutomaton, overlapping
 from workflows.errors import AutomatonTooLarge
 from workflows.language.minimal import canonical
 from workflows.language.moves import SILENT, Moves, moves_of, side_by_side
 from workflows.language.subsets import deterministic
-from workflows.nets.adjacency import Numbers
 
 NOTHING = ProcessAutomaton.of((), [{}], [0])
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from constraints import NOWHERE, ProcessAutomaton
+from constraints import NOWHERE, Adjacency, Numbers, ProcessAutomaton, offsets_of
 from workflows.errors import UnsoundWorkflow
 from workflows.language.moves import Moves, moves_of
 from workflows.language.reduction import is_stable, split
-from workflows.nets.adjacency import Adjacency, Numbers, offsets_of
 
 
 def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:

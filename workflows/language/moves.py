@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from constraints import NOWHERE, ProcessAutomaton
+from constraints import NOWHERE, Adjacency, Flags, ProcessAutomaton
 from nfa import distinct
-from workflows.nets.adjacency import Adjacency, Flags
 
 SILENT = -1
 

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from constraints import Adjacency, Numbers, edges_at, offsets_of
 from nfa import distinct
 from workflows.language.moves import SILENT, Moves
-from workflows.nets.adjacency import Adjacency, Numbers, edges_at, offsets_of
 
 _ClassMoves: TypeAlias = tuple[Numbers, Numbers, Numbers]
 

@@ -14,13 +14,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from constraints import NOWHERE, ProcessAutomaton
+from constraints import NOWHERE, Adjacency, Numbers, ProcessAutomaton, edges_at, offsets_of
 from nfa import distinct
 from workflows.errors import AutomatonTooLarge
 from workflows.language.minimal import minimal
 from workflows.language.moves import SILENT, Moves
 from workflows.language.reduction import reduced
-from workflows.nets.adjacency import Adjacency, Numbers, edges_at, offsets_of
 
 _WORK = 40_000_000  # limit of states of all sets plus moves from them
 _CHUNK = 500_000  # states of sets that are processed at once

@@ -10,9 +10,9 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from constraints import Adjacency, Flags, Numbers
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
 from workflows.model import CompileLimits
-from workflows.nets.adjacency import Adjacency, Flags, Numbers
 from workflows.nets.eager import eager_groups
 from workflows.nets.marking_index import MarkingIndex
 from workflows.nets.net import WorkflowNet

@@ -14,8 +14,7 @@ from itertools import pairwise, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from constraints import NOWHERE, Clause, ProcessAutomaton
-from workflows.nets.adjacency import Numbers
+from constraints import NOWHERE, Clause, Numbers, ProcessAutomaton
 from workflows.relations.extraction import Extraction, Method
 from workflows.relations.spreading import Bits, Graph, spread
 from workflows.relations.table import Relation, RelationTable

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from workflows.nets.adjacency import Numbers, edges_at
+from constraints import Numbers, edges_at
 from workflows.nets.components import components
 
 Bits: TypeAlias = NDArray[np.uint64]  # the last axis has sets, 64 members to a word

@@ -22,8 +22,7 @@ class AutomatonWalk:
         self._automaton = automaton
         self._most_random_events = most_random_events
         self._activities = tuple(Activity(name) for name in automaton.letters)
-        any_letter = np.ones(len(automaton.letters), np.bool_)
-        self._to_go = automaton.predecessors.distances(automaton.accepting, any_letter)
+        self._to_go = automaton.distances(automaton.accepting)
 
     def sample_trace(self, rng: Random) -> list[Activity]:
         trace: list[Activity] = []

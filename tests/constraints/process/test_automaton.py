@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from constraints import NOWHERE, ProcessAutomaton
-from constraints.process.reach import Predecessors
 from tests.builders.exact import ends_of, minimised, of_words, random_automaton
 
 
@@ -58,6 +57,5 @@ def test_reaching_is_what_steps_say() -> None:
         following = [{row[code] for code in usable} for row in automaton.table.tolist()]
         while more := {place for place, row in enumerate(following) if place not in expected and row & expected}:
             expected |= more
-        found = Predecessors(automaton.table).reaching(wanted, letters)
+        found = automaton.distances(wanted, letters) >= 0
         assert set(np.flatnonzero(found).tolist()) == expected
-        assert automaton.predecessors is automaton.predecessors
