@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
 from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import XMLParser
+from defusedxml.ElementTree import XMLParser, iterparse
 
 from workflows.errors import ModelRefused
 
@@ -41,26 +42,39 @@ class _BoundExceeded(Exception):
     """A limit was exceeded; the message names it."""
 
 
-class _Finished(Exception):
-    """The requested part has been read."""
-
-
 def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
     """The root of an XML document; names are ``{namespace}local``, ``LINE`` is the line of each element.
 
     The encoding is the declared one, or that of the byte order mark, or UTF-8. Refusals name line and column if known.
     """
-    builder = _BoundedBuilder(limits or XmlLimits())
-    _feed(content, builder, limits or XmlLimits())
+    most = limits or XmlLimits()
+    if len(content) > most.size_bytes:
+        raise ModelRefused([("", f"the file has {len(content):,} bytes; at most {most.size_bytes:,} are read")])
+    builder = _BoundedBuilder(most)
+    parser = XMLParser(target=builder, forbid_dtd=True)
+    builder.line = lambda: parser.parser.CurrentLineNumber
+    try:
+        _feed_in_chunks(content, parser, most)
+    except ParseError as error:
+        line, column = error.position
+        what = f"this is not well-formed XML: {str(error).partition(':')[0]}"
+        raise ModelRefused([(f"line {line}, column {column + 1}", what)]) from error
+    except DefusedXmlException as error:
+        what = "the file has a document type or entities, which are refused; remove the DOCTYPE"
+        raise ModelRefused([(_place(parser), what)]) from error
+    except _BoundExceeded as error:
+        raise ModelRefused([(_place(parser), f"the file is too large to be a model: {error}")]) from error
+    except (LookupError, ValueError) as error:
+        raise ModelRefused([("", f"the XML has an unsupported encoding: {error}; save it as UTF-8")]) from error
     return builder.close()
 
 
-def root_name(content: bytes, limits: XmlLimits | None = None) -> str:
-    """The name ``{namespace}local`` of the root; the rest of the document is not read."""
-    finder = _RootFinder(limits or XmlLimits())
-    with suppress(_Finished):
-        _feed(content, finder, limits or XmlLimits())
-    return finder.name
+def root_name(content: bytes) -> str:
+    """The name ``{namespace}local`` of the root; the rest of the document is not read, unless that is refused."""
+    with suppress(ParseError, DefusedXmlException, LookupError, ValueError, StopIteration):
+        _, root = next(iterparse(BytesIO(content[: XmlLimits().tag_bytes]), ("start",), forbid_dtd=True))
+        return str(root.tag)
+    return str(parse_xml(content).tag)
 
 
 def looks_like_xml(content: bytes) -> bool:
@@ -105,39 +119,6 @@ class _BoundedBuilder:
 
     def close(self) -> Element:
         return self._builder.close()
-
-
-class _RootFinder(_BoundedBuilder):
-    """A builder that stops at the first element."""
-
-    name = ""
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self.name = tag
-        raise _Finished
-
-    def close(self) -> Element:
-        return Element(self.name)
-
-
-def _feed(content: bytes, target: _BoundedBuilder, limits: XmlLimits) -> None:
-    if len(content) > limits.size_bytes:
-        raise ModelRefused([("", f"the file has {len(content):,} bytes; at most {limits.size_bytes:,} are read")])
-    parser = XMLParser(target=target, forbid_dtd=True)
-    target.line = lambda: parser.parser.CurrentLineNumber
-    try:
-        _feed_in_chunks(content, parser, limits)
-    except ParseError as error:
-        line, column = error.position
-        what = f"this is not well-formed XML: {str(error).partition(':')[0]}"
-        raise ModelRefused([(f"line {line}, column {column + 1}", what)]) from error
-    except DefusedXmlException as error:
-        what = "the file has a document type or entities, which are refused; remove the DOCTYPE"
-        raise ModelRefused([(_place(parser), what)]) from error
-    except _BoundExceeded as error:
-        raise ModelRefused([(_place(parser), f"the file is too large to be a model: {error}")]) from error
-    except (LookupError, ValueError) as error:
-        raise ModelRefused([("", f"the XML has an unsupported encoding: {error}; save it as UTF-8")]) from error
 
 
 def _feed_in_chunks(content: bytes, parser: XMLParser, limits: XmlLimits) -> None:
