@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from joins.errors import JoinStateError
-from joins.items import ItemColumns, JoinedColumns
+from joins.items import OF_CLOSINGS, OF_RESULTS, ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
 from joins.kernels.paging import KEY, ROW, put_keys, take_keys
 from joins.kernels.retracting import is_key_over, retract_event, unjoin_event
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
 from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, join_outer, leave_nodes, note_inputs
 from joins.outer import due_times
+from streams import zeros_of
 
 MOST_INPUTS = 16
 MOST_RESULTS = 2**31
@@ -103,14 +104,6 @@ _COUNTER_OF = {
     "lookups": kernel.LOOKUPS,
     "forgotten": kernel.FORGOTTEN,
 }
-
-
-class _Closings(TypedDict):
-    closing_keys: NDArray[np.uint64]
-    closing_causes: NDArray[np.uint8]
-    closing_times_us: NDArray[np.int64]
-    closing_items: NDArray[np.int32]
-    closing_places: NDArray[np.int64]
 
 
 class WindowJoin:
@@ -208,13 +201,13 @@ class WindowJoin:
         """Take items in until the room for results is full and has at least the size ``most``."""
         given = Items(items.kinds, items.inputs, items.keys, items.times_us)
         if len(self._found.violations) < len(items):
-            self._found = _room(self.inputs, len(self._found.result_times), len(items))
+            self._found = _room(self.inputs, len(self._found.result_times_us), len(items))
         self._found.filled[:] = 0
         item = 0
         while True:
             take = join_outer if self._optional else join_batch
             status, item = take(self._rules, self._state, given, self._found, item)
-            is_part = status == kernel.OUTPUT_FULL and len(self._found.result_times) >= most
+            is_part = status == kernel.OUTPUT_FULL and len(self._found.result_times_us) >= most
             if status == kernel.DONE or (is_part and self._found.filled[:2].any()):
                 return _columns(self._found), item
             if status == kernel.OUTPUT_FULL:
@@ -443,16 +436,17 @@ def _empty_state(
     counters[kernel.NOW] = kernel.NEVER
     sides = np.zeros(inputs, kernel.SIDE)
     sides["first"] = sides["last"] = NIL
-    return JoinState(
-        slots=np.zeros((_SLOTS_TO_CLUSTERS * clusters, 2), np.uint64),
+    return zeros_of(
+        JoinState,
+        clusters,
+        slots=(_SLOTS_TO_CLUSTERS * clusters, 2),
         keyed=np.zeros(clusters, kernel.KEYED),
         lists=np.zeros((clusters, inputs), kernel.LIST),
-        free_clusters=np.zeros(clusters, np.int32),
         nodes=np.zeros(nodes, kernel.NODE),
-        free_nodes=np.zeros(nodes, np.int32),
+        free_nodes=nodes,
         sides=sides,
         counters=counters,
-        seen=np.zeros((clusters if has_seen else 0, inputs), np.int64),
+        seen=(clusters if has_seen else 0, inputs),
     )
 
 
@@ -493,26 +487,12 @@ def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes],
 
 
 def _room(inputs: int, results: int, items: int) -> Found:
-    return Found(
-        members=np.zeros((results, inputs), np.int64),
-        result_times=np.zeros(results, np.int64),
-        result_items=np.zeros(results, np.int32),
-        result_whys=np.zeros(results, np.uint8),
-        closing_keys=np.zeros(results, np.uint64),
-        closing_causes=np.zeros(results, np.uint8),
-        closing_times=np.zeros(results, np.int64),
-        closing_items=np.zeros(results, np.int32),
-        closing_places=np.zeros(results, np.int64),
-        violations=np.zeros(items, np.int32),
-        cut_places=np.zeros(results, np.int64),
-        filled=np.zeros(5, np.int64),
-        cursors=np.zeros(inputs, np.int32),
-    )
+    return zeros_of(Found, results, members=(results, inputs), violations=items, filled=5, cursors=inputs)
 
 
 def _enlarged(found: Found, needed: int) -> Found:
     """A copy with more room, including what was written."""
-    larger = _room(len(found.cursors), 2 * len(found.result_times) + needed, len(found.violations))
+    larger = _room(len(found.cursors), 2 * len(found.result_times_us) + needed, len(found.violations))
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(found), list(larger), strict=True)
     for old, new in pairs:
         new[: len(old)] = old
@@ -521,25 +501,8 @@ def _enlarged(found: Found, needed: int) -> Found:
 
 def _columns(found: Found) -> JoinedColumns:
     results, closings, violations, _, cuts = found.filled.tolist()
+    columns = {name: getattr(found, name)[:results].copy() for name in OF_RESULTS}
+    columns |= {name: getattr(found, name)[:closings].copy() for name in OF_CLOSINGS}
     return JoinedColumns(
-        members=found.members[:results].copy(),
-        result_times_us=found.result_times[:results].copy(),
-        result_items=found.result_items[:results].copy(),
-        result_whys=found.result_whys[:results].copy(),
-        violations=found.violations[:violations].copy(),
-        cuts=found.cut_places[:cuts].copy(),
-        **(_closings(found, closings) if closings else _NO_CLOSINGS),
+        **columns, violations=found.violations[:violations].copy(), cuts=found.cut_places[:cuts].copy()
     )
-
-
-def _closings(found: Found, closings: int) -> _Closings:
-    return _Closings(
-        closing_keys=found.closing_keys[:closings].copy(),
-        closing_causes=found.closing_causes[:closings].copy(),
-        closing_times_us=found.closing_times[:closings].copy(),
-        closing_items=found.closing_items[:closings].copy(),
-        closing_places=found.closing_places[:closings].copy(),
-    )
-
-
-_NO_CLOSINGS = _closings(_room(0, 0, 0), 0)

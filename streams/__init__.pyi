@@ -27,6 +27,7 @@ from .columns.texts import (
     texts_of as texts_of,
     time_texts as time_texts,
 )
+from .columns.zeros import zeros_of as zeros_of
 from .declaration import (
     CHANGEABLE as CHANGEABLE,
     ColumnType as ColumnType,

@@ -85,8 +85,8 @@ def has_room(lent: JoinState, found: Found, results: np.int64) -> bool:
     """Whether a number of results, two closed keys and a violation can be written; notes the needed room."""
     lent.counters[NEEDED] = results
     has: bool = (
-        found.filled[0] + results <= found.result_times.shape[0]
-        and found.filled[1] + 2 <= found.closing_times.shape[0]
+        found.filled[0] + results <= found.result_times_us.shape[0]
+        and found.filled[1] + 2 <= found.closing_times_us.shape[0]
         and found.filled[2] < found.violations.shape[0]
     )
     return has
@@ -265,7 +265,7 @@ def report_absent(
     for other in range(found.members.shape[1]):
         found.members[place, other] = NIL
     found.members[place, number] = sequence
-    found.result_times[place] = time_us
+    found.result_times_us[place] = time_us
     found.result_items[place] = item
     found.result_whys[place] = why
     found.filled[0] += 1
@@ -317,7 +317,7 @@ def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, tim
     place = found.filled[1]
     found.closing_keys[place] = lent.keyed[cluster]["key"]
     found.closing_causes[place] = lent.keyed[cluster]["cause"]
-    found.closing_times[place] = time_us
+    found.closing_times_us[place] = time_us
     found.closing_items[place] = item
     found.closing_places[place] = found.filled[0]
     found.filled[1] += 1

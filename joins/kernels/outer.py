@@ -161,7 +161,7 @@ def write_at(
             one = member_of(lent, cluster, np.int64(other), np.int64(found.cursors[other]))
         found.members[place, other] = one
         newest = max(newest, one)
-    found.result_times[place] = origin[0]
+    found.result_times_us[place] = origin[0]
     found.result_items[place] = origin[1]
     found.result_whys[place] = origin[2]
     return newest

@@ -153,12 +153,12 @@ class Found(NamedTuple):
     """The output of a batch; items are identified by their places in the batch."""
 
     members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL, FINISHED: absent
-    result_times: NDArray[np.int64]
+    result_times_us: NDArray[np.int64]
     result_items: NDArray[np.int32]
     result_whys: NDArray[np.uint8]  # reasons
     closing_keys: NDArray[np.uint64]
     closing_causes: NDArray[np.uint8]
-    closing_times: NDArray[np.int64]
+    closing_times_us: NDArray[np.int64]
     closing_items: NDArray[np.int32]
     closing_places: NDArray[np.int64]  # results before it
     violations: NDArray[np.int32]  # items

@@ -98,7 +98,7 @@ def write_result(
             found.members[place, other] = lent.counters[SEQUENCE]
         else:
             found.members[place, other] = lent.nodes[found.cursors[other]]["sequence"]
-    found.result_times[place] = time_us
+    found.result_times_us[place] = time_us
     found.result_items[place] = item
     found.result_whys[place] = LAST_EVENT
 
@@ -197,7 +197,7 @@ def take_unclosed(lent: JoinState, rules: Rules, found: Found, items: Items, ite
         count = completed(lent, cluster, number)
         if count > 0:
             room = room_for(lent, rules, cluster, number, count)
-            if found.filled[0] + room > found.result_times.shape[0]:
+            if found.filled[0] + room > found.result_times_us.shape[0]:
                 counters[NEEDED] = room
                 return False
             write_results(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, now, item)

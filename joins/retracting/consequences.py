@@ -14,6 +14,7 @@ from joins.items import JoinedColumns, Why
 from joins.retracting.ledger import Ledger, Life, ReportedCombination, members_of
 from joins.totalling import KeyTotals
 from joins.windowed import WindowJoin
+from streams import zeros_of
 
 Removed = Sequence[tuple[Life, ReportedCombination]]
 """Combinations that were removed from the ledger, and the lives that they were in."""
@@ -50,18 +51,13 @@ def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) 
     members = np.full((len(alone), inputs), -1, np.int64)
     for place, (_, number, one) in enumerate(alone):
         members[place, number] = one
-    none = np.zeros(0, np.int64)
-    return JoinedColumns(
+    return zeros_of(
+        JoinedColumns,
+        0,
         members=members,
         result_times_us=np.full(len(alone), time_us, np.int64),
-        result_items=np.zeros(len(alone), np.int32),
+        result_items=len(alone),
         result_whys=np.full(len(alone), Why.BY_RETRACTION, np.uint8),
-        closing_keys=none.astype(np.uint64),
-        closing_causes=none.astype(np.uint8),
-        closing_times_us=none,
-        closing_items=none.astype(np.int32),
-        closing_places=none,
-        violations=none.astype(np.int32),
     )
 
 

@@ -7,7 +7,7 @@ engines need not distinguish the two; the names that a trace has shown are in it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from nfa.guards.bit_traces import BitArena, RowIndex
 from nfa.guards.protocol import TRACE_END, BitGuard, EventClass, MonitorState, Seen
 from nfa.kernels import bit_tables as kernel
 from nfa.kernels.bit_tables import ENTERED, NIL, NOTED, BitLinks, BitNotes, BitProgram, BitTraces
+from streams import zeros_of
 
 
 class RowTables(Protocol):
@@ -222,13 +223,10 @@ class BitFallback:
 
 def _no_links(guards: int, words: int) -> BitLinks:
     index = RowIndex()
-    return BitLinks(
-        shown=np.zeros((guards, 0, words), np.uint64),
-        guard_of=np.zeros(0, np.int32),
-        is_bits=np.zeros(0, np.bool_),
-        seen=np.zeros((0, words), np.uint64),
-        monitor_of=np.zeros((guards, 0), np.int32),
-        when_broken=np.zeros(guards, np.int32),
-        rows=index.rows,
-        pairs=index.pairs,
-    )
+    shapes: dict[str, Any] = {
+        "shown": (guards, 0, words),
+        "seen": (0, words),
+        "monitor_of": (guards, 0),
+        "when_broken": guards,
+    }
+    return zeros_of(BitLinks, 0, **shapes, rows=index.rows, pairs=index.pairs)

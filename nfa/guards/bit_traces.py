@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from nfa.arena import grown, power_above
 from nfa.kernels import bit_upkeep as upkeep
 from nfa.kernels.bit_tables import FREE, FRESH, N_COUNTERS, N_SETS, NIL, SEEN, BitProgram, BitTraces
+from streams import zeros_of
 
 _LEAST_SLOTS = 64
 _LEAST_ROWS = 64
@@ -17,14 +18,14 @@ class BitArena:
     """A slot of four bit sets for each trace under bit tables; the arrays are replaced as they grow."""
 
     def __init__(self, *, words: int = 1, columns: int = 0, traces: int = 0) -> None:
-        self._traces = BitTraces(
-            states=np.zeros((_LEAST_SLOTS, N_SETS, words), np.uint64),
-            guard=np.zeros(_LEAST_SLOTS, np.int32),
-            free=np.zeros(_LEAST_SLOTS, np.int32),
+        self._traces = zeros_of(
+            BitTraces,
+            _LEAST_SLOTS,
+            states=(_LEAST_SLOTS, N_SETS, words),
             slot_of=np.full(traces, NIL, np.int32),
-            counters=np.zeros(N_COUNTERS, np.int64),
-            after=np.zeros((N_SETS, words), np.uint64),
-            row=np.zeros(columns, np.uint32),
+            counters=N_COUNTERS,
+            after=(N_SETS, words),
+            row=columns,
         )
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nfa.arena import distinct
 from nfa.kernels.runs import tables as run_tables
-from streams import ascending_words, ragged_order, ragged_places
+from streams import ascending_words, ragged_order, ragged_places, zeros_of
 
 DecidedBy: TypeAlias = Literal["constraint", "window", "trace_end"]
 
@@ -59,16 +59,7 @@ class MatchTable:
         return MatchTable(**columns, ends=np.cumsum(sizes[keep]))
 
 
-NO_MATCHES = MatchTable(
-    patterns=np.zeros(0, np.int32),
-    rows=np.zeros(0, np.int64),
-    detected_us=np.zeros(0, np.int64),
-    ends=np.zeros(0, np.int64),
-    how=np.zeros(0, np.int8),
-    traces=np.zeros(0, np.int32),
-    aliases=np.zeros(0, np.int32),
-    sequences=np.zeros(0, np.int64),
-)
+NO_MATCHES = zeros_of(MatchTable, 0)
 
 
 def of_runs(found: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:

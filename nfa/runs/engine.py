@@ -16,7 +16,7 @@ from nfa.conditions.values import TEXT
 from nfa.kernels.conditions import Bindings
 from nfa.kernels.runs import rows as kernel
 from nfa.kernels.runs import tables
-from nfa.kernels.runs.tables import BY_TRACES, BY_WORK, LATEST, NIL, Conditions, Ended, Limits, RunBatch
+from nfa.kernels.runs.tables import BY_TRACES, BY_WORK, LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
 from nfa.runs import accounts, viewing
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
@@ -26,9 +26,9 @@ from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, RunOutput, unrolled
 from nfa.runs.program import RunListening, RunPattern, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
-from nfa.runs.upkeep import close_pair, finish, new_found, pass_time, unpark_all
+from nfa.runs.upkeep import close_pair, finish, pass_time, unpark_all
 from nfa.traces.table import Visits, Want
-from streams import Ties, WorkBudget
+from streams import Ties, WorkBudget, zeros_of
 
 RUN_LIMIT = 100_000
 
@@ -61,7 +61,7 @@ class RunEngine:
         self._state = run_state.new_state(columns=0, leads=0, width=1)
         self._last_times = np.zeros(0, np.int64)
         self._id_of: Callable[[int], str] = str
-        self._found = new_found(_ROOM)
+        self._found = zeros_of(Found, _ROOM)
         self._ended = _new_ended(_ROOM)
         self._sweep_at = _LEAST_SWEEP
 
@@ -246,7 +246,7 @@ class RunEngine:
     def _make_room_for(self, runs: int) -> None:
         """Make room for this many results at once; earlier results were already taken."""
         if runs > len(self._found.node):
-            self._found = new_found(2 * runs)
+            self._found = zeros_of(Found, 2 * runs)
 
     def _rank(
         self,
@@ -392,7 +392,7 @@ class RunEngine:
         if len(self._state.run_next) > len(self._state.buckets):
             self._state = run_state.with_buckets(self._state, self._compiled.program)
         if 2 * needed > len(self._found.node):
-            self._found = new_found(4 * needed)
+            self._found = zeros_of(Found, 4 * needed)
         if len(self._compiled.automata) > len(self._ended.rows):
             self._ended = _new_ended(2 * len(self._compiled.automata))
 
@@ -419,7 +419,7 @@ class RunEngine:
                     parts.append(unrolled(self._state, found.chosen(chosen), releases=True))
             self._state.counters[tables.FILLED] = 0
             if 2 * filled > len(self._found.node) and len(self._found.node) < _MOST_FOUND:
-                self._found = new_found(2 * len(self._found.node))
+                self._found = zeros_of(Found, 2 * len(self._found.node))
         endings, lost = self._ended.filled.tolist()
         if endings or lost:
             for target, part_rows, size in (

@@ -16,45 +16,20 @@ from nfa.kernels.runs import tables
 from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, RunProgram, RunState
 from nfa.runs import state as run_state
 from nfa.runs.program import CompiledRuns
-from nfa.runs.state import EVENT_FIELDS, NODE_FIELDS, PAIR_FIELDS, RUN_FIELDS
 from nfa.traces.table import checked
 
 Arrays = Mapping[str, NDArray[Any]]
 
-_FORMS: Mapping[str, tuple[Any, str]] = {  # dtype, and the kind of element
-    "node_parent": (np.int32, "node"),
-    "node_event": (np.int32, "node"),
-    "node_step": (np.int32, "node"),
-    "node_direct": (np.bool_, "node"),
-    "event_sequence": (np.int64, "event"),
-    "event_time": (np.int64, "event"),
-    "event_kinds": (np.uint8, "event"),
-    "event_values": (np.int64, "event"),
-    "run_node": (np.int32, "run"),
-    "run_kind": (np.int32, "run"),
-    "run_finish": (np.int32, "run"),
-    "run_muted": (np.bool_, "run"),
-    "run_how": (np.int8, "run"),
-    "run_start": (np.int64, "run"),
-    "run_lead": (np.int64, "run"),
-    "run_due": (np.int64, "run"),
-    "run_bits": (np.uint64, "run"),
-    "run_bits_order": (np.int64, "run"),
-    "pair_trace": (np.int32, "pair"),
-    "pair_pattern": (np.int32, "pair"),
-    "pair_count": (np.int32, "pair"),
-    "pair_finished": (np.bool_, "pair"),
-    "pair_told": (np.int8, "pair"),
-    "pair_work": (np.int64, "pair"),
-    "pair_leads": (np.int64, "pair"),
-    "pair_last_us": (np.int64, "pair"),
-}
-_ARENAS = {
-    "node": (NODE_FIELDS, tables.NODE_FREE, tables.NODES),
-    "event": (EVENT_FIELDS, tables.EVENT_FREE, tables.EVENTS),
-    "run": (RUN_FIELDS, tables.RUN_FREE, tables.RUNS),
-    "pair": (PAIR_FIELDS, tables.PAIR_FREE, tables.PAIRS),
-}
+_SAVED = (
+    *("node_parent", "node_event", "node_step", "node_direct"),
+    *("event_sequence", "event_time", "event_kinds", "event_values"),
+    *("run_node", "run_kind", "run_finish", "run_muted", "run_how"),
+    *("run_start", "run_lead", "run_due", "run_bits", "run_bits_order"),
+    *("pair_trace", "pair_pattern", "pair_count", "pair_finished", "pair_told", "pair_work", "pair_leads"),
+)
+"""The saved arrays of ``RunState``; their names begin with the kind of element."""
+
+_SIZED_BY = {"node": "node_parent", "event": "event_time", "run": "run_node", "pair": "pair_trace"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +54,7 @@ def saved(
     events = np.flatnonzero(state.event_references > 0)
     chosen = {"node": nodes, "event": events, "run": runs, "pair": pairs}
     node_numbers, event_numbers = _numbers(nodes, len(state.node_parent)), _numbers(events, len(state.event_next))
-    arrays: dict[str, NDArray[Any]] = {
-        name: getattr(state, name)[chosen[kind]] for name, (_, kind) in _FORMS.items() if name != "pair_last_us"
-    }
+    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name)[chosen[_kind_of(name)]] for name in _SAVED}
     arrays["run_node"] = node_numbers[arrays["run_node"]]
     arrays["node_parent"] = node_numbers[arrays["node_parent"]]
     arrays["node_event"] = event_numbers[arrays["node_event"]]
@@ -101,22 +74,22 @@ def restored(
     ``texts`` receives the texts of bound events. Arrays of another form, links out of range and wrong counts are
     rejected.
     """
-    found = _read(arrays, compiled)
+    state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
+    found = _read(arrays, state)
     _check_pairs(found, compiled, bounds)
     _check_chains(found, compiled, bounds)
     _check_runs(found, compiled)
     offsets, content = checked(arrays, "run_text_offsets", np.int64), checked(arrays, "run_text_bytes", np.uint8)
     _renumber_texts(found, texts, TextPool.load(offsets, content))
-    state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     program = compiled.program
     found["node_atom"] = program.atom[found["node_step"]]
     found["run_state"] = program.target[found["node_step"][found["run_node"]]]
     found["node_length"], first = _lengths(found), _firsts(found)
     found["run_first"], found["run_end"] = found["event_sequence"][first], _ends(found, first, program)
     found["event_order"] = found["event_time"] if bounds.is_simultaneous else found["event_sequence"]
-    for fields, free, used in _ARENAS.values():
-        size = len(found[fields[1]] if fields is not RUN_FIELDS else found["run_node"])
-        state = run_state.grown_arena(state, fields, free, size)
+    for kind, (fields, free, used) in run_state.ARENAS.items():
+        size = len(found[_SIZED_BY[kind]])
+        state = run_state.grown_arena(state, kind, size)
         links = getattr(state, fields[0])
         links[:size], links[size:] = NIL, run_state.free_chain(size, len(links))
         state.counters[free] = state.counters[used] = size
@@ -166,20 +139,19 @@ def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
     return numbers
 
 
-def _read(arrays: Arrays, compiled: CompiledRuns) -> dict[str, NDArray[Any]]:
-    widths = {
-        "event_kinds": (len(compiled.columns),),
-        "event_values": (len(compiled.columns),),
-        "run_bits": (tables.N_BITS,),
-        "pair_leads": (compiled.leads, 2),
-    }
+def _kind_of(name: str) -> str:
+    return name.partition("_")[0]
+
+
+def _read(arrays: Arrays, state: RunState) -> dict[str, NDArray[Any]]:
+    """The saved arrays by their names in ``RunState``, in the forms that they have in an empty state."""
     if "run_pair_work" not in arrays:  # written by releases that did not count work
         arrays = {**arrays, "run_pair_work": np.zeros(len(checked(arrays, "run_pair_trace", np.int32)), np.int64)}
-    flat = {name: checked(arrays, f"run_{name}", dtype) for name, (dtype, _) in _FORMS.items()}
-    sizes = {"node": "node_parent", "event": "event_time", "run": "run_node", "pair": "pair_trace"}
+    forms = {name: getattr(state, name)[:0] for name in _SAVED} | {"pair_last_us": np.zeros(0, np.int64)}
+    flat = {name: checked(arrays, f"run_{name}", form.dtype.type) for name, form in forms.items()}
     found = {}
-    for name, (_, kind) in _FORMS.items():
-        shape = (len(flat[sizes[kind]]), *widths.get(name, ()))
+    for name, form in forms.items():
+        shape = (len(flat[_SIZED_BY[_kind_of(name)]]), *form.shape[1:])
         if flat[name].size != int(np.prod(shape)):
             raise StateFormatError(f"saved state: run_{name} has {flat[name].size} values instead of {shape}")
         found[name] = flat[name].reshape(shape).copy()

@@ -3,129 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.arena import grown
 from nfa.kernels.runs import tables
 from nfa.kernels.runs.tables import NIL, RunProgram, RunState
 from nfa.runs.program import CompiledRuns
 from nfa.runs.upkeep import fill_buckets, rebuild_index
+from streams import zeros_of
 
-NODE_FIELDS = (
-    "node_parent",
-    "node_event",
-    "node_atom",
-    "node_step",
-    "node_length",
-    "node_direct",
-    "node_references",
-    "node_mark",
-)
-EVENT_FIELDS = (
-    "event_next",
-    "event_sequence",
-    "event_time",
-    "event_order",
-    "event_references",
-    "event_mark",
-    "event_kinds",
-    "event_values",
-)
-RUN_FIELDS = (
-    "run_next",
-    "run_node",
-    "run_state",
-    "run_kind",
-    "run_finish",
-    "run_muted",
-    "run_how",
-    "run_start",
-    "run_end",
-    "run_first",
-    "run_lead",
-    "run_due",
-    "run_bits",
-    "run_bits_order",
-    "run_before",
-    "run_pair",
-    "run_hash",
-    "bucket_next",
-    "bucket_before",
-)
-PAIR_FIELDS = (
-    "pair_next",
-    "pair_trace",
-    "pair_pattern",
-    "pair_runs",
-    "pair_parked",
-    "pair_parked_due",
-    "pair_visits",
-    "pair_is_loose",
-    "pair_count",
-    "pair_due",
-    "pair_finished",
-    "pair_told",
-    "pair_work",
-    "pair_leads",
-)
 _LEAST = 16  # few: there may be thousands of empty engines
-_DTYPES: Mapping[str, Any] = {
-    "event_sequence": np.int64,
-    "event_time": np.int64,
-    "event_order": np.int64,
-    "event_kinds": np.uint8,
-    "event_values": np.int64,
-    "node_direct": np.bool_,
-    "node_mark": np.int64,
-    "event_mark": np.int64,
-    "run_how": np.int8,
-    "pair_told": np.int8,
-    "run_muted": np.bool_,
-    "run_start": np.int64,
-    "run_end": np.int64,
-    "run_first": np.int64,
-    "run_lead": np.int64,
-    "run_due": np.int64,
-    "run_bits": np.uint64,
-    "run_bits_order": np.int64,
-    "run_hash": np.uint64,
-    "pair_due": np.int64,
-    "pair_parked_due": np.int64,
-    "pair_is_loose": np.bool_,
-    "pair_finished": np.bool_,
-    "pair_work": np.int64,
-    "pair_leads": np.int64,
+_NIL = ("run_kind", "pair_parked", "pair_pattern")
+
+
+class Arena(NamedTuple):
+    """Elements of a kind: their arrays, the first with the free list, and the counters of its start and of elements."""
+
+    fields: tuple[str, ...]
+    free: int
+    used: int
+
+
+def _fields(*prefixes: str) -> tuple[str, ...]:
+    return tuple(name for name in RunState._fields if name.startswith(prefixes) and name != "pair_slots")
+
+
+ARENAS: Mapping[str, Arena] = {
+    "node": Arena(_fields("node_"), tables.NODE_FREE, tables.NODES),
+    "event": Arena(_fields("event_"), tables.EVENT_FREE, tables.EVENTS),
+    "run": Arena(_fields("run_", "bucket_"), tables.RUN_FREE, tables.RUNS),
+    "pair": Arena(_fields("pair_"), tables.PAIR_FREE, tables.PAIRS),
 }
+"""The arenas of ``RunState`` by the first word of their arrays' names."""
 
 
 def new_state(*, columns: int, leads: int, width: int) -> RunState:
     """Empty state for conditions that read ``columns``, and at most ``leads`` leading NOTs and ``width`` steps."""
-    shapes = {
-        "event_kinds": (columns,),
-        "event_values": (columns,),
-        "run_bits": (tables.N_BITS,),
-        "pair_leads": (leads, 2),
-    }
-    arrays: dict[str, Any] = {
-        name: np.zeros((_LEAST, *shapes.get(name, ())), _DTYPES.get(name, np.int32))
-        for name in (*NODE_FIELDS, *EVENT_FIELDS, *RUN_FIELDS, *PAIR_FIELDS)
-    }
-    counters = np.zeros(tables.N_COUNTERS, np.int64)
-    for name in ("node_parent", "event_next", "run_next", "pair_next"):
-        arrays[name] = free_chain(0, _LEAST)
-    arrays["run_kind"][:] = NIL
-    arrays["pair_parked"][:] = NIL
-    arrays["pair_pattern"][:] = NIL
-    return RunState(
-        **arrays,
+    nil = {name: np.full(_LEAST, NIL, np.int32) for name in (*_NIL, "buckets", "trace_pairs")}
+    free = {arena.fields[0]: free_chain(0, _LEAST) for arena in ARENAS.values()}
+    return zeros_of(
+        RunState,
+        _LEAST,
+        **nil,
+        **free,
+        event_kinds=(_LEAST, columns),
+        event_values=(_LEAST, columns),
+        run_bits=(_LEAST, tables.N_BITS),
+        pair_leads=(_LEAST, leads, 2),
         pair_slots=np.full(4 * _LEAST, NIL, np.int32),
-        buckets=np.full(_LEAST, NIL, np.int32),
-        trace_pairs=np.full(_LEAST, NIL, np.int32),
-        counters=counters,
-        now=np.zeros(tables.N_NOW, np.int64),
-        scratch=np.zeros(width + 1, np.int64),
+        counters=tables.N_COUNTERS,
+        now=tables.N_NOW,
+        scratch=width + 1,
     )
 
 
@@ -141,14 +72,13 @@ def with_room(state: RunState, needed: int) -> RunState:
     """The state with room for ``needed`` more nodes and twice as many runs, an event and a pair."""
     counters = state.counters
     if counters[tables.NODES] + needed > len(state.node_parent):
-        state = grown_arena(state, NODE_FIELDS, tables.NODE_FREE, needed)
+        state = grown_arena(state, "node", needed)
     if counters[tables.RUNS] + 2 * needed > len(state.run_next):
-        state = grown_arena(state, RUN_FIELDS, tables.RUN_FREE, 2 * needed)
+        state = grown_arena(state, "run", 2 * needed)
     if counters[tables.EVENTS] >= len(state.event_next):
-        state = grown_arena(state, EVENT_FIELDS, tables.EVENT_FREE, 1)
+        state = grown_arena(state, "event", 1)
     if counters[tables.PAIR_FREE] == NIL:
-        state = grown_arena(state, PAIR_FIELDS, tables.PAIR_FREE, 1)
-        state = indexed(state)
+        state = indexed(grown_arena(state, "pair", 1))
     return state
 
 
@@ -156,9 +86,8 @@ def with_traces(state: RunState, traces: int) -> RunState:
     """The state with room for trace numbers below ``traces``."""
     if traces <= len(state.trace_pairs):
         return state
-    larger = np.full(max(traces, 2 * len(state.trace_pairs)), NIL, np.int32)
-    larger[: len(state.trace_pairs)] = state.trace_pairs
-    return state._replace(trace_pairs=larger)
+    size = max(traces, 2 * len(state.trace_pairs))
+    return state._replace(trace_pairs=grown(state.trace_pairs, size, int(NIL)))
 
 
 def indexed(state: RunState) -> RunState:
@@ -179,13 +108,7 @@ def with_buckets(state: RunState, program: RunProgram) -> RunState:
 
 def used_bytes(state: RunState) -> int:
     """Bytes in use, without free room."""
-    parts = (
-        (NODE_FIELDS, tables.NODES),
-        (EVENT_FIELDS, tables.EVENTS),
-        (RUN_FIELDS, tables.RUNS),
-        (PAIR_FIELDS, tables.PAIRS),
-    )
-    used = [(int(state.counters[count]), fields) for fields, count in parts]
+    used = [(int(state.counters[arena.used]), arena.fields) for arena in ARENAS.values()]
     return sum(number * sum(getattr(state, name)[:1].nbytes for name in fields) for number, fields in used if number)
 
 
@@ -196,21 +119,15 @@ def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.i
     return links
 
 
-def grown_arena(state: RunState, fields: tuple[str, ...], free: int, needed: int) -> RunState:
-    """The state with room for ``needed`` more elements in one arena, at the front of its free list."""
+def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
+    """The state with room for ``needed`` more elements in one of ``ARENAS``, at the front of its free list."""
+    fields, free, _ = ARENAS[kind]
     old = len(getattr(state, fields[0]))
     size = max(2 * old, old + needed)
-    grown: dict[str, Any] = {}
-    for name in fields:
-        array = getattr(state, name)
-        grown[name] = np.zeros((size, *array.shape[1:]), array.dtype)
-        grown[name][:old] = array
-    grown[fields[0]][old:] = free_chain(old, size, then=int(state.counters[free]))
-    for name in ("run_kind", "pair_pattern", "pair_parked"):
-        if name in grown:
-            grown[name][old:] = NIL
+    arrays = {name: grown(getattr(state, name), size, int(NIL) if name in _NIL else 0) for name in fields}
+    arrays[fields[0]][old:] = free_chain(old, size, then=int(state.counters[free]))
     state.counters[free] = old
-    return state._replace(**grown)
+    return state._replace(**arrays)
 
 
 def runs_of(state: RunState, pair: int) -> list[int]:

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from nfa.kernels.runs import upkeep as kernel
 from nfa.kernels.runs.tables import LATEST, Found, Int, RunProgram, RunState
+from streams import zeros_of
+
+_NOTHING_FOUND = zeros_of(Found, 0)
 
 
 def rebuild_index(state: RunState) -> None:
@@ -27,22 +30,6 @@ def close_pair(state: RunState, pair: int) -> None:
 def free_run(state: RunState, run: int) -> None:
     """Release a run that is in no list."""
     kernel.arrange(state, kernel.FREE_RUN, int(run))
-
-
-def new_found(size: int) -> Found:
-    """Room for matches and timeouts."""
-    return Found(
-        node=np.zeros(size, np.int32),
-        pattern=np.zeros(size, np.int32),
-        row=np.zeros(size, np.int64),
-        trace=np.zeros(size, np.int32),
-        detected=np.zeros(size, np.int64),
-        how=np.zeros(size, np.int8),
-        what=np.zeros(size, np.int8),
-    )
-
-
-_NOTHING_FOUND = new_found(0)
 
 
 def fill_buckets(program: RunProgram, state: RunState) -> None:

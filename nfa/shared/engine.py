@@ -25,6 +25,7 @@ from nfa.kernels.traces import Columns, Guards
 from nfa.results.found import MatchTable, without_repeats
 from nfa.shared import viewing
 from nfa.traces.table import Visits, checked
+from streams import zeros_of
 
 MOST_ALIASES = kernel.ALIAS_MASK + 1
 MOST_EVENTS = 1 << (63 - kernel.EVENT_BITS)
@@ -272,15 +273,9 @@ class SharedEngine:
         counters = self._state.counters
         nodes, pairs = int(counters[kernel.NODES]), int(counters[kernel.PAIRS])
         timed = len(self._state.times) > 0
-        packed = Packed(
-            pair_trace=np.empty(pairs, np.int32),
-            pair_pattern=np.empty(pairs, np.int32),
-            pair_matched=np.empty(pairs, np.int32),
-            heads=np.empty(packing.count_heads(self._program, self._state), np.int32),
-            links=np.empty((nodes, 3), np.int32),
-            words=np.empty((nodes, 2), np.int64),
-            times=np.empty(nodes if timed else 0, np.int64),
-        )
+        heads = int(packing.count_heads(self._program, self._state))
+        times = nodes if timed else 0
+        packed = zeros_of(Packed, pairs, heads=heads, links=(nodes, 3), words=(nodes, 2), times=times)
         numbers = np.empty(len(self._state.nodes), np.int32)
         packing.pack(self._program, self._state, traces, numbers, packed)
         arrays = {"counters": counters[list(_SAVED)], **packed._asdict()}
@@ -436,19 +431,19 @@ def _new_state(
     *, timed: bool, nodes: int = 0, pairs: int = 0, words: int = 0, traces: int = 0, classes: int = 2
 ) -> SharedState:
     room = power_above(nodes, _LEAST_NODES)
-    words_room = max(words, 4 * _LEAST_NODES)
     memory = np.zeros((room, 4), np.int64)
     counters = np.zeros(kernel.N_COUNTERS, np.int64)
     counters[kernel.SWEEP_AT] = _LEAST_SWEEP
-    return SharedState(
+    return zeros_of(
+        SharedState,
+        power_above(4 * pairs, _LEAST_NODES),
         trace_first=np.full(traces, NIL, np.int32),
-        blocks=np.zeros(words_room, np.int32),
+        blocks=max(words, 4 * _LEAST_NODES),
         block_free=np.full(classes, NIL, np.int32),
-        slots=np.zeros(power_above(4 * pairs, _LEAST_NODES), np.uint64),
         nodes=memory,
         links=memory.view(np.int32),
         free=np.arange(room, dtype=np.int32),
-        times=np.zeros(room if timed else 0, np.int64),
+        times=room if timed else 0,
         counters=counters,
     )
 
@@ -481,20 +476,17 @@ def _read_packed(arrays: Mapping[str, NDArray[Any]], *, timed: bool) -> tuple[Pa
 
 
 def _new_output(transitions: int) -> Output:
-    return Output(
-        match_row=np.empty(_ROOM, np.int32),
-        match_trace=np.empty(_ROOM, np.int32),
-        match_pattern=np.empty(_ROOM, np.int32),
-        match_end=np.empty(_ROOM, np.int64),
-        bound_alias=np.empty(4 * _ROOM, np.int32),
-        bound_sequence=np.empty(4 * _ROOM, np.int64),
-        endings=np.empty((_ROOM, kernel.ENDING_WIDTH), np.int64),
-        dropped=np.empty((_ROOM, 3), np.int64),
-        filled=np.zeros(5, np.int64),
-        path=np.empty((_ROOM, 3), np.int64),
-        words=np.empty(_ROOM, np.int64),
-        taken=np.empty((max(transitions, 1), 2), np.int32),
-        memo=np.zeros((0, 3), np.int64),
+    return zeros_of(
+        Output,
+        _ROOM,
+        bound_alias=4 * _ROOM,
+        bound_sequence=4 * _ROOM,
+        endings=(_ROOM, kernel.ENDING_WIDTH),
+        dropped=(_ROOM, 3),
+        filled=5,
+        path=(_ROOM, 3),
+        taken=(max(transitions, 1), 2),
+        memo=(0, 3),
     )
 
 

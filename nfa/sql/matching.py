@@ -20,6 +20,7 @@ from nfa.sql.program import Program, build_program
 from nfa.sql.syntax import Clause, Constant, SkipRule
 from nfa.sql.table import SortedTable, integers_of
 from nfa.syntax import NOWHERE
+from streams import zeros_of
 
 MOST_STEPS = 1_000_000_000
 """Steps of the search in one partition, unless the caller says otherwise."""
@@ -165,21 +166,16 @@ def _within(clause: Clause, table: SortedTable) -> int:
 def _scratch(program: Program, conditions: Conditions, longest: int, *, has_memory: bool) -> Search:
     state = np.zeros(tables.PLACES, np.int64)
     state[tables.NEXT_NUMBER], state[tables.LAST_MATCHED], state[tables.STAMP] = 1, tables.NIL, 1
-    sets, aggregates = len(conditions.sets), len(conditions.aggregates)
-    return Search(
+    return zeros_of(
+        Search,
+        conditions.depth,
         state=state,
-        labels=np.zeros(longest + 1, np.int32),
-        first=np.zeros((sets, longest), np.int32),
-        last=np.zeros((sets, longest), np.int32),
-        counts=np.zeros((aggregates, longest), np.int64),
-        sums=np.zeros((aggregates, longest), np.int64),
-        totals=np.zeros((aggregates, longest), np.float64),
-        stack=np.zeros((4_096, 2), np.int64),
-        registers=np.zeros(program.registers, np.int64),
-        visited=np.zeros((program.branches if has_memory else 0, longest + 1), np.int32),
-        known=np.zeros(conditions.depth, np.uint8),
-        integers=np.zeros(conditions.depth, np.int64),
-        floats=np.zeros(conditions.depth, np.float64),
+        labels=longest + 1,
+        **dict.fromkeys(("first", "last"), (len(conditions.sets), longest)),
+        **dict.fromkeys(("counts", "sums", "totals"), (len(conditions.aggregates), longest)),
+        stack=(4_096, 2),
+        registers=program.registers,
+        visited=(program.branches if has_memory else 0, longest + 1),
     )
 
 

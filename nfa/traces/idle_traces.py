@@ -14,6 +14,7 @@ from nfa.errors import StateFormatError
 from nfa.kernels import idle as kernel
 from nfa.kernels.idle import EMPTY, HEAPED, N_COUNTERS, USED, IdleEnds, IdleState
 from nfa.traces.table import checked
+from streams import zeros_of
 
 _LEAST_SLOTS = 64
 _LATEST_US = 2**60  # far after the year 9999
@@ -42,7 +43,7 @@ class IdleTraces:
     def __init__(self, timeout_us: int) -> None:
         self.timeout_us = timeout_us
         self._state = _empty(_LEAST_SLOTS, _LEAST_SLOTS)
-        self._ends = _room(_LEAST_ENDS)
+        self._ends = zeros_of(IdleEnds, _LEAST_ENDS, filled=1)
 
     def __len__(self) -> int:
         return int(self._state.counters[USED])
@@ -133,20 +134,5 @@ class IdleTraces:
 
 
 def _empty(slots: int, entries: int) -> IdleState:
-    return IdleState(
-        keys=np.zeros(slots, np.uint64),
-        last=np.full(slots, EMPTY, np.int64),
-        queued=np.zeros(slots, np.int64),
-        heap_due=np.zeros(entries, np.int64),
-        heap_key=np.zeros(entries, np.uint64),
-        counters=np.zeros(N_COUNTERS, np.int64),
-    )
-
-
-def _room(size: int) -> IdleEnds:
-    return IdleEnds(
-        rows=np.zeros(size, np.int64),
-        keys=np.zeros(size, np.uint64),
-        times=np.zeros(size, np.int64),
-        filled=np.zeros(1, np.int64),
-    )
+    last = np.full(slots, EMPTY, np.int64)
+    return zeros_of(IdleState, slots, last=last, heap_due=entries, heap_key=entries, counters=N_COUNTERS)

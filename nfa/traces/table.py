@@ -16,6 +16,7 @@ from nfa.guards.tables import GuardTables
 from nfa.kernels import traces as kernel
 from nfa.kernels.mixed_traces import advance_mixed
 from nfa.kernels.traces import DEVIANT, FAILED, NIL, UNGUARDED, Advance, Columns, TraceState, VisitColumns, Wants
+from streams import zeros_of
 
 _LEAST_SLOTS = 64
 _LEAST_SWEEP = 4_096
@@ -395,13 +396,8 @@ class TraceTable:
         self._closed = np.zeros(0, np.int32)
 
     def _empty(self, size: int, counters: NDArray[np.int64]) -> TraceState:
-        return TraceState(
-            slots=np.zeros((size, 2), np.uint64),
-            free=np.zeros(size, np.int32),
-            released=np.zeros(size, np.int32),
-            newest=np.zeros(size if self._is_simultaneous else 0, np.int64),
-            counters=counters,
-        )
+        newest = size if self._is_simultaneous else 0
+        return zeros_of(TraceState, size, slots=(size, 2), newest=newest, counters=counters)
 
     def open_traces(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
         """Keys, numbers and monitors of the open traces, in the order of the index."""
@@ -476,16 +472,7 @@ def _wants_of(
 
 
 def _visit_columns(rows: int, *, is_simultaneous: bool) -> VisitColumns:
-    return VisitColumns(
-        rows=np.empty(rows, np.int32),
-        traces=np.empty(rows, np.int32),
-        before=np.empty(rows, np.int32),
-        after=np.empty(rows, np.int32),
-        kill=np.empty(rows, np.int32),
-        column=np.empty(rows if is_simultaneous else 0, np.int32),
-        ends=np.empty(rows, np.bool_),
-        filled=np.zeros(1, np.int64),
-    )
+    return zeros_of(VisitColumns, rows, column=rows if is_simultaneous else 0, filled=1)
 
 
 __all__ = ["DEVIANT", "FAILED", "UNGUARDED", "Columns", "TraceTable", "Visits", "Want"]

@@ -1,0 +1,30 @@
+"""Tables of arrays of zeros: named tuples and dataclasses whose annotations are the types of their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeAlias, TypeVar, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+Table = TypeVar("Table")
+Shape: TypeAlias = int | tuple[int, ...] | NDArray[Any]
+
+
+def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
+    """A table whose arrays have ``length`` zeros; ``others`` gives another shape, or the array, by name."""
+    kind: Any = table
+    shapes = {name: others.get(name, length) for name in _types_of(kind)}
+    arrays = {
+        name: shape if isinstance(shape, np.ndarray) else np.zeros(shape, _types_of(kind)[name])
+        for name, shape in shapes.items()
+    }
+    return table(**arrays)
+
+
+@cache
+def _types_of(table: Any) -> Mapping[str, Any]:
+    """The type of the elements of each array, from annotations such as ``NDArray[np.int32]``."""
+    return {name: get_args(get_args(hint)[1])[0] for name, hint in get_type_hints(table).items()}
