@@ -1,4 +1,4 @@
-"""Calls of functions: over columns of values, and on single values."""
+"""Calls of functions over columns of values."""
 
 from __future__ import annotations
 
@@ -66,12 +66,6 @@ def called(function: Function, arguments: Sequence[Values | Scalar], size: int) 
     rows = np.flatnonzero(is_known)
     columns = [_column(parameter, argument, rows, size) for parameter, argument in given]
     return _spread(_values_of(function.column(*columns)), rows, size) if len(rows) else Values.of_constant(None, size)
-
-
-def called_once(function: Function, arguments: Sequence[Scalar]) -> Scalar:
-    """The value of a function of plain values; null is None."""
-    (value,) = called(function, arguments, 1).to_list()
-    return value
 
 
 def _column(parameter: Parameter, argument: Values | Scalar, rows: NDArray[np.intp], size: int) -> Any:

@@ -1,4 +1,4 @@
-"""Lookups in reference tables and calendars: which ones expressions have, their values over columns and for a match.
+"""Lookups in reference tables and calendars: which ones expressions have, and their values over columns.
 
 A lookup in a calendar is a function of times that reads its business hours.
 """
@@ -23,7 +23,7 @@ from nfa.functions.lookups import (
     NAMES,
 )
 from nfa.functions.times import moments_of
-from nfa.syntax import Arithmetic, Attribute, BusinessTime, Call, Expression, Literal, Scalar, calls_of
+from nfa.syntax import Arithmetic, Attribute, BusinessTime, Call, Expression, Literal, calls_of
 from streams import key_of
 from streams.tables import NEVER, OPENS, PREFIX, BusinessHours, Lookup, Tables
 
@@ -76,12 +76,6 @@ def looked_up(
         is_null = np.asarray(found.is_null())
         return Values.of_truth(np.asarray(found.fill_null(False)), is_null)
     return Values.of_arrow(found)
-
-
-def looked_up_once(call: Call, tables: Tables | None, value: Callable[[Expression], Scalar], time_us: int) -> Scalar:
-    """The value of a lookup at a time; ``value`` evaluates the keys."""
-    (found,) = looked_up(call, tables, lambda key: Values.of([value(key)]), 1, np.array([time_us])).to_list()
-    return found
 
 
 def _parts(call: Call) -> tuple[str, str | None, Sequence[Expression]]:

@@ -1,4 +1,4 @@
-"""Conditions and RETURN on a finished match, in plain Python: once per match, so clear before fast."""
+"""RETURN of finished matches: expressions whose references read the events that each match binds."""
 
 from __future__ import annotations
 
@@ -6,36 +6,13 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, Protocol, TypeGuard, cast
 
-from nfa.conditions.calls import called_once
-from nfa.conditions.likeness import like_test
-from nfa.conditions.lookups import looked_up_once
-from nfa.conditions.predicates import over_lists, read_path
-from nfa.conditions.values import BOOLEAN, CALCULATE, COMPARE, NULL, classified
-from nfa.functions.lookups import NAMES as LOOKUPS
-from nfa.functions.table import FUNCTIONS
-from nfa.syntax import (
-    AGGREGATES,
-    OF_EVENT,
-    Arithmetic,
-    Attribute,
-    Both,
-    Call,
-    Column,
-    Comparison,
-    ComparisonOperator,
-    Each,
-    Either,
-    Expression,
-    InList,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    Path,
-    Scalar,
-    attributes_of,
-)
+import numpy as np
+
+from nfa.conditions.lookups import lookups_of
+from nfa.conditions.predicates import Leaf, evaluate_with_tables, over_lists, read_path
+from nfa.conditions.residuals import rewritten
+from nfa.conditions.values import BOOLEAN, COMPARE, NULL, Values, classified
+from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Column, Each, Expression, Scalar, attributes_of
 from streams.tables import Tables
 
 
@@ -63,84 +40,73 @@ class BoundEvent(Protocol):
 Bound = Mapping[str, Sequence[BoundEvent]]  # the events of each alias, in order; an unbound alias is missing or empty
 
 
-def project(columns: Sequence[Column], bindings: Bound, tables: Tables | None = None) -> dict[str, Scalar]:
-    """The columns of RETURN for a match, by name; lookups read ``tables``."""
-    return {column.name: value_in_match(column.expression, bindings, tables) for column in columns}
+def project(
+    columns: Sequence[Column], matches: Sequence[Bound], tables: Tables | None = None
+) -> list[dict[str, Scalar]]:
+    """The columns of RETURN for some matches, by name; lookups read ``tables``."""
+    names = [column.name for column in columns]
+    values = (values_in_matches(column.expression, matches, tables) for column in columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def value_in_match(expression: Expression, bindings: Bound, tables: Tables | None = None) -> Scalar:
-    """Value of an expression in which every reference has an alias; null is None.
+def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: Tables | None = None) -> list[Scalar]:
+    """The values, for some matches, of an expression in which every reference has an alias; null is None.
 
     A plain reference reads the alias' last event. Aggregates of several aliases, and ``prev``, have no value here.
     """
-    match expression:
-        case Literal():
-            return _normal(expression.value)
+    if (found := _read(expression, matches, tables)) is not None:
+        return found
+    columns: dict[Leaf, Values] = {}
+
+    def change(part: Expression) -> Expression | None:
+        """A column in place of a part that reads bound events."""
+        if isinstance(part, Call) and isinstance(part.arguments[-1], Each):
+            owner = cast(Attribute, part.arguments[0])
+            column = over_lists(part, [_raw(event, owner) for event in _newest(owner, matches)])
+        elif (values := _read(part, matches, tables)) is not None:
+            column = Values.of(values)
+        else:
+            return None
+        path = (str(len(columns)),)
+        columns[path] = column
+        return Attribute(path)
+
+    own, times_us = rewritten(expression, change), None
+    if any(lookups_of(own)):
+        newest = (max(event.time_us for some in bound.values() for event in some) for bound in matches)
+        times_us = np.fromiter(newest, np.int64, len(matches))
+    return evaluate_with_tables(own, columns, len(matches), tables, times_us).to_list()
+
+
+def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> list[Scalar] | None:
+    """The values of a reference, a function of the event itself, or an aggregate; None for other expressions."""
+    match part:
         case Attribute():
-            events = bindings.get(_alias_of(expression), ())
-            return _attribute(events[-1], expression.path) if events else None
-        case Comparison():
-            left, right = (
-                value_in_match(expression.left, bindings, tables),
-                value_in_match(expression.right, bindings, tables),
-            )
-            return _compared(expression.operator, left, right)
-        case Arithmetic() | Negative():
-            return _calculated(expression, bindings, tables)
-        case InList():
-            operand = value_in_match(expression.operand, bindings, tables)
-            return _any_of([_compared("=", operand, _normal(value.value)) for value in expression.values])
-        case Both():
-            # By De Morgan: an AND is false iff the OR of the negations is true.
-            return _negated(_any_of([_negated(value_in_match(part, bindings, tables)) for part in expression.operands]))
-        case Either():
-            return _any_of([value_in_match(part, bindings, tables) for part in expression.operands])
-        case Call():
-            return _called(expression, bindings, tables)
-        case IsNull() | Not() | Like():
-            return _changed(expression, value_in_match(expression.operand, bindings, tables))
+            return [_normal(_raw(event, part)) for event in _newest(part, matches)]
+        case Call(name="prev"):
+            raise ValueError("prev has no meaning in a finished match")
+        case Call(arguments=(Attribute() as event_itself,)) if part.name in OF_EVENT:
+            return [None if event is None else _of_event(part.name, event) for event in _newest(event_itself, matches)]
+        case Call(arguments=(argument,)) if part.name in AGGREGATES:
+            return _aggregates(part.name, argument, matches, tables)
+        case _:
+            return None
 
 
-def _changed(expression: IsNull | Not | Like, operand: Scalar) -> bool | None:
-    match expression:
-        case IsNull():
-            return operand is None
-        case Not():
-            return _negated(operand)
-        case Like():
-            if not isinstance(operand, str):
-                return None
-            return like_test(expression.pattern)(operand)
+def _newest(attribute: Attribute, matches: Sequence[Bound]) -> list[BoundEvent | None]:
+    """The last event of an attribute's alias in each match; None: it is unbound."""
+    alias = _alias_of(attribute)
+    return [events[-1] if (events := bound.get(alias)) else None for bound in matches]
 
 
-def _called(call: Call, bindings: Bound, tables: Tables | None) -> Scalar:
-    if call.name == "coalesce":
-        candidates = (value_in_match(argument, bindings, tables) for argument in call.arguments)
-        return next((value for value in candidates if value is not None), None)
-    if call.name in LOOKUPS:
-        newest_us = max(event.time_us for some in bindings.values() for event in some)
-        return looked_up_once(call, tables, lambda key: value_in_match(key, bindings, tables), newest_us)
-    if isinstance(call.arguments[-1], Each):
-        owner = cast(Attribute, call.arguments[0])
-        events = bindings.get(_alias_of(owner), ())
-        (value,) = over_lists(call, [read_path(dict(events[-1].data), owner.path) if events else None]).to_list()
-        return value
-    if call.name in FUNCTIONS:
-        return called_once(
-            FUNCTIONS[call.name], [value_in_match(argument, bindings, tables) for argument in call.arguments]
-        )
-    (argument,) = call.arguments
-    if call.name in OF_EVENT and isinstance(argument, Attribute):
-        events = bindings.get(_alias_of(argument), ())
-        return _of_event(call.name, events[-1]) if events else None
-    if call.name not in AGGREGATES:
-        raise ValueError(f"{call.name} has no meaning in a finished match")
+def _aggregates(name: str, argument: Expression, matches: Sequence[Bound], tables: Tables | None) -> list[Scalar]:
     aliases = {_alias_of(one) for one in attributes_of(argument)}
     if len(aliases) != 1:
-        raise ValueError(f"{call.name} runs over the events of one alias")
+        raise ValueError(f"{name} runs over the events of one alias")
     (alias,) = aliases
-    values = [value_in_match(argument, {alias: (event,)}, tables) for event in bindings.get(alias, ())]
-    return _aggregated(call.name, values)
+    groups = [bound.get(alias, ()) for bound in matches]
+    values = iter(values_in_matches(argument, [{alias: (event,)} for events in groups for event in events], tables))
+    return [_aggregated(name, [next(values) for _ in events]) for events in groups]
 
 
 def _aggregated(name: str, values: Sequence[Scalar]) -> Scalar:
@@ -152,16 +118,15 @@ def _aggregated(name: str, values: Sequence[Scalar]) -> Scalar:
     return _extreme(name, known) if name in ("min", "max") else _summed(name, known)
 
 
-def _extreme(name: str, known: Sequence[Scalar]) -> Scalar:
-    best: Scalar = None
-    for index, value in enumerate(known):
-        if isinstance(value, bool):
-            return None
-        is_better = index == 0 or _compared("<" if name == "min" else ">", value, best)
-        if is_better is None:
-            return None
-        best = value if is_better else best
-    return best
+def _extreme(name: str, known: Sequence[Any]) -> Scalar:
+    are_texts = all(isinstance(value, str) for value in known)
+    if not known or not (are_texts or all(map(_is_number, known))):
+        return None
+    is_better, best = COMPARE["<" if name == "min" else ">"], known[0]
+    for value in known[1:]:
+        is_exact = are_texts or (isinstance(value, int) and isinstance(best, int))
+        best = value if is_better(*((value, best) if is_exact else (float(value), float(best)))) else best
+    return cast(Scalar, best)
 
 
 def _summed(name: str, known: Sequence[Scalar]) -> float | None:
@@ -170,49 +135,12 @@ def _summed(name: str, known: Sequence[Scalar]) -> float | None:
         if not _is_number(value):
             return None
         total += float(value)
-    if not known:
-        return None
-    return _finite(total / len(known) if name == "avg" else total)
-
-
-def _calculated(expression: Arithmetic | Negative, bindings: Bound, tables: Tables | None) -> float | None:
-    if isinstance(expression, Negative):
-        operand = value_in_match(expression.operand, bindings, tables)
-        return -float(operand) if _is_number(operand) else None
-    left, right = value_in_match(expression.left, bindings, tables), value_in_match(expression.right, bindings, tables)
-    if not (_is_number(left) and _is_number(right)) or (expression.operator == "/" and right == 0):
-        return None
-    return _finite(CALCULATE[expression.operator](float(left), float(right)))
-
-
-def _compared(sign: ComparisonOperator, left: Scalar, right: Scalar) -> bool | None:
-    if isinstance(left, bool) and isinstance(right, bool):
-        return bool(COMPARE[sign](left, right)) if sign in ("=", "!=") else None
-    if isinstance(left, str) and isinstance(right, str):
-        return bool(COMPARE[sign](left, right))
-    if not (_is_number(left) and _is_number(right)):
-        return None
-    if isinstance(left, int) and isinstance(right, int):
-        return bool(COMPARE[sign](left, right))
-    return bool(COMPARE[sign](float(left), float(right)))
-
-
-def _any_of(operands: Sequence[Scalar]) -> bool | None:
-    if any(operand is True for operand in operands):
-        return True
-    return False if all(operand is False for operand in operands) else None
-
-
-def _negated(operand: Scalar) -> bool | None:
-    return (not operand) if isinstance(operand, bool) else None
+    total = total / len(known) if known and name == "avg" else total
+    return total if known and isfinite(total) else None
 
 
 def _is_number(value: Scalar) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _finite(number: float) -> float | None:
-    return number if isfinite(number) else None
 
 
 def _normal(item: Any) -> Scalar:
@@ -222,9 +150,11 @@ def _normal(item: Any) -> Scalar:
     return bool(value) if kind == BOOLEAN else value
 
 
-def _attribute(event: BoundEvent, path: Path) -> Scalar:
-    """Value of an attribute; an empty path, the event as such for ``count``, is true."""
-    return _normal(read_path(dict(event.data), path)) if path else True
+def _raw(event: BoundEvent | None, attribute: Attribute) -> Any:
+    """The plain JSON value of an attribute; an empty path, the event as such for ``count``, is true."""
+    if event is None:
+        return None
+    return read_path(dict(event.data), attribute.path) if attribute.path else True
 
 
 def _of_event(name: str, event: BoundEvent) -> int | str:

@@ -312,9 +312,9 @@ class LaneOutput:
     def values_of_matches(self) -> Iterator[Match]:
         table, bound = self.matches, BoundEvents.of(self.matches, *self._bound, self.patterns)
         flags = zip(table.detected_us.tolist(), table.how.tolist(), self.is_deviating, self.is_lost, strict=True)
+        returns = self._returns(bound)
         for number, (detected_us, how, deviating, lost) in enumerate(flags):
             pattern = bound.patterns[number]
-            returns = pattern.query.pattern.returns
             yield Match(
                 pattern=pattern.name,
                 version=pattern.version,
@@ -327,7 +327,7 @@ class LaneOutput:
                 deviating=bool(deviating),
                 would_be_lost=bool(lost),
                 row=bound.row(number),
-                returns=project(returns, bound.events(number), self.tables) if returns else {},
+                returns=returns[number],
             )
 
     def columns_of_matches(self, *, is_compact: bool = False) -> MatchColumns:
@@ -357,9 +357,21 @@ class LaneOutput:
         if not any(self.patterns[number].query.pattern.returns for number in distinct(matches.patterns).tolist()):
             return
         bound = BoundEvents.of(matches, *(self._bound if table is None else self._bound_of(matches)), self.patterns)
+        yield from self._returns(bound)
+
+    def _returns(self, bound: BoundEvents) -> list[Mapping[str, Any]]:
+        """The values of RETURN for each match; empty if its pattern has no RETURN."""
+        found: list[Mapping[str, Any]] = [{}] * len(bound.patterns)
+        of_patterns: dict[RunningPattern, list[int]] = {}
         for number, pattern in enumerate(bound.patterns):
-            returns = pattern.query.pattern.returns
-            yield project(returns, bound.events(number), self.tables) if returns else {}
+            if pattern.query.pattern.returns:
+                of_patterns.setdefault(pattern, []).append(number)
+        for pattern, numbers in of_patterns.items():
+            events = [bound.events(number) for number in numbers]
+            values = project(pattern.query.pattern.returns, events, self.tables)
+            for number, one in zip(numbers, values, strict=True):
+                found[number] = one
+        return found
 
     def values_of_corrections(self) -> Iterator[Correction]:
         if not len(self.corrections):

@@ -13,7 +13,6 @@ from numba import njit
 
 from nfa.conditions.bytecode import ColumnTable, ConditionCompiler, ConditionScope, event_columns, new_stack
 from nfa.conditions.likeness import like_test
-from nfa.conditions.projection import value_in_match
 from nfa.conditions.texts import TextPool
 from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT
 from nfa.kernels import conditions as kernel
@@ -37,7 +36,7 @@ from nfa.syntax import (
 )
 from streams import Event, EventBatch
 from streams.kernels.borrowing import borrowed
-from tests.references.patterns.values import _like
+from tests.references.patterns.values import _like, value_in_match
 
 ATOMS = {"o": (2, 63), "b": (0, 3), "c": (1,)}  # of the alias of the current event, and of two others; d has none
 REPETITIONS = {"b": 0, "c": 63}

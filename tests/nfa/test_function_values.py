@@ -197,7 +197,7 @@ def check_rows(text, reference, rows, names, *, is_strict):
         assert column(text, [row]) == [value]
         of_step = re.sub(r"\b(v[0-9]*)\b", r"a.\1", text)
         returned = parse_pattern(f"PATTERN p EVENT A a RETURN ({of_step}) AS x")
-        assert project(returned.returns, {"a": [event(0, row)]}) == {"x": value}
+        assert project(returned.returns, [{"a": [event(0, row)]}]) == [{"x": value}]
 
 
 @pytest.mark.parametrize("form", [*TEXTS, *NUMBERS])
@@ -281,7 +281,8 @@ def test_between_events_the_kernel_equals_joins(form, data):
         (one.id, other.id)
         for place, one in enumerate(events)
         for other in events[place + 1 :]
-        if (one.type, other.type) == ("A", "B") and project(pattern.returns, {"a": [one], "b": [other]})["x"] is True
+        if (one.type, other.type) == ("A", "B")
+        and project(pattern.returns, [{"a": [one], "b": [other]}]) == [{"x": True}]
     }
     assert found == wanted
 
@@ -305,7 +306,7 @@ def test_lists_equal_the_reference(text, lists):
     expression = parse_pattern(f"PATTERN p EVENT A a RETURN {text.replace('(x', '(a.x')} AS x").returns[0].expression
     wanted = [value_of(expression, DataScope(plain={"a": event(0, row)})) for row in rows]
     assert column(text, rows) == wanted
-    assert [project([Column(expression, "x")], {"a": [event(0, row)]})["x"] for row in rows] == wanted
+    assert [one["x"] for one in project([Column(expression, "x")], [{"a": [event(0, row)]} for row in rows])] == wanted
 
 
 def test_surrogates_which_only_constants_can_have():

@@ -189,7 +189,7 @@ def test_functions_of_the_elements_of_lists(text, wanted):
     assert values(text, *LIST_ROWS) == wanted
     pattern = parse_pattern(f"PATTERN p EVENT A a RETURN ({text.replace('(items', '(a.items')}) AS x")
     events = [Event(id="A1", type="A", time_us=1, key="k", data=row) for row in LIST_ROWS]
-    assert [project(pattern.returns, {"a": [event]})["x"] for event in events] == wanted
+    assert [one["x"] for one in project(pattern.returns, [{"a": [event]} for event in events])] == wanted
     assert [value_of(pattern.returns[0].expression, DataScope(plain={"a": event})) for event in events] == wanted
     assert parse_pattern(describe_pattern(pattern)) == pattern
     assert pattern_from_json(pattern_to_json(pattern)) == pattern

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from nfa.conditions import predicates
 from nfa.conditions.predicates import ALWAYS, BatchColumns, PredicateTable, evaluate
-from nfa.conditions.projection import value_in_match
 from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, Values, classified
 from nfa.syntax import (
     ANY_TYPE,
@@ -33,6 +32,7 @@ from nfa.syntax import (
     Not,
 )
 from streams import Event, EventBatch
+from tests.references.patterns.values import value_in_match
 
 V = Attribute(("v",))
 THIS = Attribute(())

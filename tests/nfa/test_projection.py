@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfa.conditions.projection import project, value_in_match
+from nfa.conditions.projection import project, values_in_matches
 from nfa.syntax import (
     Arithmetic,
     Attribute,
@@ -31,7 +31,8 @@ def events(*values, event_type="B"):
 
 
 def value(expression, *values):
-    return value_in_match(expression, {"b": events(*values)})
+    (found,) = values_in_matches(expression, [{"b": events(*values)}])
+    return found
 
 
 V = Attribute(("v",), "b")
@@ -47,7 +48,8 @@ def test_columns_by_name():
         Column(Attribute(("v",), "absent"), "absent"),
         Column(Call("id", (Attribute((), "absent"),)), "absent id"),
     )
-    assert project(columns, {"b": events(1, 2)}) == {
+    (found,) = project(columns, [{"b": events(1, 2)}])
+    assert found == {
         "x": 1,
         "size": 2,
         "last id": "B2",

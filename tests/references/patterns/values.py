@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from operator import add, mul, sub, truediv
 from typing import TypeAlias
 
-from nfa.conditions.calls import called_once
+from nfa.conditions.calls import called
 from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, classified
 from nfa.functions.table import FUNCTIONS
 from nfa.syntax import (
@@ -74,6 +74,14 @@ def is_taken(atom: Atom, scope: DataScope) -> bool:
     if not atom.is_any_type and scope.current.type not in atom.types:
         return False
     return atom.condition is None or value_of(atom.condition, scope) is True
+
+
+def value_in_match(expression: Expression, bindings: Mapping[str, Sequence[Event]]) -> Scalar:
+    """Value of an expression over the events of a finished match, by alias; a plain reference reads the last one."""
+    groups = {alias: tuple(events) for alias, events in bindings.items()}
+    return value_of(
+        expression, DataScope(plain={name: some[-1] for name, some in groups.items() if some}, groups=groups)
+    )
 
 
 def value_of(expression: Expression, scope: DataScope) -> Scalar:
@@ -221,7 +229,8 @@ def _called(call: Call, scope: DataScope) -> Scalar:
     if isinstance(call.arguments[-1], Each):
         return _over_list(call, scope)
     if call.name in FUNCTIONS:
-        return called_once(FUNCTIONS[call.name], [value_of(argument, scope) for argument in call.arguments])
+        (value,) = called(FUNCTIONS[call.name], [value_of(argument, scope) for argument in call.arguments], 1).to_list()
+        return value
     (argument,) = call.arguments
     if call.name in OF_EVENT:
         return _of_event(call.name, argument, scope)
