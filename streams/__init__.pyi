@@ -138,8 +138,10 @@ from .keys import (
 from .log.control import (
     Ask as Ask,
     CONTROL_RECORDS as CONTROL_RECORDS,
+    ClosedKeys as ClosedKeys,
     ConstraintsOn as ConstraintsOn,
     ControlRecord as ControlRecord,
+    KeysClosed as KeysClosed,
     LatenessChange as LatenessChange,
     OperatorOff as OperatorOff,
     OperatorOn as OperatorOn,
@@ -159,7 +161,6 @@ from .log.control import (
     decode_control as decode_control,
     encode_control as encode_control,
 )
-from .log.keys_closed import ClosedKeys as ClosedKeys, KeysClosed as KeysClosed
 from .log.operators import Definition as Definition, Input as Input
 from .log.records import (
     APPENDED_KEY as APPENDED_KEY,

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from dataclasses import MISSING, fields
+from functools import cached_property
+from typing import Any, TypeAlias, cast
 
 from nfa.syntax import (
+    After,
     Arithmetic,
     Atom,
     Attribute,
     Both,
+    BusinessTime,
     Call,
+    Column,
     Comparison,
     Conjunction,
+    Disjunction,
     Each,
+    EachRow,
     Either,
     Expression,
     Gap,
     InList,
+    Into,
     IsNull,
     Item,
     Like,
     Literal,
     Negative,
-    Node,
     Not,
-    Path,
     Pattern,
     Repeat,
     Sequence,
@@ -37,59 +43,62 @@ JsonObject: TypeAlias = dict[str, Json]
 _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "is_null"}
 
 
+class Form:
+    """The document of a class: its ``op``, and the names of the members that have fields of the class.
+
+    ``names`` are words of a text, ``field:member`` where a member has another name than its field.
+    """
+
+    def __init__(self, kind: Any, names: str, op: str = "") -> None:
+        self.op = op
+        self._kind = kind
+        pairs = (name.partition(":") for name in names.split())
+        self.members: Mapping[str, str] = {field: member or field for field, _, member in pairs}
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """The default of each field that has one."""
+        return {one.name: one.default for one in fields(self._kind) if one.default is not MISSING}
+
+    def written(self, value: object) -> JsonObject:
+        """The document of a value, without members whose fields have their default."""
+        found = {member: getattr(value, field) for field, member in self.members.items()}
+        defaults = {self.members[field]: default for field, default in self.defaults.items() if field in self.members}
+        kept = {name: one for name, one in found.items() if name not in defaults or one != defaults[name]}
+        return {**({"op": self.op} if self.op else {}), **{name: _written(one) for name, one in kept.items()}}
+
+
+_PATTERN = "name event keys where within_us within_business select after limit timeouts returns:return into rows"
+FORMS: Mapping[type, Form] = {
+    Pattern: Form(Pattern, _PATTERN),
+    Atom: Form(Atom, "types alias condition:if", "atom"),
+    Repeat: Form(Repeat, "of min max each until greedy", "repeat"),
+    Sequence: Form(Sequence, "items within_us", "seq"),
+    Conjunction: Form(Conjunction, "parts:items within_us", "and"),
+    Disjunction: Form(Disjunction, "parts:items within_us", "or"),
+    Item: Form(Item, "of negated:not gap"),
+    Gap: Form(Gap, "mode within_us"),
+    BusinessTime: Form(BusinessTime, "calendar days us"),
+    After: Form(After, "rule alias"),
+    Column: Form(Column, "expression:expr name:as"),
+    Into: Form(Into, "stream key event_type:type"),
+    EachRow: Form(EachRow, "table alias"),
+}
+"""The parts of a pattern besides expressions."""
+
+
 def pattern_to_json(pattern: Pattern) -> JsonObject:
     """The document of a pattern, without optional fields that have their default."""
-    document: JsonObject = {"name": pattern.name, "event": node_to_json(pattern.event)}
-    if pattern.rows is not None:
-        document["rows"] = {"table": pattern.rows.table, "alias": pattern.rows.alias}
-    if pattern.keys:
-        document["keys"] = [_path(path) for path in pattern.keys]
-    if pattern.where is not None:
-        document["where"] = expression_to_json(pattern.where)
-    document |= _window(pattern)
-    if pattern.select != "all":
-        document["select"] = pattern.select
-    if pattern.after.rule != "none":
-        document["after"] = _present(rule=pattern.after.rule, alias=pattern.after.alias)
-    if pattern.limit is not None:
-        document["limit"] = pattern.limit
-    if pattern.timeouts:
-        document["timeouts"] = True
-    if pattern.returns:
-        document["return"] = [
-            {"expr": expression_to_json(column.expression), "as": column.name} for column in pattern.returns
-        ]
-    if pattern.into is not None:
-        document["into"] = _present(stream=pattern.into.stream, key=pattern.into.key, type=pattern.into.event_type)
-    return document
+    return FORMS[Pattern].written(pattern)
 
 
-def _window(pattern: Pattern) -> JsonObject:
-    business = pattern.within_business
-    if business is None:
-        return _present(within_us=pattern.within_us)
-    return {"within_business": _present(calendar=business.calendar, days=business.days, us=business.us)}
-
-
-def node_to_json(node: Node) -> JsonObject:
-    """The document of a part of the event."""
-    document: JsonObject
-    match node:
-        case Atom():
-            document = {"op": "atom", "types": list(node.types), "alias": node.alias}
-            if node.condition is not None:
-                document["if"] = expression_to_json(node.condition)
-            return document
-        case Repeat():
-            return _repeat(node)
-        case Sequence():
-            document = {"op": "seq", "items": [_item(item) for item in node.items]}
-        case _:
-            operator = "and" if isinstance(node, Conjunction) else "or"
-            document = {"op": operator, "items": [node_to_json(part) for part in node.parts]}
-    if node.within_us is not None:
-        document["within_us"] = node.within_us
-    return document
+def _written(value: Any) -> Json:
+    if isinstance(value, tuple):
+        return [_written(one) for one in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    form = FORMS.get(type(value))
+    return expression_to_json(cast(Expression, value)) if form is None else form.written(value)
 
 
 def expression_to_json(expression: Expression) -> JsonObject:
@@ -100,7 +109,7 @@ def expression_to_json(expression: Expression) -> JsonObject:
         case Literal():
             return {"lit": expression.value}
         case Attribute():
-            return {"attr": _path(expression.path), "of": expression.of}
+            return {"attr": list(expression.path), "of": expression.of}
         case Call():
             arguments: list[Json] = [expression_to_json(argument) for argument in expression.arguments]
             return {"op": "call", "name": expression.name, "args": arguments}
@@ -118,37 +127,3 @@ def expression_to_json(expression: Expression) -> JsonObject:
 
 def _operation(name: str, *operands: Expression) -> JsonObject:
     return {"op": name, "args": [expression_to_json(operand) for operand in operands]}
-
-
-def _repeat(node: Repeat) -> JsonObject:
-    document: JsonObject = {"op": "repeat", "of": node_to_json(node.of), "min": node.min, "max": node.max}
-    if node.each is not None:
-        document["each"] = _gap(node.each)
-    if node.until is not None:
-        document["until"] = node_to_json(node.until)
-    if node.greedy:
-        document["greedy"] = True
-    return document
-
-
-def _item(item: Item) -> JsonObject:
-    document: JsonObject = {}
-    if item.of is not None:
-        document["of"] = node_to_json(item.of)
-    if item.negated is not None:
-        document["not"] = node_to_json(item.negated)
-    if item.gap is not None:
-        document["gap"] = _gap(item.gap)
-    return document
-
-
-def _gap(gap: Gap) -> JsonObject:
-    return _present(mode=gap.mode, within_us=gap.within_us)
-
-
-def _path(path: Path) -> list[Json]:
-    return list(path)
-
-
-def _present(**fields: Json) -> JsonObject:
-    return {name: value for name, value in fields.items() if value is not None}

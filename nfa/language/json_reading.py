@@ -6,22 +6,23 @@ refusals count lines and columns in this text, which becomes the pattern's ``tex
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from math import isfinite
-from typing import cast
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 from nfa.errors import PatternRefused
 from nfa.language.description import describe_expression, describe_pattern
-from nfa.language.json_place import JsonPlace
+from nfa.language.json_form import FORMS
 from nfa.language.limits import MAX_BUSINESS_DAYS, MAX_DEPTH, MAX_DURATION_US, MAX_LIMIT
 from nfa.language.parsing import parse_pattern
 from nfa.language.references import FUNCTIONS
 from nfa.language.scope import all_atoms_of, hidden_aliases
+from nfa.language.words import is_writable, listed
 from nfa.syntax import (
     ANY_TYPE,
     NOWHERE,
     After,
-    AfterRule,
     Arithmetic,
     ArithmeticOperator,
     Atom,
@@ -45,26 +46,88 @@ from nfa.syntax import (
     Item,
     Like,
     Literal,
-    Mode,
     Negative,
     Node,
     Not,
     Pattern,
     Repeat,
-    Selection,
     Sequence,
 )
 
 _MAX_LEVELS = 4 * MAX_DEPTH + 20  # a level of the pattern takes up to four of JSON
 _MAX_BOUND = 10**9
 _NODES = ("atom", "repeat", "seq", "and", "or")
+_GROUPS: Mapping[str, type[Sequence | Conjunction | Disjunction]] = {
+    "seq": Sequence,
+    "and": Conjunction,
+    "or": Disjunction,
+}
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _ARITHMETIC = ("+", "-", "*", "/")
 _OPERATORS = ("and", "or", "not", "in", "like", "is_null", "neg", "call", *_COMPARISONS, *_ARITHMETIC)
-_RULES = ("none", "once_per_key", "skip_to_next", "skip_past_last", "skip_to_first", "skip_to_last")
-_SELECTIONS = ("all", "next", "strict")
-_MODES = ("any", "next", "strict")
-_FIELDS = "keys where within_us within_business select after limit timeouts return into rows"
+
+_Part = TypeVar("_Part")
+_Read: TypeAlias = "Callable[[JsonPlace], Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPlace:
+    """A value of a document and the path that leads to it."""
+
+    value: object
+    path: str = ""
+
+    def refuse(self, message: str) -> NoReturn:
+        """Refuse the value with the code ``json``."""
+        raise PatternRefused("json", f"at {self.path or '/'}: {message}", NOWHERE)
+
+    def expect(self, wanted: str) -> NoReturn:
+        self.refuse(f"expected {wanted}, found {_shown(self.value)}")
+
+    def fields(self, required: str, optional: str = "") -> dict[str, JsonPlace]:
+        """The fields of an object; names are given as words of a text."""
+        if not isinstance(self.value, dict):
+            self.expect("an object")
+        names = [*required.split(), *optional.split()]
+        for name in self.value:
+            if name not in names:
+                self.refuse(f"the field {_shown(name)} is not known; there are {', '.join(names)}")
+        for name in required.split():
+            if name not in self.value:
+                self.refuse(f"the field {name} is missing")
+        return {name: self.at(name) for name in self.value}
+
+    def at(self, name: str) -> JsonPlace:
+        """A present field of an object."""
+        return JsonPlace(cast("dict[str, object]", self.value)[name], f"{self.path}/{name}")
+
+    def entries(self, least: int = 1) -> list[JsonPlace]:
+        if not isinstance(self.value, list):
+            self.expect("a list")
+        if len(self.value) < least:
+            self.expect(f"a list of at least {least}")
+        return [JsonPlace(value, f"{self.path}/{number}") for number, value in enumerate(self.value)]
+
+    def name(self) -> str:
+        """A name that can be written in back quotes."""
+        if not isinstance(self.value, str) or not is_writable(self.value):
+            self.expect("a name: a text that is not empty and holds no back quote")
+        return self.value
+
+    def whole(self, least: int, most: int) -> int:
+        if not isinstance(self.value, int) or isinstance(self.value, bool) or not least <= self.value <= most:
+            self.expect(f"a whole number from {least} to {most}")
+        return self.value
+
+    def flag(self) -> bool:
+        if not isinstance(self.value, bool):
+            self.expect("true or false")
+        return self.value
+
+    def choice(self, words: tuple[str, ...]) -> str:
+        if not isinstance(self.value, str) or self.value not in words:
+            self.expect(listed(list(words)))
+        return self.value
 
 
 def pattern_from_json(document: object) -> Pattern:
@@ -101,28 +164,18 @@ class _Reader:
 
     def __init__(self) -> None:
         self._references: list[tuple[JsonPlace, Attribute, str | None]] = []
+        self._readers: Mapping[str, _Read] = {
+            **_READERS,
+            **dict.fromkeys(("event", "of"), self._node),
+            **dict.fromkeys(("until", "not"), self._atom),
+            "where": lambda place: self._expression(place, None),
+            "return": lambda place: tuple(map(self._column, place.entries())),
+        }
 
     def pattern(self, place: JsonPlace) -> Pattern:
-        fields = place.fields("name event", _FIELDS)
-        rows = _rows(fields["rows"]) if "rows" in fields else None
-        event = self._node(fields["event"])
-        _check_top(event, fields["event"])
-        pattern = Pattern(
-            name=fields["name"].name(),
-            event=event,
-            keys=tuple(_path(path) for path in fields["keys"].entries()) if "keys" in fields else (),
-            where=self._expression(fields["where"], None) if "where" in fields else None,
-            within_us=_duration(fields.get("within_us")),
-            within_business=_business(fields["within_business"]) if "within_business" in fields else None,
-            select=cast(Selection, fields["select"].choice(_SELECTIONS)) if "select" in fields else "all",
-            after=_after(fields["after"]) if "after" in fields else After(),
-            limit=fields["limit"].whole(1, MAX_LIMIT) if "limit" in fields else None,
-            timeouts=fields["timeouts"].flag() if "timeouts" in fields else False,
-            returns=tuple(map(self._column, fields["return"].entries())) if "return" in fields else (),
-            into=_into(fields["into"]) if "into" in fields else None,
-            rows=rows,
-        )
-        self._check_references(event, None if rows is None else rows.alias)
+        pattern = _made(Pattern, place, self._readers)
+        _check_top(pattern.event, place.at("event"))
+        self._check_references(pattern.event, None if pattern.rows is None else pattern.rows.alias)
         return pattern
 
     def _column(self, place: JsonPlace) -> Column:
@@ -133,19 +186,14 @@ class _Reader:
         return Column(expression, default if is_default else fields["as"].name())
 
     def _node(self, place: JsonPlace) -> Node:
-        match _operator(place, _NODES):
-            case "atom":
-                return self._atom(place)
-            case "repeat":
-                return self._repeat(place)
-            case "seq":
-                fields = place.fields("op items", "within_us")
-                return Sequence(tuple(map(self._item, fields["items"].entries())), _duration(fields.get("within_us")))
-            case operator:
-                fields = place.fields("op items", "within_us")
-                parts = tuple(map(self._node, fields["items"].entries()))
-                span = _duration(fields.get("within_us"))
-                return Conjunction(parts, span) if operator == "and" else Disjunction(parts, span)
+        operator = _operator(place, _NODES)
+        if operator == "atom":
+            return self._atom(place)
+        if operator == "repeat":
+            return self._repeat(place)
+        read = self._item if operator == "seq" else self._node
+        items: _Read = lambda items: tuple(map(read, items.entries()))  # noqa: E731 - a reader beside the others
+        return _made(_GROUPS[operator], place, {**self._readers, "items": items})
 
     def _atom(self, place: JsonPlace) -> Atom:
         _operator(place, ("atom",))
@@ -157,29 +205,16 @@ class _Reader:
         return Atom(types, alias, self._expression(fields["if"], alias) if "if" in fields else None)
 
     def _repeat(self, place: JsonPlace) -> Repeat:
-        fields = place.fields("op of min max", "each until greedy")
-        of = self._node(fields["of"])
-        if isinstance(of, Repeat):
-            fields["of"].refuse("a repetition of a repetition is written with a seq of one item between them")
-        most = fields["max"]
-        return Repeat(
-            of=of,
-            min=fields["min"].whole(0, _MAX_BOUND),
-            max=None if most.value is None else most.whole(0, _MAX_BOUND),
-            each=_gap(fields["each"]) if "each" in fields else None,
-            until=self._atom(fields["until"]) if "until" in fields else None,
-            greedy=fields["greedy"].flag() if "greedy" in fields else False,
-        )
+        repeat = _made(Repeat, place, self._readers)
+        if isinstance(repeat.of, Repeat):
+            place.at("of").refuse("a repetition of a repetition is written with a seq of one item between them")
+        return repeat
 
     def _item(self, place: JsonPlace) -> Item:
-        fields = place.fields("", "of not gap")
-        if ("of" in fields) == ("not" in fields):
+        item = _made(Item, place, self._readers)
+        if (item.of is None) == (item.negated is None):
             place.refuse("an item has either the field of or the field not")
-        return Item(
-            of=self._node(fields["of"]) if "of" in fields else None,
-            negated=self._atom(fields["not"]) if "not" in fields else None,
-            gap=_gap(fields["gap"]) if "gap" in fields else None,
-        )
+        return item
 
     def _expression(self, place: JsonPlace, own: str | None) -> Expression:
         if isinstance(place.value, dict) and "lit" in place.value:
@@ -291,46 +326,75 @@ def _text(place: JsonPlace) -> str:
 
 
 def _gap(place: JsonPlace) -> Gap:
-    fields = place.fields("", "mode within_us")
-    if not fields:
+    gap = _made(Gap, place)
+    if gap == Gap():
         place.refuse("a gap has a mode, within_us or both; leave an empty one out")
-    mode = cast(Mode, fields["mode"].choice(_MODES)) if "mode" in fields else None
-    return Gap(mode, _duration(fields.get("within_us")))
+    return gap
 
 
 def _after(place: JsonPlace) -> After:
-    fields = place.fields("rule", "alias")
-    rule = cast(AfterRule, fields["rule"].choice(_RULES))
-    if (rule in ("skip_to_first", "skip_to_last")) != ("alias" in fields):
+    place.fields("rule", "alias")
+    after = _made(After, place)
+    if (after.rule in ("skip_to_first", "skip_to_last")) != (after.alias is not None):
         place.refuse("the rules skip_to_first and skip_to_last have an alias, the others none")
-    return After(rule, fields["alias"].name() if "alias" in fields else None)
-
-
-def _rows(place: JsonPlace) -> EachRow:
-    fields = place.fields("table alias")
-    return EachRow(table=fields["table"].name(), alias=fields["alias"].name())
-
-
-def _into(place: JsonPlace) -> Into:
-    fields = place.fields("stream", "key type")
-    return Into(
-        stream=fields["stream"].name(),
-        key=fields["key"].name() if "key" in fields else None,
-        event_type=fields["type"].name() if "type" in fields else None,
-    )
-
-
-def _duration(place: JsonPlace | None) -> int | None:
-    return None if place is None else place.whole(1, MAX_DURATION_US)
+    return after
 
 
 def _business(place: JsonPlace) -> BusinessTime:
-    fields = place.fields("calendar", "days us")
-    if ("days" in fields) == ("us" in fields):
+    time = _made(BusinessTime, place)
+    if (time.days is None) == (time.us is None):
         place.refuse("business time has days, or us, and not both")
-    days = fields["days"].whole(1, MAX_BUSINESS_DAYS) if "days" in fields else None
-    return BusinessTime(calendar=fields["calendar"].name(), days=days, us=_duration(fields.get("us")))
+    return time
 
 
-def _path(place: JsonPlace) -> tuple[str, ...]:
+def _names(place: JsonPlace) -> tuple[str, ...]:
     return tuple(entry.name() for entry in place.entries())
+
+
+def _whole(least: int, most: int) -> _Read:
+    return lambda place: place.whole(least, most)
+
+
+def _choice(*words: str) -> _Read:
+    return lambda place: place.choice(words)
+
+
+_READERS: Mapping[str, _Read] = {
+    **dict.fromkeys(("name", "alias", "stream", "key", "type", "table", "calendar"), JsonPlace.name),
+    **dict.fromkeys(("timeouts", "greedy"), JsonPlace.flag),
+    **dict.fromkeys(("within_us", "us"), _whole(1, MAX_DURATION_US)),
+    **dict.fromkeys(("each", "gap"), _gap),
+    "min": _whole(0, _MAX_BOUND),
+    "max": lambda place: None if place.value is None else place.whole(0, _MAX_BOUND),
+    "limit": _whole(1, MAX_LIMIT),
+    "days": _whole(1, MAX_BUSINESS_DAYS),
+    "mode": _choice("any", "next", "strict"),
+    "select": _choice("all", "next", "strict"),
+    "rule": _choice("none", "once_per_key", "skip_to_next", "skip_past_last", "skip_to_first", "skip_to_last"),
+    "keys": lambda place: tuple(map(_names, place.entries())),
+    "after": _after,
+    "within_business": _business,
+    "into": lambda place: _made(Into, place),
+    "rows": lambda place: _made(EachRow, place),
+}
+"""The readers of members by name; those of nodes and expressions are in ``_Reader``."""
+
+
+def _made(kind: type[_Part], place: JsonPlace, readers: Mapping[str, _Read] = _READERS) -> _Part:
+    """A part of a pattern from its document, in the form of ``json_form``."""
+    form = FORMS[kind]
+    required = [member for field, member in form.members.items() if field not in form.defaults]
+    optional = [member for field, member in form.members.items() if field in form.defaults]
+    place.fields(" ".join([*(["op"] if form.op else []), *required]), " ".join(optional))
+    given = cast("dict[str, object]", place.value)
+    members = {field: member for field, member in form.members.items() if member in given}
+    return kind(**{field: readers[member](place.at(member)) for field, member in members.items()})
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a number of more than 64 bits"
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -6,17 +6,16 @@ own body, so that writers of the log and the shards that apply it agree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast, get_args
 
 import orjson
 
 from streams.declaration import StreamDeclaration
 from streams.errors import ControlRecordError, ForestallError
-from streams.key_ranges import KeyRange
-from streams.log.keys_closed import KeysClosed
-from streams.log.members import Members
+from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER, KeyRange
+from streams.log.members import Body, Member, Members, choice_of
 from streams.log.operators import Definition, Input
 from streams.log.records import RecordKind
 from streams.tables import TableVersion
@@ -24,55 +23,85 @@ from streams.work_budget import USUAL_BUDGET, WorkBudget
 
 FORMAT_VERSION = 1
 
-_SWITCH = "constraints"
-
 Start: TypeAlias = Literal["fresh", "migrate", "keep"]
 TickCause: TypeAlias = Literal["events", "clock"]
 
 
-class ControlRecord(Protocol):
-    """The contract of every control record; ``CONTROL_RECORDS`` lists them all."""
+def _declaration(members: Members, name: str) -> StreamDeclaration:
+    return StreamDeclaration.from_json(members.get(name))
+
+
+def _switch(members: Members, name: str) -> bool:
+    return members.choice(name, ("on", "off")) == "on"
+
+
+def _route(members: Members, name: str) -> str:
+    return members.text(name) if members.get(name) else ""
+
+
+def _budget(members: Members, name: str) -> WorkBudget:
+    try:
+        return WorkBudget.from_json(members.get(name))
+    except ValueError as error:
+        raise members.error(name, f"{name}: {error}") from error
+
+
+def _key_range(members: Members, name: str) -> KeyRange:
+    try:
+        return KeyRange.from_json(members.get(name))
+    except ValueError as error:
+        raise members.error(name, f"{name}: {error}") from error
+
+
+def _keys(members: Members, name: str) -> tuple[str, ...]:
+    keys = members.get(name)
+    if not isinstance(keys, list) or not all(isinstance(one, str) and one for one in keys):
+        raise members.error(name, f"{name}: a list of texts that are not empty, got {keys!r}")
+    return tuple(keys)
+
+
+def _row(members: Members, name: str) -> tuple[Any, ...] | None:
+    row = members.get(name)
+    if row is not None and not isinstance(row, list):
+        raise members.error(name, f"{name} is {row!r}; it must be a list of values or null")
+    return None if row is None else tuple(row)
+
+
+def _closing_key(members: Members, name: str) -> int | None:
+    key = members.get(name)
+    is_whole = isinstance(key, int) and not isinstance(key, bool) and LEAST_NUMBER <= key <= GREATEST_NUMBER
+    if key is not None and not is_whole:
+        raise members.error(name, f"{name} is {key!r}; it must be a whole number of 64 bits, or null")
+    return cast("int | None", key)
+
+
+Name: TypeAlias = Annotated[str, Member(Members.text)]
+Version: TypeAlias = Annotated[int, Member(Members.version)]
+Count: TypeAlias = Annotated[int, Member(Members.count)]
+Object: TypeAlias = Annotated[Mapping[str, Any], Member(Members.json_object)]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRecord(Body):
+    """A control record; ``CONTROL_RECORDS`` lists the class of each kind."""
 
     KIND: ClassVar[RecordKind]
 
-    def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
-        ...
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written; ``ControlRecordError`` if one is missing or malformed."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(ControlRecord):
     """A control record that only names a stream or a pattern."""
 
-    name: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(members.text("name"))
+    name: Name
 
 
 @dataclass(frozen=True, slots=True)
-class StreamOn:
+class StreamOn(ControlRecord):
     """A stream is declared, or gets a new declaration."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_ON
 
-    declaration: StreamDeclaration
-
-    def to_json(self) -> dict[str, Any]:
-        return {"declaration": self.declaration.to_json()}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(StreamDeclaration.from_json(members.get("declaration")))
+    declaration: Annotated[StreamDeclaration, Member(_declaration, StreamDeclaration.to_json)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +112,7 @@ class StreamOff(_Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatternOn:
+class PatternOn(ControlRecord):
     """A version of a pattern begins; another version stops, its partial matches included.
 
     With ``start`` ``migrate``, the other version continues for its present partial matches.
@@ -96,43 +125,14 @@ class PatternOn:
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_ON
 
-    name: str
-    version: int
-    text: str
-    is_guarded: bool = True
-    start: Start = "fresh"
-    route: str = ""
-    budget: WorkBudget = USUAL_BUDGET
-    suppression: Mapping[str, Any] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The members of the record's body; several are left out at their defaults."""
-        return {
-            "name": self.name,
-            "version": self.version,
-            "text": self.text,
-            **({} if self.is_guarded else {_SWITCH: "off"}),
-            **({} if self.start == "fresh" else {"start": self.start}),
-            **({"route": self.route} if self.route else {}),
-            **({} if self.budget == USUAL_BUDGET else {"work": self.budget.to_json()}),
-            **self._suppression(),
-        }
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(
-            name=members.text("name"),
-            version=members.version(),
-            text=members.text("text"),
-            is_guarded=members.choice(_SWITCH, ("on", "off")) == "on",
-            start=cast("Start", members.choice("start", ("fresh", "migrate"))),
-            route=members.text("route") if "route" in members else "",
-            budget=_budget(members),
-            suppression=members.json_object("suppression") if "suppression" in members else None,
-        )
-
-    def _suppression(self) -> dict[str, Any]:
-        return {} if self.suppression is None else {"suppression": self.suppression}
+    name: Name
+    version: Version
+    text: Name
+    is_guarded: Annotated[bool, Member(_switch, {True: "on", False: "off"}.get, "constraints", is_sparse=True)] = True
+    start: Annotated[Start, Member(choice_of("fresh", "migrate"), is_sparse=True)] = "fresh"
+    route: Annotated[str, Member(Members.text, is_sparse=True)] = ""
+    budget: Annotated[WorkBudget, Member(_budget, WorkBudget.to_json, "work", is_sparse=True)] = USUAL_BUDGET
+    suppression: Annotated[Mapping[str, Any] | None, Member(Members.json_object, is_sparse=True)] = None
 
     def definition(self, stream: str) -> Definition:
         """The pattern as an operator of a stream."""
@@ -145,7 +145,7 @@ class PatternOn:
                 "text": self.text,
                 "is_guarded": self.is_guarded,
                 "budget": self.budget.to_json(),
-                **self._suppression(),
+                **({} if self.suppression is None else {"suppression": self.suppression}),
             },
         )
 
@@ -165,7 +165,7 @@ class PatternPause(_Named):
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorOn:
+class OperatorOn(ControlRecord):
     """A version of an operator begins; another version stops.
 
     ``PatternOn`` does the same for patterns, in the form that the log has always had for them.
@@ -199,7 +199,7 @@ class OperatorOn:
         operator = Definition(
             kind=members.text("kind"),
             name=members.text("name"),
-            version=members.version(),
+            version=members.version("version"),
             inputs=tuple(Input(str(source.get("stream")), str(source.get("key", ""))) for source in inputs),
             body=members.json_object("body"),
         )
@@ -207,20 +207,13 @@ class OperatorOn:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorOff:
+class OperatorOff(ControlRecord):
     """An operator stops here; its state is dropped."""
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_OFF
 
-    operator: str
-    name: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": self.operator, "name": self.name}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(members.text("kind"), members.text("name"))
+    operator: Annotated[str, Member(Members.text, name="kind")]
+    name: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +224,7 @@ class OperatorPause(OperatorOff):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConstraintsOn:
+class ConstraintsOn(ControlRecord):
     """Traces that begin after this place follow this version of the stream's constraints; open traces keep theirs.
 
     Attributes:
@@ -241,20 +234,13 @@ class ConstraintsOn:
 
     KIND: ClassVar[RecordKind] = RecordKind.CONSTRAINTS_ON
 
-    name: str
-    version: int
-    document: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "version": self.version, "document": self.document}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(name=members.text("name"), version=members.version(), document=members.json_object("document"))
+    name: Name
+    version: Version
+    document: Object
 
 
 @dataclass(frozen=True, slots=True)
-class TableOn:
+class TableOn(ControlRecord):
     """Later lookups read this version of a table; the record belongs to no stream, and concerns all."""
 
     KIND: ClassVar[RecordKind] = RecordKind.TABLE_ON
@@ -281,7 +267,7 @@ class TableOff(_Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableRow:
+class TableRow(ControlRecord):
     """One row of a table changes here, as the next version of the table.
 
     Attributes:
@@ -291,26 +277,14 @@ class TableRow:
 
     KIND: ClassVar[RecordKind] = RecordKind.TABLE_ROW
 
-    name: str
-    version: int
-    key: str
-    row: tuple[Any, ...] | None
-
-    def to_json(self) -> dict[str, Any]:
-        row = None if self.row is None else list(self.row)
-        return {"name": self.name, "version": self.version, "key": self.key, "row": row}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        row = members.get("row")
-        if row is not None and not isinstance(row, list):
-            raise members.error("row", f"row is {row!r}; it must be a list of values or null")
-        key, version = members.text("key"), members.version()
-        return cls(name=members.text("name"), version=version, key=key, row=None if row is None else tuple(row))
+    name: Name
+    version: Version
+    key: Name
+    row: Annotated[tuple[Any, ...] | None, Member(_row)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
+class Tick(ControlRecord):
     """The stream's event time has reached a time.
 
     Attributes:
@@ -320,22 +294,12 @@ class Tick:
 
     KIND: ClassVar[RecordKind] = RecordKind.TICK
 
-    time_us: int
-    cause: TickCause
-
-    def to_json(self) -> dict[str, Any]:
-        return {"time": self.time_us, "cause": self.cause}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        time_us = members.time_us("time")
-        if time_us is None:
-            raise members.error("time", "time is None; it must be microseconds UTC")
-        return cls(time_us=time_us, cause=cast("TickCause", members.choice("cause", get_args(TickCause))))
+    time_us: Annotated[int, Member(Members.known_time_us, name="time")]
+    cause: Annotated[TickCause, Member(choice_of(*get_args(TickCause)))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TraceEnd:
+class TraceEnd(ControlRecord):
     """The trace of a key ends here.
 
     Attributes:
@@ -345,19 +309,12 @@ class TraceEnd:
 
     KIND: ClassVar[RecordKind] = RecordKind.TRACE_END
 
-    key: str
-    time_us: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {"key": self.key, "time": self.time_us}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(key=members.text("key"), time_us=members.time_us("time"))
+    key: Name
+    time_us: Annotated[int | None, Member(Members.time_us, name="time")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Punctuation:
+class Punctuation(ControlRecord):
     """A promise about the events after this place; at least one of the first four members is set.
 
     Attributes:
@@ -370,48 +327,28 @@ class Punctuation:
 
     KIND: ClassVar[RecordKind] = RecordKind.PUNCTUATION
 
-    before_us: int | None = None
-    key: str | None = None
-    keys: tuple[str, ...] = ()
-    range: KeyRange | None = None
-    by: str = ""
-    time_us: int | None = None
+    before_us: Annotated[int | None, Member(Members.time_us, name="before")] = None
+    key: Annotated[str | None, Member(Members.text_or_none)] = None
+    keys: Annotated[tuple[str, ...], Member(_keys, is_sparse=True)] = ()
+    range: Annotated[KeyRange | None, Member(_key_range, KeyRange.to_json, is_sparse=True)] = None
+    by: Annotated[str, Member(Members.text, is_sparse=True)] = ""
+    time_us: Annotated[int | None, Member(Members.time_us, name="time", is_sparse=True)] = None
 
     @property
     def ended(self) -> tuple[str, ...]:
         """The correlation keys whose traces end."""
         return self.keys if self.key is None else (self.key, *self.keys)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "before": self.before_us,
-            "key": self.key,
-            **({"keys": list(self.keys)} if self.keys else {}),
-            **({} if self.range is None else {"range": self.range.to_json()}),
-            **({"by": self.by} if self.by else {}),
-            **({} if self.time_us is None else {"time": self.time_us}),
-        }
-
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        key = None if members.get("key") is None else members.text("key")
-        before_us, keys = members.time_us("before"), members.get("keys") if "keys" in members else []
-        if not isinstance(keys, list) or not all(isinstance(one, str) and one for one in keys):
-            raise members.error("keys", f"keys: a list of texts that are not empty, got {keys!r}")
-        if key is None and before_us is None and not keys and "range" not in members:
+        found = super(Punctuation, cls).from_json(members)
+        if found.before_us is None and found.range is None and not found.ended:
             raise members.error("before", "it has neither a time before nor a key")
-        return cls(
-            before_us=before_us,
-            key=key,
-            keys=tuple(keys),
-            range=_key_range(members),
-            by=members.text("by") if "by" in members else "",
-            time_us=members.time_us("time"),
-        )
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(ControlRecord):
     """A question about the state at this place of each shard; it changes nothing.
 
     Attributes:
@@ -420,26 +357,14 @@ class Ask:
 
     KIND: ClassVar[RecordKind] = RecordKind.ASK
 
-    id: str
-    operator: str
-    route: str = ""
-    question: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"id": self.id, "kind": self.operator, "route": self.route, "question": self.question}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        return cls(
-            id=members.text("id"),
-            operator=members.text("kind"),
-            route=members.text("route") if members.get("route") else "",
-            question=members.json_object("question"),
-        )
+    id: Name
+    operator: Annotated[str, Member(Members.text, name="kind")]
+    route: Annotated[str, Member(_route)] = ""
+    question: Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatenessChange:
+class LatenessChange(ControlRecord):
     """A new bound of out-of-orderness for later events of a stream with ``lateness: auto``.
 
     If the stream has a fixed lateness at this place, the record changes nothing.
@@ -450,33 +375,50 @@ class LatenessChange:
 
     KIND: ClassVar[RecordKind] = RecordKind.LATENESS
 
-    number: int
-    bound_us: int
-    seen: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"number": self.number, "bound": self.bound_us, "seen": self.seen}
-
-    @classmethod
-    def from_json(cls, members: Members) -> Self:
-        seen = members.json_object("seen") if "seen" in members else {}
-        return cls(number=members.count("number"), bound_us=members.count("bound"), seen=seen)
+    number: Count
+    bound_us: Annotated[int, Member(Members.count, name="bound")]
+    seen: Object = field(default_factory=dict)
 
 
-def _key_range(members: Members) -> KeyRange | None:
-    if "range" not in members:
-        return None
-    try:
-        return KeyRange.from_json(members.get("range"))
-    except ValueError as error:
-        raise members.error("range", f"range: {error}") from error
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedKeys(Body):
+    """The keys that an input finishes.
+
+    Attributes:
+        to: The input's closing key: no event with a key up to this one and a time after ``time_us`` is expected. None:
+            the input's keys have begun again, so finished keys may come again.
+        seen: The basis of the decision, for people.
+    """
+
+    input: Name
+    to: Annotated[int | None, Member(_closing_key)]
+    time_us: Annotated[int, Member(Members.known_time_us, name="time")]
+    seen: Object = field(default_factory=dict)
 
 
-def _budget(members: Members) -> WorkBudget:
-    try:
-        return WorkBudget.from_json(members.get("work") if "work" in members else {})
-    except ValueError as error:
-        raise members.error("work", f"work: {error}") from error
+def _listed(closed: Sequence[ClosedKeys]) -> list[dict[str, Any]]:
+    return [one.to_json() for one in closed]
+
+
+def _closed(members: Members, name: str) -> tuple[ClosedKeys, ...]:
+    found = members.get(name)
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise members.error(name, f"{name} is {found!r}; it must be a list of objects")
+    return tuple(ClosedKeys.from_json(Members(members.kind, one)) for one in found)
+
+
+@dataclass(frozen=True, slots=True)
+class KeysClosed(ControlRecord):
+    """Inputs of an operator finish keys; a decider decides it from the observations of all shards.
+
+    The record belongs to the stream of the operator. ``refused`` says why the operator cannot continue, because it
+    would hold more than it may; None: it can.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED
+
+    closed: Annotated[tuple[ClosedKeys, ...], Member(_closed, _listed)]
+    refused: Annotated[str | None, Member(Members.text, is_sparse=True)] = None
 
 
 CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (

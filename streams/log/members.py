@@ -1,9 +1,11 @@
-"""Access to the members of a control record's body."""
+"""The members of a control record's body: how each is read and written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import Any, Self, cast, get_type_hints
 
 from streams.errors import ControlRecordError
 from streams.log.records import RecordKind
@@ -14,7 +16,7 @@ class Members:
     """The members of a record's body, read one by one; errors name the record and the member."""
 
     def __init__(self, kind: RecordKind, found: Mapping[str, Any]) -> None:
-        self._kind = kind
+        self.kind = kind
         self._found = found
 
     def __contains__(self, name: str) -> bool:
@@ -36,11 +38,15 @@ class Members:
             raise self.error(name, f"{name} is {value!r}; it must be a non-empty string")
         return value
 
-    def version(self) -> int:
-        """The member ``version``, a number from 1."""
-        value = self.get("version")
+    def text_or_none(self, name: str) -> str | None:
+        """A non-empty text, or None."""
+        return None if self.get(name) is None else self.text(name)
+
+    def version(self, name: str) -> int:
+        """A number from 1."""
+        value = self.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.error("version", f"version is {value!r}; it must be a number from 1")
+            raise self.error(name, f"{name} is {value!r}; it must be a number from 1")
         return value
 
     def count(self, name: str) -> int:
@@ -59,6 +65,13 @@ class Members:
             raise self.error(name, f"{name} is {value!r}; it must be microseconds UTC in the years 1 to 9999")
         return value
 
+    def known_time_us(self, name: str) -> int:
+        """A time in microseconds UTC."""
+        value = self.time_us(name)
+        if value is None:
+            raise self.error(name, f"{name} is None; it must be microseconds UTC")
+        return value
+
     def choice(self, name: str, known: Sequence[str]) -> str:
         """One of the known words; the first if the member is missing."""
         value = self._found.get(name, known[0])
@@ -75,4 +88,61 @@ class Members:
 
     def error(self, name: str, what: str) -> ControlRecordError:
         """An error that names the record."""
-        return ControlRecordError(f"{self._kind.value} record: {what}", field=name)
+        return ControlRecordError(f"{self.kind.value} record: {what}", field=name)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a body, in the annotation of the field that has its value.
+
+    Attributes:
+        read: Reads the member with a name.
+        write: Makes plain JSON of the value; None: it is plain JSON.
+        name: The name in the body; empty: that of the field.
+        is_sparse: Whether the member is left out at the default of the field.
+    """
+
+    read: Callable[[Members, str], Any]
+    write: Callable[[Any], Any] | None = None
+    name: str = ""
+    is_sparse: bool = False
+
+
+def choice_of(*known: str) -> Callable[[Members, str], str]:
+    """A function that reads one of the known words; the first if the member is missing."""
+    return lambda members, name: members.choice(name, known)
+
+
+class Body:
+    """A body whose fields are annotated with a ``Member``; a missing member has the default of its field."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of the body."""
+        found = {}
+        for field, name, member in _members_of(cast(Any, type(self))):
+            value = getattr(self, field.name)
+            if not member.is_sparse or value != field.default:
+                found[name] = value if member.write is None else member.write(value)
+        return found
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """Read the members that ``to_json`` has written; ``ControlRecordError`` if one is missing or malformed."""
+        kind: Any = cls
+        values = {
+            field.name: member.read(members, name)
+            for field, name, member in _members_of(kind)
+            if name in members or (field.default is MISSING and field.default_factory is MISSING)
+        }
+        made: Self = kind(**values)
+        return made
+
+
+@cache
+def _members_of(body: Any) -> Sequence[tuple[Any, str, Member]]:
+    """The fields of a body, the names of their members, and the members."""
+    hints = get_type_hints(body, include_extras=True)
+    members = ((field, hints[field.name].__metadata__[0]) for field in fields(body))
+    return [(field, member.name or field.name, member) for field, member in members]

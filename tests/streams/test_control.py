@@ -12,8 +12,10 @@ from streams.errors import ControlRecordError, DeclarationError
 from streams.log.control import (
     CONTROL_RECORDS,
     Ask,
+    ClosedKeys,
     ConstraintsOn,
     ControlRecord,
+    KeysClosed,
     LatenessChange,
     OperatorOff,
     OperatorOn,
@@ -32,7 +34,6 @@ from streams.log.control import (
     decode_control,
     encode_control,
 )
-from streams.log.keys_closed import ClosedKeys, KeysClosed
 from streams.log.operators import Definition, Input
 from streams.tables import TableForm, TableVersion
 
