@@ -91,7 +91,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
         check_references(expression, scope)
         _check_calls(expression, takes_totals=takes_totals)
     except PatternRefused as error:
-        raise moved(error, text) from error
+        raise moved(error, text) from None
     leaves: dict[Path | Elements, Read] = {}
     flat = _flat(expression, leaves)
     return CombinedExpression(leaves, flat)

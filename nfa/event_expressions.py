@@ -109,7 +109,7 @@ def parse_event_expression(text: str) -> EventExpression:
     try:
         expression = _read(text)
     except PatternRefused as error:
-        raise moved(error, text) from error
+        raise moved(error, text) from None
     return EventExpression(without_alias(expression, _OWN))
 
 

@@ -40,6 +40,7 @@ class ResultKind:
         delivered_as: ``type`` of the body that webhooks get; empty: it is not delivered.
         is_usual: Whether webhooks that name no kinds get it.
         is_graded: Whether it has the severity of its operator.
+        is_main: Whether runs count it by operator, and name its differences without the kind.
         members: The members that the body for webhooks may have.
         stops: Whether it suspends its operator in all shards.
         in_backtests: Whether backtests list it, only count it, or ignore it.
@@ -59,6 +60,7 @@ class ResultKind:
     delivered_as: str = ""
     is_usual: bool = False
     is_graded: bool = False
+    is_main: bool = False
     members: frozenset[str] = frozenset()
     stops: bool = False
     in_backtests: Literal["listed", "counted", "no"] = "no"

@@ -64,7 +64,7 @@ class Grammar:
             else:
                 word, back, advice = self.advise(text, error.pos_in_stream or 0, acceptable, advice)
                 position, found = Position(error.line, error.column - back), f"unexpected {word!r}"
-            raise PatternRefused("syntax", f"{found}; {advice}", position) from error
+            raise PatternRefused("syntax", f"{found}; {advice}", position) from None  # lark's own chain says less
 
     @cached_property
     def _parser(self) -> lark.Lark:

@@ -73,7 +73,7 @@ def _placed(position: Position) -> Iterator[None]:
     try:
         yield
     except _Unplaced as error:
-        raise PatternRefused(error.reason, error.message.partition(": ")[2], position) from error
+        raise PatternRefused(error.reason, error.message.partition(": ")[2], position) from None
 
 
 def _refuse(what: str, why: str, position: Position = NOWHERE) -> NoReturn:

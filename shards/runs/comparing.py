@@ -14,7 +14,6 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from shards.kinds.patterns import ALERT
 from shards.operators import Likeness
 from shards.results import ResultKind
 from shards.rows import RowBlock
@@ -74,12 +73,12 @@ class Comparison:
                     self._wait(kind, body, label, names)
 
     def differences(self) -> Iterator[tuple[str, pa.Array]]:
-        """Results that still have no equal: ``added`` and ``lost`` alerts, others as ``<label>-<kind>``."""
+        """Results that still have no equal: ``added`` and ``lost``, or ``<label>-<kind>`` unless ``is_main``."""
         found: dict[str, list[bytes]] = {}
         for label, waiting in self._waiting.items():
             for kind, body in (one for some in waiting.values() for one in some):
                 if body:
-                    found.setdefault(label if kind is ALERT else f"{label}-{kind.name}", []).append(body)
+                    found.setdefault(label if kind.is_main else f"{label}-{kind.name}", []).append(body)
         return ((label, pa.array(bodies, pa.binary())) for label, bodies in found.items())
 
     def _wait(self, kind: ResultKind, body: bytes, label: str, names: Mapping[str, str]) -> None:

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from shards.entries import EventsEntry, StoredEntry
 from shards.kinds import COUNTED
-from shards.kinds.patterns import ALERT
 from shards.results import DEAD_LETTER, DERIVED, REKEYED
 from shards.rows import RowBlock, results_of
 from shards.runs.comparing import Comparison, ComparisonCounts
@@ -273,8 +272,8 @@ class _VariantShard:
         counts.busy_ns += busy_ns
         for block in blocks:
             counts.rows[block.found.kind.name] += len(block)
-            if block.found.kind is ALERT:
-                counts.patterns += block.found.counts_by("pattern")
+            if block.found.kind.is_main:
+                counts.patterns += block.found.counts_by(block.found.kind.subject)
             elif block.found.kind is DEAD_LETTER:
                 counts.reasons += block.found.counts_by("code")
         measured = self._state.measures()

@@ -19,6 +19,7 @@ ALERT = ResultKind(
     delivered_as="alert",
     is_usual=True,
     is_graded=True,
+    is_main=True,
     members=frozenset(
         "type id stream pattern severity version key route row start end detected_at bindings returns why decided_by "
         "deviating would_be_lost incident".split()
@@ -37,6 +38,7 @@ SUPPRESSED = replace(
     title="suppressed alerts",
     delivered_as="alert.suppressed",
     is_usual=False,
+    is_main=False,
     members=ALERT.members | {"suppressed_by"},
     same_by=(),
     timed_by="",
