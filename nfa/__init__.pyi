@@ -56,7 +56,7 @@ from .language.strangers import (
     lookups_in as lookups_in,
     unknown_types as unknown_types,
 )
-from .language.stream_checks import Notice as Notice, awaited_types as awaited_types, check_stream as check_stream
+from .language.stream_checks import Notice as Notice, awaited_types as awaited_types
 from .matcher import MATCH_LIMIT as MATCH_LIMIT, Matcher as Matcher
 from .pattern_texts import parse_pattern as parse_pattern, parse_patterns as parse_patterns
 from .registered import RunningPattern as RunningPattern
@@ -122,5 +122,4 @@ from .syntax import (
 )
 from .traces.idle_traces import IdleTraces as IdleTraces
 from .value_kinds import ValueKind as ValueKind, kind_of_value as kind_of_value
-from .waiting import TraceEnds as TraceEnds
-from .work_bounds import warnings_of as warnings_of
+from .work_bounds import TraceEnds as TraceEnds

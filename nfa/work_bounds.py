@@ -8,7 +8,8 @@ bind every subset, makes it infinite. The growth is zero if the shared-node engi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.conditions.predicates import PredicateTable
@@ -17,8 +18,7 @@ from nfa.kernels.runs.tables import ANY as ANY_MODE
 from nfa.kernels.runs.tables import LATEST, NIL, STRICT, RunProgram
 from nfa.lanes.layout import is_run_by_shared_engine
 from nfa.language.placement import first_position
-from nfa.language.stream_checks import Notice
-from nfa.language.stream_checks import warnings_of as plain_warnings_of
+from nfa.language.stream_checks import Notice, check_stream, warnings_of
 from nfa.row_bounds import row_notices
 from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test, compile_runs
 from nfa.silent_nulls import null_notices
@@ -27,19 +27,32 @@ from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
 _FEW = 2  # repetitions of at most this many elements cause no warning if traces end
 
 
-def warnings_of(
-    pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False, is_log_ordered: bool = True
-) -> tuple[Notice, ...]:
-    """Warnings about parts that are accepted but probably mistakes, in the order of the text; see ``TraceEnds``."""
-    found = (
-        *plain_warnings_of(pattern, has_trace_end=has_trace_end, has_closing=has_closing),
-        *row_notices(pattern),
-        *null_notices(pattern),
-    )
-    grows = _unbounded_work(pattern, has_trace_end=has_trace_end, is_log_ordered=is_log_ordered)
-    if grows is not None:
-        found = (*(one for one in found if one.code != "no-within"), grows)  # WITHIN corrects these, too
-    return tuple(sorted(found, key=lambda notice: (notice.position.line, notice.position.column)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceEnds:
+    """The possible ends of the traces in which a pattern is matched, and the checks and warnings that depend on them.
+
+    ``has_closing`` is whether a guard knows an event that nothing follows; this decides a NOT, but not GREEDY.
+    """
+
+    has_trace_end: bool
+    has_closing: bool = False
+    is_log_ordered: bool = True
+
+    def check(self, pattern: Pattern) -> None:
+        """Refuse a pattern that would wait for ever."""
+        check_stream(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing)
+
+    def warnings_of(self, pattern: Pattern) -> tuple[Notice, ...]:
+        """Warnings about parts that are accepted but probably mistakes, in the order of the text."""
+        found = (
+            *warnings_of(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing),
+            *row_notices(pattern),
+            *null_notices(pattern),
+        )
+        grows = _unbounded_work(pattern, has_trace_end=self.has_trace_end, is_log_ordered=self.is_log_ordered)
+        if grows is not None:
+            found = (*(one for one in found if one.code != "no-within"), grows)  # WITHIN corrects these, too
+        return tuple(sorted(found, key=lambda notice: (notice.position.line, notice.position.column)))
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
@@ -177,6 +190,3 @@ def _is_met(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
 def _is_found_by_value(p: RunProgram, state: int) -> bool:
     """Whether an event finds the partial matches in a state by a value, and meets no others."""
     return bool(p.parks[state]) and p.key_column[state] != NIL
-
-
-__all__: Sequence[str] = ["growth_of", "warnings_of"]

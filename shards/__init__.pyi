@@ -34,7 +34,7 @@ from .kinds.patterns import (
     shown_quiet as shown_quiet,
 )
 from .kinds.patterns.alert_columns import match_ids as match_ids
-from .kinds.patterns.bound_columns import (
+from .kinds.patterns.alert_columns import (
     BOUND_SAME as BOUND_SAME,
     BoundTexts as BoundTexts,
     match_marks as match_marks,

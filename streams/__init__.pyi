@@ -161,7 +161,7 @@ from .log.control import (
     decode_control as decode_control,
     encode_control as encode_control,
 )
-from .log.operators import Definition as Definition, Input as Input
+from .log.records import Definition as Definition, Input as Input
 from .log.records import (
     APPENDED_KEY as APPENDED_KEY,
     DERIVED_PROMISES_KEY as DERIVED_PROMISES_KEY,

@@ -16,9 +16,8 @@ from nfa.guards.tables import GuardTables, Interned
 from nfa.kernels.traces import RESERVED, UNGUARDED
 from nfa.lanes.shadow import ShadowLedger
 from nfa.results.batch import MatcherStats
-from nfa.results.event_store import EventStore
+from nfa.results.event_store import EventStore, read_events, saved_events
 from nfa.results.open_traces import OpenTraces
-from nfa.results.saved_events import read_events, saved_events
 from nfa.runs.engine import RunEngine
 from nfa.shared.engine import SharedEngine
 from nfa.traces.finer_keys import FinerTraces

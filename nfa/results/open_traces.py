@@ -14,7 +14,7 @@ from nfa.errors import StateFormatError
 from nfa.kernels import open_traces as kernel
 from nfa.kernels.open_traces import CLOSED, UNKNOWN, OpenTimes
 from nfa.kernels.traces import Columns
-from nfa.results.saved_events import read_texts, saved_texts
+from nfa.results.event_store import read_texts, saved_texts
 from nfa.traces.table import TraceTable, Visits, checked
 from streams import EventBatch, column_of, shown_texts
 

@@ -22,10 +22,10 @@ from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
 from nfa.runs.accounts import Account
 from nfa.runs.columns import RunInput, run_batch
-from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, RunOutput, unrolled
 from nfa.runs.program import RunListening, RunPattern, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
+from nfa.runs.state import migrated
 from nfa.runs.upkeep import close_pair, finish, pass_time, unpark_all
 from nfa.traces.table import Visits, Want
 from streams import Ties, WorkBudget, zeros_of

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from nfa.kernels.runs import tables
 from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, Found, RunState
 from nfa.results.found import MatchTable
-from nfa.runs import ranking
 from nfa.runs import state as run_state
 from nfa.runs.output import Chains, Collected, unrolled
 from nfa.runs.program import CompiledRuns
-from nfa.runs.ranking import Rank, Ranked
 from nfa.runs.upkeep import deadline, forget, free_run, time_out
+from nfa.syntax import After
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class RankedPairs:
         emitted: list[int] = []
         seen: set[frozenset[tuple[str, tuple[Rank, ...]]]] = set()
         counts: Counter[tuple[bool, int, bool]] = Counter()
-        for run in sorted(decided, key=lambda run: ranking.emission_order(runs[run])):
+        for run in sorted(decided, key=lambda run: emission_order(runs[run])):
             match = runs[run]
             if state.run_muted[run] or match.identity in seen or state.pair_finished[pair]:
                 continue
@@ -132,7 +132,7 @@ class RankedPairs:
             for other, ranked in runs.items():
                 is_twin = state.run_kind[other] == tables.PENDING and ranked.identity == match.identity
                 if other != run and (
-                    is_twin or ranking.rules_out(pattern.after, match, ranked, is_simultaneous=self.is_simultaneous)
+                    is_twin or rules_out(pattern.after, match, ranked, is_simultaneous=self.is_simultaneous)
                 ):
                     state.run_muted[other] = True
             state.pair_finished[pair] = pattern.after.rule == "once_per_key"
@@ -186,3 +186,68 @@ class RankedPairs:
             state.run_next[run] = following
         state.pair_runs[pair] = kept[0] if kept else NIL
         state.pair_count[pair] = len(kept)
+
+
+Rank: TypeAlias = tuple[int, int | str]  # (time, log position), or (time, id) under ties: simultaneous
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A match, or the beginning of one, as ranks of its bound events, by alias in binding order.
+
+    A match decided at the end of the input is emitted after all others. One that ``is_waited`` is decided once no other
+    event of its time can come; a deadline decides earlier.
+    """
+
+    run: int
+    bindings: Mapping[str, tuple[Rank, ...]]
+    is_at_end: bool
+    is_waited: bool
+    detected_us: int
+    start_us: int
+    end_us: int
+
+    @property
+    def decision(self) -> tuple[bool, int, bool]:
+        """Sort key of the moment of decision; a LIMIT counts each moment separately."""
+        return self.is_at_end, self.detected_us, self.is_waited
+
+    @property
+    def events(self) -> list[Rank]:
+        return sorted(rank for ranks in self.bindings.values() for rank in ranks)
+
+    @property
+    def identity(self) -> frozenset[tuple[str, tuple[Rank, ...]]]:
+        """The bindings; matches with equal ones are the same match."""
+        return frozenset(self.bindings.items())
+
+
+def emission_order(match: Ranked) -> tuple[object, ...]:
+    """Sort key of alerts."""
+    events = match.events
+    bindings = sorted((alias, list(ranks)) for alias, ranks in match.bindings.items())
+    return *match.decision, match.end_us, match.start_us, events[0], -len(events), events, bindings
+
+
+def rules_out(after: After, kept: Ranked, other: Ranked, *, is_simultaneous: bool) -> bool:
+    """Whether a kept match rules out another, possibly partial match."""
+    first, kept_first = other.events[0], kept.events[0]
+    match after.rule:
+        case "none":
+            return False
+        case "once_per_key":
+            return True
+        case "skip_to_next":
+            return first == kept_first
+        case "skip_past_last":
+            return not _is_before(kept.events[-1], first, is_simultaneous=is_simultaneous)
+        case "skip_to_first" | "skip_to_last":
+            ranks = kept.bindings.get(after.alias or "", ())
+            target = (ranks[0] if after.rule == "skip_to_first" else ranks[-1]) if ranks else kept_first
+            if target == kept_first:
+                return first == kept_first
+            return first != target and not _is_before(target, first, is_simultaneous=is_simultaneous)
+
+
+def _is_before(one: Rank, other: Rank, *, is_simultaneous: bool) -> bool:
+    return one[0] < other[0] if is_simultaneous else one[1] < other[1]  # type: ignore[operator]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nfa.errors import PatternRefused
 from nfa.kernels.row_patterns import tables
-from nfa.sql.columns import column_of, plain
+from nfa.sql.operations import column_of, plain
 from nfa.sql.syntax import (
     Aggregate,
     At,

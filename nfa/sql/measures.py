@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from nfa.errors import PatternRefused
 from nfa.kernels.row_patterns.measures import fold_floats, fold_integers
-from nfa.sql.columns import column_of
 from nfa.sql.conditions import FOLDED, kind_of
 from nfa.sql.matching import Matches
+from nfa.sql.operations import column_of
 from nfa.sql.syntax import Aggregate, At, Clause, Column, Expression, LabelOfRow, MatchNumber, Place
 from nfa.sql.table import SortedTable, integers_of
 

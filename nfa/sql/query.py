@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nfa.sql.columns import column_of
 from nfa.sql.matching import MOST_STEPS, search
 from nfa.sql.measures import Output, output_of
+from nfa.sql.operations import column_of
 from nfa.sql.parsing import parse_query
 from nfa.sql.resolving import Columns, resolve_clause, resolve_output
 from nfa.sql.syntax import Clause, Column, Expression, Sort, SqlQuery

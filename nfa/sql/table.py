@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nfa.errors import PatternRefused
 from nfa.kernels.row_patterns.sorting import group_rows
-from nfa.sql.columns import column_of
+from nfa.sql.operations import column_of
 from nfa.sql.syntax import Column, Expression, Sort
 
 _WHOLE = (pa.types.is_temporal, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)

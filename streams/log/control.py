@@ -16,8 +16,7 @@ from streams.declaration import StreamDeclaration
 from streams.errors import ControlRecordError, ForestallError
 from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER, KeyRange
 from streams.log.members import Body, Member, Members, choice_of
-from streams.log.operators import Definition, Input
-from streams.log.records import RecordKind
+from streams.log.records import Definition, Input, RecordKind
 from streams.tables import TableVersion
 from streams.work_budget import USUAL_BUDGET, WorkBudget
 

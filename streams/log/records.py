@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 LAYOUT_KEY = "forestall:layout"
 """The Redis hash with the number of shards of the log, and where each begins."""
@@ -109,3 +111,22 @@ def position_order(position: str) -> tuple[int, int]:
 def is_older(position: str, since: str) -> bool:
     """Whether an entry of the log is older than a stream's declaration, in milliseconds; empty: not declared."""
     return int(position.partition("-")[0]) < int(since or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A stream as input of an operator, by a further key; empty: by the correlation key."""
+
+    stream: str
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One version of an operator, counted from 1 for each name and never repeated; its kind reads the body."""
+
+    kind: str
+    name: str
+    version: int
+    inputs: tuple[Input, ...]
+    body: Mapping[str, Any]

@@ -2,11 +2,14 @@
 
 import pytest
 
-from nfa import PatternRefused, parse_pattern, warnings_of
+from nfa import PatternRefused, TraceEnds, parse_pattern
 
 
 def warned(text):
-    return [(one.code, one.placed) for one in warnings_of(parse_pattern(f"PATTERN p EVENT {text}"), has_trace_end=True)]
+    return [
+        (one.code, one.placed)
+        for one in TraceEnds(has_trace_end=True).warnings_of(parse_pattern(f"PATTERN p EVENT {text}"))
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from nfa import Matcher, parse_pattern
-from nfa.work_bounds import growth_of, warnings_of
+from nfa.work_bounds import TraceEnds, growth_of
 from streams import Event, EventBatch
 
 RISING = "SEQ(A{3} a [v > coalesce(prev(v), -1)], B b)"
@@ -37,7 +37,8 @@ GROWTH = {
 
 def codes(text: str, *, has_trace_end: bool = True) -> list[str]:
     return [
-        notice.code for notice in warnings_of(parse_pattern(f"PATTERN p EVENT {text}"), has_trace_end=has_trace_end)
+        notice.code
+        for notice in TraceEnds(has_trace_end=has_trace_end).warnings_of(parse_pattern(f"PATTERN p EVENT {text}"))
     ]
 
 
@@ -63,7 +64,7 @@ def test_partners_of_an_equality_are_found_and_not_met():
 def test_where_events_of_one_time_are_not_ordered_more_is_met_one_by_one():
     pattern = parse_pattern("PATTERN p EVENT SEQ(A a, B b)")
     assert (growth_of(pattern), growth_of(pattern, is_log_ordered=False)) == (0, 1)
-    (notice,) = warnings_of(pattern, has_trace_end=False, is_log_ordered=False)
+    (notice,) = TraceEnds(has_trace_end=False, is_log_ordered=False).warnings_of(pattern)
     assert notice.code == "unbounded-work"
 
 
@@ -105,7 +106,7 @@ def test_traces_that_end_are_warned_of_repetitions_alone():
 
 
 def test_the_warning_says_what_bounds_the_work():
-    (notice,) = warnings_of(parse_pattern(f"PATTERN p EVENT {RISING}"), has_trace_end=True)
+    (notice,) = TraceEnds(has_trace_end=True).warnings_of(parse_pattern(f"PATTERN p EVENT {RISING}"))
     assert "with power 3 of the trace's length" in notice.message
     assert all(way in notice.message for way in ("WITHIN bounds it", "fewer events", "SELECT NEXT", "equality"))
     assert notice.position.column == 22

@@ -18,9 +18,8 @@ from nfa import Matcher, Prune
 from shards.entries import StoredEntry
 from shards.kinds.patterns.alert_columns import alerts_of, steps_of
 from shards.kinds.patterns.result_kinds import ALERT, ENDING
-from shards.kinds.patterns.results import PatternResults
+from shards.kinds.patterns.results import PatternResults, alert_of, ending_of
 from shards.kinds.patterns.rules import rules_of
-from shards.kinds.patterns.single_rows import alert_of, ending_of
 from shards.operators import Origin, in_columns
 from shards.rows import row_id, row_ids
 from shards.state import ShardState

@@ -34,7 +34,7 @@ from streams.log.control import (
     decode_control,
     encode_control,
 )
-from streams.log.operators import Definition, Input
+from streams.log.records import Definition, Input
 from streams.tables import TableForm, TableVersion
 
 RECORDS = [

@@ -15,6 +15,7 @@ from nfa import (
     Deviation,
     Ending,
     LaneOutput,
+    Match,
     MatchOutput,
     Overflow,
     Query,
@@ -36,7 +37,6 @@ from shards.kinds.patterns.result_kinds import (
     alert_id,
 )
 from shards.kinds.patterns.rules import Rules
-from shards.kinds.patterns.single_rows import alert_of, ending_of
 from shards.operators import Origin, Result, Single
 from shards.results import DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
@@ -328,3 +328,56 @@ def _place_of(overflow: Overflow) -> str:
     if overflow.event_id:
         return f"in the trace {overflow.key!r} at the event {overflow.event_id!r} of type {overflow.event_type!r}"
     return f"in the trace {overflow.key!r} as time passed" if overflow.key else "as time passed"
+
+
+def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Id and JSON object of the alert for a match.
+
+    ``steps``: the step of each alias, in words.
+    """
+    identity = alert_id(stream, match.pattern, match.version, match.key, match.bindings, match.row)
+    body = {
+        "type": ALERT.name,
+        "id": identity,
+        "stream": stream,
+        "pattern": match.pattern,
+        "version": match.version,
+        "key": match.key,
+        **({} if match.row is None else {"row": match.row}),
+        "start": format_time(match.start_us),
+        "end": format_time(match.end_us),
+        "detected_at": shown_time(match.detected_us),
+        "bindings": match.bindings,
+        "returns": match.returns,
+        "why": _why(steps, match.bindings),
+        **({} if match.decided_by is None else {"decided_by": match.decided_by}),
+        **({"deviating": True} if match.deviating else {}),
+        **({"would_be_lost": True} if match.would_be_lost else {}),
+    }
+    return identity, body
+
+
+def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Id and JSON object of an early termination."""
+    row = {} if ending.row is None else {"row": ending.row}
+    identity = row_id(ENDING, stream, ending.pattern, ending.version, ending.key, ending.event_id, *row.values())
+    body = {
+        "id": identity,
+        "stream": stream,
+        "pattern": ending.pattern,
+        "version": ending.version,
+        "key": ending.key,
+        **row,
+        "event": ending.event_id,
+        "event_type": ending.event_type,
+        "time": format_time(ending.time_us),
+        **reason,
+    }
+    return identity, body
+
+
+def _why(steps: Mapping[str, str], bindings: Mapping[str, tuple[str, ...]]) -> str:
+    """The bound events, each with its step."""
+    return "; ".join(
+        f"{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {steps[alias]}" for alias, ids in bindings.items()
+    )
