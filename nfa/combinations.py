@@ -78,10 +78,7 @@ class CombinedExpression:
 def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = False) -> CombinedExpression:
     """Read an expression in which every reference begins with an alias, as in WHERE of a pattern.
 
-    ``takes_totals``: aggregates of the events of an alias are values, too.
-
-    Raises:
-        PatternRefused: The text cannot be read or is refused; position and advice are in the message.
+    ``takes_totals``: aggregates of the events of an alias are values, too. ``PatternRefused`` has position and advice.
     """
     try:
         (tree,) = trees_of(parse_condition_tree(text))

@@ -103,8 +103,7 @@ class EventExpression:
 def parse_event_expression(text: str) -> EventExpression:
     """Read an expression over one event, such as ``price * quantity`` or ``type = 'Paid' AND price > 10``.
 
-    Raises:
-        PatternRefused: The text cannot be read or is refused; position and advice are in the message.
+    ``PatternRefused`` has position and advice.
     """
     try:
         expression = _read(text)

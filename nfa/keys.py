@@ -30,13 +30,10 @@ def require_own_key(pattern: Pattern, key_paths: Collection[Path]) -> None:
 
 
 def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "") -> None:
-    """Refuse a pattern whose keys do not include the events' key.
+    """Refuse a pattern whose keys lack the events' key, or name finer ones beside FOR EACH ROW (``KeyMismatch``).
 
     ``key_paths`` are as for ``has_key``; messages use the shortest one as the name of the key. ``advice`` names other
     possible corrections, for the end of the message.
-
-    Raises:
-        KeyMismatch: ``WHERE [..]`` does not contain the key of the events, or further keys beside FOR EACH ROW.
     """
     if has_key(pattern, key_paths):
         require_own_key(pattern, {_KEY, *key_paths})

@@ -161,11 +161,7 @@ class Matcher:
         return pattern.query
 
     def remove_pattern(self, name: str) -> None:
-        """Remove a pattern and its partial matches.
-
-        Raises:
-            UnknownPattern: No pattern of that name is registered.
-        """
+        """Remove a pattern and its partial matches; ``UnknownPattern`` if none of that name is registered."""
         if name not in self._patterns:
             known = ", ".join(sorted(self._patterns)) or "none"
             raise UnknownPattern(f"no pattern {name!r} is registered here; registered: {known}", name=name)
@@ -174,11 +170,7 @@ class Matcher:
         self._is_stale = self._are_counts_stale = True
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Set the guard of new traces; open traces keep theirs.
-
-        Raises:
-            ValueError: The matcher was made without guards.
-        """
+        """Set the guard of new traces; open traces keep theirs. Not for a matcher that was made without guards."""
         if not self._options.may_be_guarded:
             raise ValueError("this matcher was made with may_be_guarded=False")
         self._main.set_guard(version, guard)
@@ -365,8 +357,7 @@ class Matcher:
     def load(cls, body: bytes, guards: Mapping[int, Guard]) -> Matcher:
         """A matcher that continues from dumped state, with at least the ``guard_versions_in_use`` at that time.
 
-        Raises:
-            StateFormatError: The bytes are damaged, of another version, or name a guard that is not given.
+        ``StateFormatError``: the bytes are damaged, of another version, or name a guard that is not given.
         """
         header, arrays = snapshot.read(body)
         matcher = cls(

@@ -16,8 +16,7 @@ _IN_SQL = re.compile(r'(\s|--[^\n]*\n)*PATTERN\s+("[^"]+"|`[^`]+`|\w+)\s+MATCH_R
 def parse_pattern(text: str) -> Pattern:
     """Read exactly one pattern, in the pattern language or as ``PATTERN name MATCH_RECOGNIZE (…)``.
 
-    Raises:
-        PatternRefused: The text cannot be read or is refused; position and advice are in the message.
+    ``PatternRefused`` has position and advice.
     """
     return parse_own(_in_own_language(text))
 

@@ -48,12 +48,7 @@ def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
 
 
 def require_rows(pattern: Pattern, tables: Tables) -> None:
-    """Check that a pattern with FOR EACH ROW may have the rows that its table has in ``tables``.
-
-    Raises:
-        TooManyRows: The table has more than ``MOST_ROWS`` rows, or an event may meet more than ``MOST_ROWS_AT_ONCE`` of
-            them at a step.
-    """
+    """Refuse a pattern with FOR EACH ROW over more than ``MOST_ROWS`` rows, or ``MOST_ROWS_AT_ONCE`` at one step."""
     if pattern.rows is None:
         return
     name, *versions = pattern.rows.table, *tables.versions.get(pattern.rows.table, ())

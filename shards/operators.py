@@ -233,11 +233,7 @@ class Running(ABC):
         return ()
 
     def verify(self) -> None:
-        """Compare the checksums of ``files``.
-
-        Raises:
-            StateLost: A file is missing or damaged.
-        """
+        """Compare the checksums of ``files``; ``StateLost`` if one is missing or damaged."""
 
     @abstractmethod
     def dump(self) -> SavedHost:

@@ -332,8 +332,7 @@ class ShardState:
     ) -> ShardState:
         """Load the state that ``dump`` returned in this or the previous release; ``files`` has its tables.
 
-        Raises:
-            SavedStateError: The bytes are damaged, or a part is of a version that this release does not know.
+        ``SavedStateError``: the bytes are damaged, or a part is of a version that this release does not know.
         """
         version, head, sections = unpack(body)
         if version == 1:

@@ -29,10 +29,8 @@ _EXAMPLE = "such as 2026-01-31T09:30:00Z or 2026-01-31T10:30:00.25+01:00"
 def parse_time(value: object) -> int:
     """Microseconds since 1970-01-01 UTC of an RFC 3339 text or of whole microseconds.
 
-    Digits beyond the microsecond are cut off. A leap second (``23:59:60`` UTC) counts as the second after it.
-
-    Raises:
-        EventRejected: No zone, a nonexistent date, not a time at all, or outside the years 1 to 9999.
+    Digits beyond the microsecond are cut off. A leap second (``23:59:60`` UTC) counts as the second after it. A time
+    without a zone, that does not exist, or outside the years 1 to 9999 is rejected.
     """
     if isinstance(value, str):
         return parse_rfc3339(value)

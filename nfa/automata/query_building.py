@@ -22,10 +22,8 @@ MAX_STATES = 4_096
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
     """Terms and states of a pattern with checked scopes, or its partitions if there are too many of either.
 
-    ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states.
-
-    Raises:
-        PatternRefused: ``too-large``: the partitions have more states, or the repetitions written out more steps.
+    ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states. Refused (``too-large``) if the partitions have
+    more states, or the repetitions written out more steps.
     """
     pattern = over_events(pattern)
     if count_steps(pattern.event) > max(max_states, MAX_STATES):

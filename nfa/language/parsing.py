@@ -28,11 +28,7 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Read exactly one pattern.
-
-    Raises:
-        PatternRefused: As ``parse_patterns``, and when the text holds more than one pattern.
-    """
+    """Read exactly one pattern; refused as by ``parse_patterns``, and if the text has several."""
     patterns = parse_patterns(text)
     if len(patterns) > 1:
         names = ", ".join(pattern.name for pattern in patterns)

@@ -102,11 +102,7 @@ class Conditions:
 
 
 def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
-    """Compile the conditions of a clause over a table.
-
-    Raises:
-        PatternRefused: A condition is not a truth value, or does something that is supported in MEASURES only.
-    """
+    """Compile conditions over a table; refused if one is no truth value, or does what only MEASURES supports."""
     labels = len(clause.variables)
     compiled = Conditions(np.zeros(labels, np.int32), np.zeros((labels, 2), np.int32))
     for label, condition in clause.definitions:

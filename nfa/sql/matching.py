@@ -73,11 +73,9 @@ class Matches:
 
 
 def search(clause: Clause, table: SortedTable, most_steps: int = MOST_STEPS) -> Matches:
-    """The matches of a clause in a table.
+    """The matches of a clause in a table, whose columns may not fit its conditions (``PatternRefused``).
 
-    Raises:
-        PatternRefused: A condition cannot be evaluated over the table's columns.
-        RowPatternFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
+    Raises ``RowPatternFailed`` if the search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
     """
     program, conditions = build_program(clause.pattern), compile_conditions(clause, table)
     longest = int(np.diff(table.bounds).max(initial=0))

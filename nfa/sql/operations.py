@@ -271,11 +271,7 @@ Reader = Callable[[Expression], Any]
 
 
 def column_of(expression: Expression, read: Reader, size: int) -> Any:
-    """The values of an expression on each of ``size`` rows, as an Arrow array.
-
-    Raises:
-        PatternRefused: An operator does not take operands of these types, or a number is too large.
-    """
+    """The values of an expression on each of ``size`` rows, as an Arrow array; operands of other types are refused."""
     found = value_of(expression, read)
     if isinstance(found, pa.Scalar):
         return pa.nulls(size, found.type) if not found.is_valid else pa.repeat(found, size)

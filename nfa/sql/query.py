@@ -34,11 +34,7 @@ class QueryShape:
 
 
 def query_shape(text: str) -> QueryShape:
-    """The shape of a query.
-
-    Raises:
-        PatternRefused: The text cannot be read; position and advice are in the message.
-    """
+    """The shape of a query; ``PatternRefused`` has the position of what cannot be read, and advice."""
     query = parse_query(text)
     columns = tuple(sort.column for sort in query.clause.partition)
     return QueryShape(query.table, columns, bool(query.ordering) or query.limit is not None)
@@ -47,9 +43,7 @@ def query_shape(text: str) -> QueryShape:
 def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | None = None) -> pa.Table:
     """The result of a query; ``read`` gives the table of a name, ``max_steps`` bounds the search in one partition.
 
-    Raises:
-        PatternRefused: The text cannot be read, or does not fit the table; position and advice are in the message.
-        RowPatternFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
+    ``PatternRefused`` if the text cannot be read, or does not fit the table; ``RowPatternFailed`` as ``search``.
     """
     query = parse_query(text)
     return _selected(query, run_clause(query.clause, read(query.table), max_steps or MOST_STEPS))

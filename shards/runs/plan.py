@@ -287,11 +287,7 @@ class RoundPlan:
 
 
 def likeness(first: Variant, other: Variant) -> Likeness:
-    """When alerts of another variant equal those of the first: by aliases if all compared operators agree on them.
-
-    Raises:
-        RoundsImpossible: Some of them cannot be compared.
-    """
+    """When alerts of another variant equal those of the first: by aliases if all compared operators agree on them."""
     tested = {(one.kind, one.name): one for _, one in first.operators}
     found = [
         KINDS_BY_NAME[theirs.kind].likeness(mine, theirs)

@@ -74,8 +74,7 @@ class Calendar:
 def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) -> Calendar:
     """Read the declaration of a calendar; ``public_holidays`` lists those of ``holidays`` from one year to another.
 
-    Raises:
-        CalendarRefused: The declaration is refused; the message names the member.
+    ``CalendarRefused`` names the member.
     """
     if unknown := [name for name in document if name not in _MEMBERS]:
         raise _refused(str(unknown[0]), f"there is no such member; members are {', '.join(_MEMBERS)}")
@@ -102,11 +101,7 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
 
 
 def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
-    """The calendar as the first version of a table, whose content is in the cache folder.
-
-    Raises:
-        CalendarRefused: No day of the calendar has business hours, or there are too many intervals in all.
-    """
+    """The calendar as the first version of a table in the cache folder; refused with no interval, or too many."""
     if (number := sum(len(minutes) for _, minutes in calendar.days())) > _MOST_ROWS:
         raise _refused("years", f"they have {number:,} intervals of business time; at most {_MOST_ROWS:,} are taken")
     zone = zone_of(calendar.zone)

@@ -70,8 +70,7 @@ class TableWish:
     def form(self, names: Sequence[str], infer: Callable[[str], ValueType]) -> TableForm:
         """The form of a table with these columns; ``infer`` gives the type of one that is not declared.
 
-        Raises:
-            TableRefused: A declared column is missing, a column cannot be a key, or names repeat or are too many.
+        Refused if a declared column is missing, a column cannot be a key, or names repeat or are too many.
         """
         if fault := names_fault(names):
             raise TableRefused(fault)

@@ -74,11 +74,7 @@ def keep_table(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimi
 
 
 def keep_named(name: str, path: Path, wish: TableWish) -> TableVersion:
-    """Read the rows of a table, as ``keep_table`` does; returns the first version of the table of this name.
-
-    Raises:
-        TableRefused: The rows are refused, or the file cannot be read; the message names the table.
-    """
+    """The first version of a table of this name, read as by ``keep_table``; refusals name the table."""
     try:
         version = keep_table(path, format_of(path.name), wish)
     except TableRefused as error:
@@ -101,10 +97,8 @@ def read_row(
 ) -> tuple[str, tuple[Any, ...] | None]:
     """The key of a row as ``key_texts`` makes it, and its values in the order of the columns; None: it is removed.
 
-    ``parts`` are those of the key, in the order of its columns.
-
-    Raises:
-        TableRefused: The key has not the parts of the table's, or a value not the type of its column.
+    ``parts`` are those of the key, in the order of its columns. Refused if parts are missing, or a value has not the
+    type of its column.
     """
     if len(parts) != len(form.key) or not all(parts):
         wanted = ", ".join(form.key)

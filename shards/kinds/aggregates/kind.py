@@ -69,12 +69,6 @@ class AggregateKind(DocumentKind):
     exercise: ClassVar[str] = "aggregates.exercises:aggregated"
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
-        """Read the document of an aggregate.
-
-        Raises:
-            OperatorRefused: It describes no aggregate, or the aggregate cannot run on its stream.
-            ForestallError: The stream is not declared.
-        """
         from aggregates import read_aggregate, why_moved  # noqa: PLC0415 - takes long
         from shards.kinds.aggregates.reading import EventReader, having_of, is_moved  # noqa: PLC0415 - takes long
 

@@ -181,11 +181,7 @@ class EventReader:
 
 
 def having_of(body: AggregateBody) -> EventExpression | None:
-    """The condition over values; None: the aggregate has none.
-
-    Raises:
-        OperatorRefused: The condition cannot be read, or names no value and no attribute in ``by``.
-    """
+    """The condition over values (None: there is none); refused if it names neither a value nor a member of ``by``."""
     if body.having is None:
         return None
     parsed = _parsed(body.having.text, "having")

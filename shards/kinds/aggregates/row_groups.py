@@ -63,12 +63,7 @@ class RowGroups:
 
 
 def require_groups(body: AggregateBody, tables: Tables) -> None:
-    """Check that the rows of a table may be the groups of an aggregate.
-
-    Raises:
-        TooManyRows: The table has too many rows, or an event may be in too many of them.
-        TableRefused: A row has a window that is no duration.
-    """
+    """Refuse a table that has too many rows for groups, or a row whose window is no duration."""
     for opened in tables.versions.get(body.rows_of or "", ()):
         found, name = _groups(body, opened), opened.version.name
         if len(found) > MOST_ROWS:

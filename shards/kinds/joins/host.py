@@ -67,14 +67,7 @@ class JoinResults(Output):
 
 
 class RunningJoin(Operator):
-    """A join at the place of its merged events.
-
-    Args:
-        spilled: The store of rows that do not fit into the memory of the join.
-
-    Raises:
-        JoinRefused: The body describes no join.
-    """
+    """A join at the place of its merged events; ``spilled`` stores rows that do not fit into its memory."""
 
     waits_for_time = True  # events leave windows, and keys are finished as time passes
 
