@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, get_args
 
 from pydantic import (
     AfterValidator,
     AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
@@ -56,8 +58,13 @@ Moment: TypeAlias = Annotated[str, AfterValidator(_checked), _DATE_TIME]
 Time: TypeAlias = Annotated[str, _DATE_TIME]
 """A time in an answer, as RFC 3339 text."""
 
+Text: TypeAlias = Annotated[str | None, BeforeValidator(lambda text: text or None)]
+"""A text in an answer; null where the record has an empty one."""
 
-_CREATED = ("registered", "uploaded")
+_CREATED = ("created_us", "registered_us", "uploaded_us")
+_UNITS = {"_ms": 1_000, "_us": 1_000_000}
+_MISSING: Final = object()
+_JSON_TYPES = (Mapping, list, str, int, float, type(None))
 _SHOWN_ONCE: Final = "shown-once"
 
 Secret: TypeAlias = Annotated[
@@ -78,31 +85,41 @@ class OneOf:
         return core_schema.literal_schema(list(self.names))
 
 
+@dataclass(frozen=True, slots=True)
+class From:
+    """Annotation of a member that is an attribute of another name, or one of a part of the record: ``stats.dead``."""
+
+    path: str
+
+
 class WireModel(BaseModel):
     """A JSON object of the API: immutable, without fields that are not declared."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
-    def copying(cls, record: object, **members: Any) -> Self:
-        """The wire form of a record: the given members; the others are attributes of the record, by the same names.
+    def from_domain(cls, record: Any, /) -> Self:
+        """The wire form of a record, also where it is a member of another one."""
+        return cls.copying(record)
 
-        A time such as ``applied_at`` is the attribute ``applied_us`` as text, and ``at`` is ``at_us``;
-        ``created_at`` is also ``registered_us`` or ``uploaded_us``.
+    @classmethod
+    def copying(cls, record: object, **members: Any) -> Self:
+        """The wire form of a record, an object or a mapping: the given members, and for the others its attributes.
+
+        An attribute has the name of its member, or the one that ``From`` gives; times and durations have their unit in
+        it: ``applied_at`` and ``time`` are ``applied_us`` and ``time_us`` as text, ``spent_s`` is ``spent_ms``.
         """
-        for name in cls.model_fields.keys() - members.keys():
-            stem = name.removesuffix("_at")
-            attributes = [f"{one}_us" for one in (stem, *(_CREATED if stem == "created" else ()))]
-            if hasattr(record, name):
-                members[name] = getattr(record, name)
-            elif name.endswith("at") and (known := [one for one in attributes if hasattr(record, one)]):
-                members[name] = moment(getattr(record, known[0]))
+        for name, paths in _paths(cls).items():
+            if name not in members and (found := _read(record, name, paths)) is not _MISSING:
+                members[name] = found
         return cls(**members)
 
     @model_validator(mode="wrap")
     @classmethod
     def _names_known_members(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         """Add the names of the declared members to the message about an undeclared member; refuse other JSON types."""
+        if not isinstance(value, _JSON_TYPES):
+            return value if isinstance(value, cls) else cls.from_domain(value)
         try:
             found = read(value)
             faults = list(_converted(value, found)) if isinstance(value, Mapping) else []
@@ -156,6 +173,15 @@ class PageModel(PartModel):
     )
     after: str = Field(description="Send later as `after` to get newer items, the oldest first.")
 
+    @classmethod
+    def from_domain(cls, page: Any, /, **lists: Sequence[Any]) -> Self:
+        """The wire form of a page; ``lists`` are further members, which consist of records as its items do."""
+        found: dict[str, list[Any]] = {}
+        for name, records in {"items": page.items, **lists}.items():
+            (model,) = get_args(cls.model_fields[name].annotation)
+            found[name] = [model.from_domain(record) for record in records]
+        return cls(next=page.next, after=page.after, **found)
+
 
 def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
     message, place = fault["msg"], fault["loc"]
@@ -185,6 +211,32 @@ def _names(name: str, field: FieldInfo) -> tuple[str, ...]:
     """The names by which a member may be given."""
     other = field.validation_alias
     return tuple(map(str, other.choices)) if isinstance(other, AliasChoices) else (field.alias or name,)
+
+
+@cache
+def _paths(model: type[WireModel]) -> Mapping[str, Sequence[Sequence[str]]]:
+    """The attributes from which each member of a model may come."""
+    found = {}
+    for name, field in model.model_fields.items():
+        stem = name.removesuffix("_s").removesuffix("_at")
+        usual = [name, *(_CREATED if name == "created_at" else (f"{stem}_us", f"{stem}_ms"))]
+        paths = [one.path for one in field.metadata if isinstance(one, From)] or usual
+        found[name] = [path.split(".") for path in paths]
+    return found
+
+
+def _read(record: object, name: str, paths: Sequence[Sequence[str]]) -> Any:
+    """The value of a member; ``_MISSING`` if the record has none of the attributes."""
+    for path in paths:
+        found: Any = record
+        for part in path:
+            found = found.get(part, _MISSING) if isinstance(found, (dict, Mapping)) else getattr(found, part, _MISSING)
+        if found is not _MISSING:
+            unit = _UNITS.get(path[-1][-3:])
+            if found is None or unit is None or path[-1] == name:
+                return found
+            return found / unit if name.endswith("_s") else format_time(found)
+    return _MISSING
 
 
 def moment(time_us: int | None) -> str | None:

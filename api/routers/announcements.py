@@ -44,4 +44,4 @@ def end_trace(
     """
     domain = end.to_domain(key)
     services.announcing.end_trace(stream, domain)
-    return TraceEndModel.from_domain(stream, domain)
+    return TraceEndModel.of(stream, domain)

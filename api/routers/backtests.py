@@ -40,7 +40,7 @@ def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response
 def list_backtests(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> BacktestList:
     """The backtests that the caller may touch, newest first."""
     found = shown(services.stores.backtests.all(), caller, stream)
-    return BacktestList(**part.of([BacktestModel.from_domain(backtest) for backtest in found], "id"))
+    return BacktestList(**part.of(found, "id"))
 
 
 @router.get("/{backtest_id}", summary="Look up a backtest")

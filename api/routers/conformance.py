@@ -24,4 +24,4 @@ def check_conformance(
     """Whether sequences of events are complete traces of the workflow, beginnings of some, or leave it, and where."""
     limit = services.settings.limits.max_batch_events
     record, found = services.workflows.conformance(name, request.to_domain(limit), version)
-    return ConformanceList.from_domain(record, found)
+    return ConformanceList.of(record, found)

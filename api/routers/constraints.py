@@ -19,7 +19,6 @@ from api.schemas.constraints import (
     AnalysisModel,
     ConstraintsList,
     ConstraintsModel,
-    ConstraintsSummary,
     ConstraintsVersion,
     ConstraintsVersions,
 )
@@ -78,7 +77,7 @@ def upload_constraints(
 def list_constraints(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> ConstraintsList:
     """The streams with a constraint set that the caller may touch, with its version."""
     records = shown(services.stores.registry.constraint_sets(), caller, stream)
-    return ConstraintsList(**part.of([ConstraintsSummary.copying(record) for record in records], "stream"))
+    return ConstraintsList(**part.of(records, "stream"))
 
 
 @router.get("/{stream}", summary="Look up the constraint set of a stream")
@@ -94,7 +93,7 @@ def get_constraints(stream: str, services: Served, response: Response) -> Constr
 def list_constraint_versions(stream: str, services: Served, part: WantedPart) -> ConstraintsVersions:
     """All versions, the newest first; a transaction follows the one current when it began."""
     records = services.registration.constraint_sets.versions(stream)
-    return ConstraintsVersions(**part.of([ConstraintsSummary.copying(one) for one in reversed(records)], "version"))
+    return ConstraintsVersions(**part.of(records[::-1], "version"))
 
 
 @router.get("/{stream}/versions/{version}", summary="Look up a version of a stream's constraint set")
@@ -103,7 +102,7 @@ def get_constraint_version(stream: str, version: int, services: Served, response
     """A version with its constraints in words, and its settings."""
     record = services.registration.constraint_sets.version(stream, version)
     give_tag(response, record)
-    return ConstraintsVersion.from_record(record)
+    return ConstraintsVersion.from_domain(record)
 
 
 @router.delete("/{stream}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the constraints of a stream")

@@ -28,7 +28,7 @@ def list_dead_letters(
     store = services.stores.dead_letters
     page = store.page(**wanted.options, stream=stream, code=code)
     outcomes = store.outcomes([letter["id"] for letter in page.items])
-    return DeadLetterList.from_domain(page, store.counts(**of_stream(stream)), outcomes)
+    return DeadLetterList.of(page, store.counts(**of_stream(stream)), outcomes)
 
 
 @router.post("/replay", summary="Send dead letters again", responses=OVERLOAD_RESPONSES)
@@ -57,4 +57,4 @@ def replay_dead_letter(letter_id: str, services: Served) -> ReplayModel:
 
     An event that is refused again makes no further dead letter, and may be sent again later.
     """
-    return ReplayModel.from_domain(letter_id, services.dead_letters.replay(letter_id))
+    return ReplayModel.copying(services.dead_letters.replay(letter_id), id=letter_id)

@@ -28,7 +28,7 @@ _KINDS = ("application/json", "application/schema+json")
 def list_event_types(stream: str, services: Served, part: WantedPart) -> EventTypeList:
     """The types of a stream that have schemas, by name; whether events are checked is a member of the stream."""
     types = services.stores.registry.event_types
-    items = [EventTypeModel.from_domain(stream, found) for found in types.all(stream).values()]
+    items = [EventTypeModel.of(stream, found) for found in types.all(stream).values()]
     return EventTypeList(**part.of(items, "type"))
 
 
@@ -36,7 +36,7 @@ def list_event_types(stream: str, services: Served, part: WantedPart) -> EventTy
 def list_event_type_versions(stream: str, event_type: TypeName, services: Served, part: WantedPart) -> EventTypeList:
     """The present and former schemas of a type, oldest first; a stream keeps the newest 1,000 changes."""
     versions = services.stores.registry.event_types.versions(stream, event_type)
-    return EventTypeList(**part.of([EventTypeModel.from_domain(stream, one) for one in versions], "version"))
+    return EventTypeList(**part.of([EventTypeModel.of(stream, one) for one in versions], "version"))
 
 
 @router.get("/{event_type:path}", summary="Look up the schema of a type")
@@ -44,7 +44,7 @@ def get_event_type(stream: str, event_type: TypeName, services: Served, response
     """The schema of an event type."""
     found = services.stores.registry.event_types.get(stream, event_type)
     give_tag(response, found)
-    return EventTypeModel.from_domain(stream, found)
+    return EventTypeModel.of(stream, found)
 
 
 def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
@@ -93,7 +93,7 @@ def put_event_type(
     if is_new:
         response.status_code = status.HTTP_201_CREATED
     give_tag(response, found)
-    return EventTypeModel.from_domain(place[0], found)
+    return EventTypeModel.of(place[0], found)
 
 
 @router.delete("/{event_type:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the schema of a type")

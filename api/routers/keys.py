@@ -32,7 +32,7 @@ def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     made, token = services.keys.create(key.to_domain())
     give_location(response, "keys", made.id)
     give_tag(response, made)
-    return CreatedKey.with_token(made, token)
+    return CreatedKey.of(made, token=token)
 
 
 @router.get("", summary="List the API keys")
@@ -59,7 +59,7 @@ def rotate_key(
     """
     key, token = services.keys.rotate(key_id, rotation.grace_s, preconditions)
     give_tag(response, key)
-    return CreatedKey.with_token(key, token)
+    return CreatedKey.of(key, token=token)
 
 
 @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Revoke an API key")

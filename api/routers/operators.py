@@ -147,7 +147,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
     def list_all(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> OperatorList:
         """All operators of the kind that the caller may touch, by name, including drafts, paused and retired ones."""
         operators = shown(services.stores.registry.operators(kind.name).all(stream), caller, stream)
-        return OperatorList(**part.of([OperatorModel.from_domain(operator) for operator in operators], "name"))
+        return OperatorList(**part.of(operators, "name"))
 
     @router.get(
         "/{name:path}/versions",
@@ -158,7 +158,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
     def list_versions(name: str, services: Served, part: WantedPart) -> OperatorList:
         """Every version of the operator, the oldest first."""
         versions = services.stores.registry.operators(kind.name).versions(name)
-        return OperatorList(**part.of([OperatorModel.from_domain(version) for version in versions], "version"))
+        return OperatorList(**part.of(versions, "version"))
 
     @router.get(
         "/{name:path}",
@@ -286,7 +286,7 @@ def _post(router: APIRouter, path: str, operation: Callable[..., Any], **options
 
 def _answer(record: RegisteredOperator, services: Served, response: Response) -> OperatorModel:
     give_tag(response, record)
-    return OperatorModel.from_domain(record, services.operators.notices(record))
+    return OperatorModel.copying(record, warnings=services.operators.notices(record))
 
 
 def _described(kind: DocumentKind) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def change_pattern(
 def list_patterns(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> PatternList:
     """All patterns that the caller may touch, by name, including drafts, paused, suspended and retired ones."""
     patterns = shown(services.stores.registry.patterns(stream), caller, stream)
-    return PatternList(**part.of([PatternModel.from_domain(pattern) for pattern in patterns], "name"))
+    return PatternList(**part.of(patterns, "name"))
 
 
 @router.get("/{name:path}/versions", summary="List the versions of a pattern")
@@ -142,7 +142,7 @@ def list_versions(name: str, services: Served, part: WantedPart) -> PatternVersi
     """Every version of the pattern, the oldest first."""
     versions = services.stores.registry.pattern_operators.versions(name)
     last = versions[-1].version
-    return PatternVersions(**part.of([PatternVersion.from_domain(version, last) for version in versions], "version"))
+    return PatternVersions(**part.of([PatternVersion.of(version, last) for version in versions], "version"))
 
 
 @router.get("/{name:path}/versions/{version}", summary="Look up a version of a pattern")
@@ -152,7 +152,7 @@ def get_pattern_version(name: str, version: int, services: Served) -> PatternVer
     found = next((one for one in versions if one.version == version), None)
     if found is None:
         raise UnknownPatternName(f"the pattern {name!r} has no version {version}; it has {versions[-1].version}")
-    return PatternVersion.from_domain(found, versions[-1].version)
+    return PatternVersion.of(found, versions[-1].version)
 
 
 @router.get("/{name:path}/statistics", summary="Get the statistics of a pattern")

@@ -17,7 +17,7 @@ def get_pipeline(services: Served) -> PipelineModel:
 
     Unknown values are null.
     """
-    return PipelineModel.from_domain(pipeline_overview(services.stores, services.clock), services.settings.limits)
+    return PipelineModel.of(pipeline_overview(services.stores, services.clock), services.settings.limits)
 
 
 @router.get("/plan", summary="Get the plan of the pipeline")

@@ -18,9 +18,7 @@ ProjectName = Annotated[str, Path(min_length=1, max_length=200, description="The
 @router.get("", summary="List the projects")
 def list_projects(services: Served, part: WantedPart) -> ProjectList:
     """All projects that were applied, by name, each with its resources."""
-    return ProjectList(
-        **part.of([ProjectModel.from_domain(record) for record in services.stores.projects.all()], "name")
-    )
+    return ProjectList(**part.of(services.stores.projects.all(), "name"))
 
 
 @router.get("/{name}", summary="Look up a project")

@@ -48,14 +48,14 @@ def declare_stream(
     give_location(response, "streams", stream.name)
     record = services.stores.registry.stream_with_schemas(stream.name)
     give_tag(response, record)
-    return StreamModel.from_domain(*record)
+    return StreamModel.of(*record)
 
 
 @router.get("", summary="List the streams")
 def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamList:
     """All streams that the caller may touch, by name."""
     found = services.stores.registry.streams_with_schemas()
-    shown = [StreamModel.from_domain(*one) for one in found if caller.may_touch(one.declaration.name)]
+    shown = [StreamModel.of(*one) for one in found if caller.may_touch(one.declaration.name)]
     return StreamList(**part.of(shown, "name"))
 
 
@@ -68,7 +68,7 @@ def get_stream(stream: str, services: Served, response: Response) -> StreamDetai
     """
     record = services.stores.registry.stream_with_schemas(stream)
     give_tag(response, record)
-    return StreamDetail.of(*record, stream_usage(services.stores, record.declaration))
+    return StreamDetail.used(*record, stream_usage(services.stores, record.declaration))
 
 
 @router.patch("/{stream}", summary="Change a stream")
@@ -88,7 +88,7 @@ def change_stream(
         stream, changes.to_domain(), preconditions, is_checked=_checked(changes)
     )
     give_tag(response, record)
-    return StreamModel.from_domain(*record)
+    return StreamModel.of(*record)
 
 
 @router.delete("/{stream}", summary="Delete a stream")

@@ -51,7 +51,7 @@ def register_webhook(webhook: NewWebhook, services: Served, response: Response) 
     registered = services.webhooks.register(webhook.to_domain())
     give_location(response, "webhooks", registered.id)
     give_tag(response, registered)
-    return CreatedWebhook.of(registered)
+    return CreatedWebhook.from_domain(registered)
 
 
 @router.get("", summary="List the webhooks")
@@ -115,7 +115,7 @@ def rotate_secret(
         webhook_id, secret=rotation.secret, grace_s=rotation.grace_s, condition=preconditions
     )
     give_tag(response, webhook)
-    return CreatedWebhook.of(webhook)
+    return CreatedWebhook.from_domain(webhook)
 
 
 def add_deliveries(router: APIRouter, receiver: str, lookup: Callable[..., RegisteredWebhook], *names: str) -> None:

@@ -176,7 +176,7 @@ def list_workflow_constraints(
     version: Version = None,
 ) -> DerivedConstraints:
     """The constraints of every complete trace, each with its origin in the model."""
-    return DerivedConstraints.from_domain(services.workflows.derived(name, version), kind or [], is_full=full)
+    return DerivedConstraints.of(services.workflows.derived(name, version), kind or [], is_full=full)
 
 
 @router.get("/{name}/diff", summary="Compare two versions of a workflow")

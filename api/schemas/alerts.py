@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from api.schemas.results import ResultList, ResultModel, Route, Row
+from api.schemas.results import ResultList, Route, Row
 from api.wire import PageModel, Time, WireModel
-from service import USUAL_SEVERITY, Acknowledgement, Note, Page, Severity
+from service import USUAL_SEVERITY, Acknowledgement, Note, Severity
 
 By = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -43,7 +43,7 @@ class NoteModel(WireModel):
     by: str | None = Field(description="The author, as stated by the client.")
 
 
-class AlertModel(ResultModel):
+class AlertModel(WireModel):
     """A match."""
 
     type: Literal["alert"] = Field("alert", description="Distinguishes alerts from other results.")
@@ -103,13 +103,10 @@ class ListedAlert(AlertModel):
     acknowledged: AcknowledgementModel | None = Field(None, description="Present only if it was acknowledged.")
 
     @classmethod
-    def of(cls, alert: Mapping[str, Any]) -> Self:
+    def from_domain(cls, alert: Mapping[str, Any]) -> Self:
         """The wire form of an alert as the log lists it."""
         mark = alert.get("acknowledged")
-        known = {name: alert[name] for name in (*AlertModel.model_fields, "created_at") if name in alert}
-        if mark is not None:
-            known["acknowledged"] = AcknowledgementModel.copying(Acknowledgement(**mark))
-        return cls.model_validate(known)
+        return cls.copying(alert, **({} if mark is None else {"acknowledged": AcknowledgementModel.copying(mark)}))
 
 
 class AlertDetail(ListedAlert):
@@ -120,20 +117,11 @@ class AlertDetail(ListedAlert):
     @classmethod
     def with_marks(cls, alert: Mapping[str, Any], mark: Acknowledgement | None, notes: Sequence[Note]) -> Self:
         """The wire form of a stored alert and its marks."""
-        known = {name: alert[name] for name in (*AlertModel.model_fields, "created_at") if name in alert}
-        if mark is not None:
-            known["acknowledged"] = AcknowledgementModel.copying(mark)
-        if notes:
-            known["notes"] = [NoteModel.copying(note) for note in notes]
-        return cls.model_validate(known)
+        marks = {"acknowledged": mark, "notes": notes}
+        return cls.copying(alert, **{name: some for name, some in marks.items() if some})
 
 
 class AlertList(PageModel):
     """A page of alerts."""
 
     items: list[ListedAlert]
-
-    @classmethod
-    def from_domain(cls, page: Page) -> Self:
-        """The wire form of a page."""
-        return cls(items=[ListedAlert.of(alert) for alert in page.items], next=page.next, after=page.after)

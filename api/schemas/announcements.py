@@ -101,6 +101,6 @@ class TraceEndModel(WireModel):
     time: Time | None
 
     @classmethod
-    def from_domain(cls, stream: str, end: TraceEnd) -> Self:
+    def of(cls, stream: str, end: TraceEnd) -> Self:
         """The wire form of an end."""
         return cls(stream=stream, key=end.key, time=moment(end.time_us))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated
 
 from pydantic import Field
 
-from api.wire import PageModel, Time, WireModel
-from service import Page
-from streams import format_time
+from api.wire import From, PageModel, Time, WireModel
 
 
 class AuditModel(WireModel):
@@ -24,21 +21,12 @@ class AuditModel(WireModel):
     method: str
     route: str = Field(description="The operation, with its parameters by name.")
     resource: str = Field(description="The path, cut at 500 characters.")
-    http_status: int = Field(description="HTTP status of the answer: from 400 on, nothing was changed.")
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """The wire form of an entry."""
-        members = {name: value for name, value in record.items() if name not in ("at_us", "status")}
-        return cls(at=format_time(record["at_us"]), http_status=record["status"], **members)
+    http_status: Annotated[int, From("status")] = Field(
+        description="HTTP status of the answer: from 400 on, nothing was changed."
+    )
 
 
 class AuditList(PageModel):
     """The latest changes."""
 
     items: list[AuditModel]
-
-    @classmethod
-    def from_domain(cls, page: Page) -> Self:
-        """The wire form of a page."""
-        return cls(items=[AuditModel.from_record(record) for record in page.items], next=page.next, after=page.after)

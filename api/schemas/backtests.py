@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.patterns import SuppressModel
-from api.schemas.results import ResultModel, Row
+from api.schemas.results import Row
 from api.wire import PartModel, Time, WireModel
 from service import Backtest, BacktestDraft, BacktestStatus, Page, PatternChoice, Pruning
 
@@ -193,7 +193,7 @@ class BacktestList(PartModel):
     items: list[BacktestModel]
 
 
-class BacktestAlert(ResultModel):
+class BacktestAlert(WireModel):
     """An alert of a backtest: found, added or lost."""
 
     change: Literal["added", "lost"] | None = Field(

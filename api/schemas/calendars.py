@@ -8,8 +8,7 @@ from pydantic import Field
 
 from api.schemas.tables import TableUser
 from api.wire import PartModel, Time, WireModel
-from service import CalendarReport, RegisteredTable, TableReport
-from streams import format_time
+from service import CalendarReport, TableReport
 from streams.tables import PREFIX
 
 CALENDAR_EXAMPLE: dict[str, Any] = {
@@ -26,11 +25,6 @@ class CalendarVersion(WireModel):
     version: int = Field(description="Counts from 1 for each name and never repeats.")
     created_at: Time
 
-    @classmethod
-    def from_record(cls, record: RegisteredTable) -> Self:
-        """The wire form of a version."""
-        return cls(version=record.version, created_at=format_time(record.registered_us))
-
 
 class CalendarModel(CalendarVersion):
     """A calendar, and the operators that use it."""
@@ -39,13 +33,10 @@ class CalendarModel(CalendarVersion):
     users: list[TableUser] = Field(description="The operators that use it; they keep it from being deleted.")
 
     @classmethod
-    def from_table(cls, report: TableReport) -> Self:
-        """The wire form of a calendar from its table."""
-        return cls(
-            **CalendarVersion.from_record(report.record).model_dump(),
-            name=report.record.name.removeprefix(PREFIX),
-            users=[TableUser(kind=one.kind, name=one.name) for one in report.users],
-        )
+    def from_table(cls, report: TableReport, **members: Any) -> Self:
+        """The wire form of a calendar from its table; ``members`` are those of a subclass."""
+        name = report.record.name.removeprefix(PREFIX)
+        return cls.copying(report.record, name=name, users=report.users, **members)
 
 
 class CalendarDetail(CalendarModel):
@@ -57,11 +48,7 @@ class CalendarDetail(CalendarModel):
     @classmethod
     def from_domain(cls, report: CalendarReport) -> Self:
         """The wire form of a calendar."""
-        return cls(
-            **CalendarModel.from_table(report.table).model_dump(),
-            calendar=dict(report.document),
-            versions=[CalendarVersion.from_record(record) for record in reversed(report.versions)],
-        )
+        return cls.from_table(report.table, calendar=report.document, versions=report.versions[::-1])
 
 
 class CalendarList(PartModel):

@@ -79,7 +79,7 @@ class ConformanceList(WireModel):
     items: list[ConformanceModel]
 
     @classmethod
-    def from_domain(cls, record: RegisteredWorkflow, found: Sequence[Conformance]) -> Self:
+    def of(cls, record: RegisteredWorkflow, found: Sequence[Conformance]) -> Self:
         """The wire form of the answers."""
         items = [ConformanceModel.model_validate(one.to_document()) for one in found]
         return cls(workflow=record.name, version=record.version, items=items)

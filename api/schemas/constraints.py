@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from api.wire import PartModel, Time, WireModel
+from api.wire import From, PartModel, Time, WireModel
 from constraints import parse_constraints
 from service import ConstraintReport, RegisteredConstraints, SetInspection, set_document
 
@@ -75,20 +75,14 @@ class ConstraintsModel(WireModel):
     warnings: list[str] = Field(description="Types that can never occur, and patterns that can no longer match.")
     notices: list[str] = Field(description="Notices about parts of the upload that mean more than the stored set.")
     created_at: Time
-    source: dict[str, Any] = Field(
+    source: Annotated[dict[str, Any], From("written")] = Field(
         description="The hand-written constraints, in canonical form: uploading them again changes nothing."
     )
 
     @classmethod
     def from_domain(cls, report: ConstraintReport) -> Self:
         """The wire form of a constraint set."""
-        return cls.copying(
-            report.record,
-            **set_document(report.constraint_set),
-            warnings=list(report.warnings),
-            notices=list(report.record.notices),
-            source=dict(report.record.written),
-        )
+        return cls.copying(report.record, **set_document(report.constraint_set), warnings=report.warnings)
 
 
 class ConstraintsSummary(WireModel):
@@ -118,10 +112,9 @@ class ConstraintsVersion(ConstraintsSummary):
     settings: SettingsModel
 
     @classmethod
-    def from_record(cls, record: RegisteredConstraints) -> Self:
+    def from_domain(cls, record: RegisteredConstraints) -> Self:
         """The wire form of a version."""
-        members = set_document(parse_constraints(record.document).constraint_set)
-        return cls.copying(record, **members)
+        return cls.copying(record, **set_document(parse_constraints(record.document).constraint_set))
 
 
 class ConstraintsVersions(PartModel):

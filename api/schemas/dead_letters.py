@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from api.wire import PageModel, Time, WireModel, moment
+from api.wire import PageModel, Time, WireModel
 from service import Page, Replayed, ReplayOutcome
 
 _LISTED_CHARS = 4_000
@@ -22,11 +22,6 @@ class ReplayModel(WireModel):
     code: str | None = Field(description="Code of the reason, if the event was refused.")
     detail: str | None
 
-    @classmethod
-    def from_domain(cls, letter_id: str, outcome: ReplayOutcome) -> Self:
-        """The wire form of an outcome."""
-        return cls.copying(outcome, id=letter_id, is_accepted=outcome.is_accepted)
-
 
 class ReplayedList(WireModel):
     """The results of sending dead letters again."""
@@ -37,7 +32,7 @@ class ReplayedList(WireModel):
     @classmethod
     def from_domain(cls, replayed: Replayed) -> Self:
         """The wire form of several outcomes."""
-        items = [ReplayModel.from_domain(id_, outcome) for id_, outcome in replayed.outcomes.items()]
+        items = [ReplayModel.copying(outcome, id=id_) for id_, outcome in replayed.outcomes.items()]
         return cls(items=items, left=replayed.left)
 
 
@@ -69,13 +64,8 @@ class DeadLetterModel(WireModel):
     @classmethod
     def with_outcome(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
         """The wire form of a stored dead letter."""
-        known = {name: letter[name] for name in cls.model_fields if name in letter}
-        received_us = letter.get("received_us")
-        return cls(
-            **known,
-            received_at=moment(received_us),
-            replay=None if outcome is None else ReplayModel.from_domain(letter["id"], outcome),
-        )
+        replay = None if outcome is None else ReplayModel.copying(outcome, id=letter["id"])
+        return cls.copying(letter, replay=replay)
 
     @classmethod
     def listed(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
@@ -107,13 +97,11 @@ class DeadLetterList(PageModel):
     counts: list[DeadLetterCount]
 
     @classmethod
-    def from_domain(
-        cls, page: Page, counts: Sequence[Mapping[str, Any]], outcomes: Sequence[ReplayOutcome | None]
-    ) -> Self:
+    def of(cls, page: Page, counts: Sequence[Mapping[str, Any]], outcomes: Sequence[ReplayOutcome | None]) -> Self:
         """The wire form of a page and all counters."""
         return cls(
             items=[DeadLetterModel.listed(*found) for found in zip(page.items, outcomes, strict=True)],
-            counts=[DeadLetterCount.model_validate(count) for count in counts],
+            counts=[DeadLetterCount.copying(count) for count in counts],
             next=page.next,
             after=page.after,
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from api.wire import PartModel, Time, WireModel
+from api.wire import From, PartModel, Time, WireModel
 from service import EventType, unknown_words
 
 _EXAMPLE: dict[str, Any] = {
@@ -26,18 +26,18 @@ class EventTypeModel(WireModel):
     """The schema of an event type."""
 
     stream: str
-    type: str
+    type: Annotated[str, From("name")]
     version: int = Field(description="Counts the changes of the stream's schemas.")
-    json_schema: dict[str, Any] = Field(description="JSON Schema (draft 2020-12) of the events' `data`.")
+    json_schema: Annotated[dict[str, Any], From("schema")] = Field(
+        description="JSON Schema (draft 2020-12) of the events' `data`."
+    )
     created_at: Time
     warnings: list[str] = Field([], description="Unknown keywords, which have no effect.")
 
     @classmethod
-    def from_domain(cls, stream: str, found: EventType) -> Self:
+    def of(cls, stream: str, found: EventType) -> Self:
         """The wire form of an event type."""
-        schema = dict(found.schema)
-        warnings = unknown_words(schema)
-        return cls.copying(found, stream=stream, type=found.name, json_schema=schema, warnings=warnings)
+        return cls.copying(found, stream=stream, warnings=unknown_words(dict(found.schema)))
 
 
 class EventTypeList(PartModel):

@@ -34,11 +34,4 @@ class FollowedWorkflow(WireModel):
     @classmethod
     def from_domain(cls, report: ConstraintReport) -> Self:
         """The wire form of a set that follows a workflow."""
-        following = report.record.following
-        assert following is not None, "only asked of streams that follow one"
-        return cls(
-            workflow=following.workflow,
-            version=following.version,
-            mode=following.mode,
-            constraint_set=ConstraintsModel.from_domain(report),
-        )
+        return cls.copying(report.record.following, constraint_set=report)

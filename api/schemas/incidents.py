@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from api.schemas.alerts import By
-from api.wire import PageModel, Time, WireModel
-from service import Page, Severity
+from api.wire import From, PageModel, Time, WireModel
+from service import Severity
 
 IncidentState: TypeAlias = Literal["open", "acknowledged", "closed"]
 
@@ -43,7 +42,9 @@ class ClosedByModel(WireModel):
 class IncidentModel(WireModel):
     """The alerts of a group of a pattern, from the first one until the incident is closed."""
 
-    id: str = Field(description="Id of the incident; the member 'incident' of its messages.")
+    id: Annotated[str, From("incident")] = Field(
+        description="Id of the incident; the member 'incident' of its messages."
+    )
     stream: str
     pattern: str
     version: int
@@ -63,19 +64,8 @@ class IncidentModel(WireModel):
     key: str = Field(description="The transaction of the last alert.")
     why: str = Field(description="Why the last alert was raised.")
 
-    @classmethod
-    def from_domain(cls, incident: Mapping[str, Any]) -> Self:
-        """The wire form of a stored incident."""
-        members = {name: value for name, value in incident.items() if name not in ("type", "incident")}
-        return cls.model_validate({**members, "id": incident["incident"]})
-
 
 class IncidentList(PageModel):
     """A page of incidents."""
 
     items: list[IncidentModel]
-
-    @classmethod
-    def from_domain(cls, page: Page) -> Self:
-        """The wire form of a page."""
-        return cls(items=[IncidentModel.from_domain(one) for one in page.items], next=page.next, after=page.after)

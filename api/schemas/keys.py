@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field
 
 from api.wire import Moment, PartModel, Secret, Time, WireModel, moment
-from service import MOST_GRACE_S, ApiKey, Caller, KeyDraft, KeyReport, Scope
+from service import MOST_GRACE_S, ApiKey, KeyDraft, KeyReport, Scope
 from streams import parse_time
 
 _SCOPES = "admin: all rights; patterns: change patterns, streams and other resources; ingest: send events; read: read."
@@ -47,14 +47,9 @@ class KeyModel(WireModel):
     revoked: bool
 
     @classmethod
-    def of(cls, key: ApiKey, last_used_us: int | None = None) -> Self:
-        """The wire form of a key."""
-        return cls.copying(
-            key,
-            streams=None if key.streams is None else list(key.streams),
-            last_used_at=moment(last_used_us),
-            revoked=key.revoked_us is not None,
-        )
+    def of(cls, key: ApiKey, last_used_us: int | None = None, **members: Any) -> Self:
+        """The wire form of a key; ``members`` are those of a subclass."""
+        return cls.copying(key, last_used_at=moment(last_used_us), revoked=key.revoked_us is not None, **members)
 
     @classmethod
     def from_domain(cls, report: KeyReport) -> Self:
@@ -66,11 +61,6 @@ class CreatedKey(KeyModel):
     """A key with its token, which clients send as 'Authorization: Bearer <token>'; it is shown only once."""
 
     token: Secret
-
-    @classmethod
-    def with_token(cls, key: ApiKey, token: str) -> Self:
-        """The wire form of a key with a new secret."""
-        return cls(**KeyModel.of(key).model_dump(), token=token)
 
 
 class KeyList(PartModel):
@@ -86,8 +76,3 @@ class CallerModel(WireModel):
     name: str | None
     scopes: list[Scope] = Field(description=_SCOPES)
     streams: list[str] | None = Field(description=_STREAMS)
-
-    @classmethod
-    def from_domain(cls, caller: Caller) -> Self:
-        """The wire form of a caller."""
-        return cls.copying(caller, streams=None if caller.streams is None else list(caller.streams))

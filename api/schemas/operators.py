@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import orjson
 from pydantic import ConfigDict, Field
 
 from api.schemas.patterns import SkippedModel, State
-from api.wire import PageModel, PartModel, Time, WireModel, moment
-from service import OperatorAnswer, RegisteredOperator, Severity, SkippedBacklog
-from streams import format_time
+from api.wire import From, PageModel, PartModel, Text, Time, WireModel, moment
+from service import OperatorAnswer, Severity, SkippedBacklog
 
 
 class NewOperator(WireModel):
@@ -46,7 +44,7 @@ class OperatorModel(WireModel):
     body: dict[str, Any] = Field(description="The members that its kind defines.")
     severity: Severity = Field(description="Severity of its alerts.")
     state: State = Field(description="Only an active operator sees events.")
-    route: str | None = Field(
+    route: Text = Field(
         description="The stream's further key by which its events are grouped; null: the correlation key."
     )
     created_at: Time
@@ -55,7 +53,7 @@ class OperatorModel(WireModel):
         "Another version, or `resume`, lets it see events again."
     )
     is_continued: bool = Field(description="Whether this version continues the state of the version before.")
-    held_since: Time = Field(
+    held_since: Annotated[Time, From("since_us")] = Field(
         description="Since when it has kept state: since this version, or an earlier one that it continues."
     )
     warnings: list[str] = Field(
@@ -67,20 +65,9 @@ class OperatorModel(WireModel):
         default=None, description="The backlog that it skips, in the answer to `pause` with `now=true`; null elsewhere."
     )
 
-    @classmethod
-    def from_domain(cls, operator: RegisteredOperator, warnings: Sequence[str] = ()) -> Self:
-        """The wire form of an operator."""
-        return cls.copying(
-            operator,
-            route=operator.route or None,
-            suspension=None if operator.suspension is None else dict(operator.suspension),
-            held_since=format_time(operator.since_us),
-            warnings=list(warnings),
-        )
-
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
         """The same answer with the skipped backlog."""
-        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
+        return self.model_copy(update={"skipped": skipped and SkippedModel.from_domain(skipped)})
 
 
 class OperatorResults(PageModel):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
 from api.schemas.constraints import DeadAlternativeModel, RedundantStepModel, StateModel
 from api.schemas.results import EndingSummary, Row, SuspensionModel
-from api.wire import ChangesModel, PartModel, Time, WireModel
+from api.wire import ChangesModel, From, PartModel, Text, Time, WireModel
 from nfa import Pattern, pattern_to_json, rows_met
 from service import (
     USUAL_SEVERITY,
@@ -141,7 +141,7 @@ class PatternModel(WireModel):
     suspension: SuspensionModel | None = Field(
         description="Why the pattern is suspended; null in other states. Another version, or `resume`, starts it again."
     )
-    route: str | None = Field(
+    route: Text = Field(
         description="The stream's further key by which its events are grouped; null: the correlation key."
     )
     into: str | None = Field(
@@ -153,15 +153,15 @@ class PatternModel(WireModel):
     created_at: Time
 
     @classmethod
-    def from_domain(cls, pattern: RegisteredPattern) -> Self:
-        """The wire form of a pattern."""
+    def from_domain(cls, pattern: RegisteredPattern, **members: Any) -> Self:
+        """The wire form of a pattern; ``members`` are those of a subclass."""
         return cls.copying(
             pattern,
             constraints="on" if pattern.is_guarded else "off",
-            suspension=None if pattern.suspension is None else SuspensionModel.from_domain(pattern.suspension),
-            route=pattern.route or None,
+            suspension=None if pattern.suspension is None else SuspensionModel.copying(pattern.suspension),
             into=None if SUPPRESSION in pattern.body else pattern.into or None,
             **shown_quiet(pattern.body),
+            **members,
         )
 
 
@@ -172,12 +172,9 @@ class SkippedModel(WireModel):
         description="Events of all streams that waited to be matched. The operator sees only events of steps "
         "that had already begun."
     )
-    positions: dict[int, str] = Field(description="The last matched position of the log, by shard.")
-
-    @classmethod
-    def from_domain(cls, skipped: SkippedBacklog) -> Self:
-        """The wire form of a skipped backlog."""
-        return cls(events=skipped.events, positions=dict(skipped.after))
+    positions: Annotated[dict[int, str], From("after")] = Field(
+        description="The last matched position of the log, by shard."
+    )
 
 
 class CheckedPattern(PatternModel):
@@ -190,15 +187,14 @@ class CheckedPattern(PatternModel):
     warnings: list[str]
 
     @classmethod
-    def from_report(cls, report: PatternReport) -> Self:
-        """The wire form of a pattern with its warnings."""
-        plain = PatternModel.from_domain(report.pattern)
+    def from_report(cls, report: PatternReport, **members: Any) -> Self:
+        """The wire form of a pattern with its warnings; ``members`` are those of a subclass."""
         definition = pattern_to_json(report.parsed)
-        return cls(**plain.model_dump(by_alias=True), definition=definition, warnings=list(report.warnings))
+        return cls.from_domain(report.pattern, definition=definition, warnings=report.warnings, **members)
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
         """The same answer with the skipped backlog."""
-        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
+        return self.model_copy(update={"skipped": skipped and SkippedModel.from_domain(skipped)})
 
 
 class FailingConditionModel(WireModel):
@@ -238,13 +234,11 @@ class PatternDetail(CheckedPattern):
     @classmethod
     def of(cls, report: PatternReport, found: PatternInspection, endings: Sequence[Mapping[str, Any]]) -> Self:
         """The wire form of a pattern, its analysis, and the counters of its early terminations."""
-        return cls.model_validate(
-            {
-                **CheckedPattern.from_report(report).model_dump(by_alias=True),
-                **found.to_document(),
-                "ending_summary": EndingSummary.from_domain(report.pattern.stream, report.pattern.name, endings),
-                "met_rows": [{"step": step, "meets": meets} for step, meets in rows_met(report.parsed)],
-            }
+        return cls.from_report(
+            report,
+            **found.to_document(),
+            ending_summary=EndingSummary.of(report.pattern.stream, report.pattern.name, endings),
+            met_rows=[{"step": step, "meets": meets} for step, meets in rows_met(report.parsed)],
         )
 
 
@@ -260,7 +254,7 @@ class PatternVersion(WireModel):
     version: int
     text: str
     constraints: Switch
-    route: str | None
+    route: Text
     suppress: SuppressModel | None = None
     incident: IncidentRules | None = None
     resolves: ResolvesModel | None = None
@@ -268,15 +262,11 @@ class PatternVersion(WireModel):
     current: bool = Field(description="Whether it is the newest version, to which the pattern's state applies.")
 
     @classmethod
-    def from_domain(cls, pattern: RegisteredPattern, last: int) -> Self:
+    def of(cls, pattern: RegisteredPattern, last: int) -> Self:
         """The wire form of a version, given the number of versions."""
-        return cls.copying(
-            pattern,
-            constraints="on" if pattern.is_guarded else "off",
-            route=pattern.route or None,
-            **shown_quiet(pattern.body),
-            current=pattern.version == last,
-        )
+        constraints = "on" if pattern.is_guarded else "off"
+        quiet = shown_quiet(pattern.body)
+        return cls.copying(pattern, constraints=constraints, **quiet, current=pattern.version == last)
 
 
 class PatternVersions(PartModel):
@@ -288,20 +278,22 @@ class PatternVersions(PartModel):
 class MissingCount(WireModel):
     """The number of partial matches that WITHIN ended while the same steps were missing."""
 
-    missing_steps: str = Field(description="The steps, separated by commas.")
+    missing_steps: Annotated[str, From("missing")] = Field(description="The steps, separated by commas.")
     count: int
 
 
 class PatternStatistics(WireModel):
     """Counts of a pattern's results since it was first registered, over all versions."""
 
-    name: str
-    stream: str
-    state: State
-    version: int
+    name: Annotated[str, From("pattern.name")]
+    stream: Annotated[str, From("pattern.stream")]
+    state: Annotated[State, From("pattern.state")]
+    version: Annotated[int, From("pattern.version")]
     alerts: int = Field(description="Without suppressed ones.")
     suppressed_alerts: int
-    would_be_lost_count: int = Field(description="With 'prune: shadow': alerts that pruning would have lost.")
+    would_be_lost_count: Annotated[int, From("would_be_lost")] = Field(
+        description="With 'prune: shadow': alerts that pruning would have lost."
+    )
     last_alert_at: Time | None = Field(description="`detected_at` of the newest alert that is kept.")
     corrections: int
     timeouts: int
@@ -312,18 +304,12 @@ class PatternStatistics(WireModel):
     def from_domain(cls, counts: PatternCounts) -> Self:
         """The wire form of a pattern's counts."""
         pattern = counts.pattern
-        missing = [MissingCount(missing_steps=count["missing"], count=count["count"]) for count in counts.timeouts]
         return cls.copying(
             counts,
-            name=pattern.name,
-            stream=pattern.stream,
-            state=pattern.state,
-            version=pattern.version,
             last_alert_at=None if counts.last_alert is None else counts.last_alert["detected_at"],
-            would_be_lost_count=counts.would_be_lost,
-            timeouts=sum(count.count for count in missing),
-            timeouts_by_missing=missing,
-            ending_summary=EndingSummary.from_domain(pattern.stream, pattern.name, counts.endings),
+            timeouts=sum(count["count"] for count in counts.timeouts),
+            timeouts_by_missing=[MissingCount.copying(count) for count in counts.timeouts],
+            ending_summary=EndingSummary.of(pattern.stream, pattern.name, counts.endings),
         )
 
 

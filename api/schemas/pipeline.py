@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from api.wire import Time, WireModel, moment
-from service import Limits, PipelineOverview, StreamOverview
-from streams import format_time
+from api.wire import From, Time, WireModel
+from service import Limits, PipelineOverview
 
 
 class VolumeModel(WireModel):
@@ -23,10 +22,16 @@ class VolumeModel(WireModel):
 class BacklogModel(WireModel):
     """The backlog: events that are accepted and not matched yet."""
 
-    waiting_volume: VolumeModel = Field(description="In the log and not matched yet.")
-    appended_volume: VolumeModel = Field(description="Appended to the log since it began.")
-    matched_volume: VolumeModel
-    per_second: VolumeModel | None = Field(description="Matched per second over the last minute.")
+    waiting_volume: Annotated[VolumeModel, From("backlog.waiting")] = Field(
+        description="In the log and not matched yet."
+    )
+    appended_volume: Annotated[VolumeModel, From("backlog.appended")] = Field(
+        description="Appended to the log since it began."
+    )
+    matched_volume: Annotated[VolumeModel, From("backlog.matched")]
+    per_second: Annotated[VolumeModel | None, From("rate")] = Field(
+        description="Matched per second over the last minute."
+    )
     max_events: int = Field(description="Events are refused (429) when the backlog is larger.")
     max_bytes: int = Field(description="Events are refused (429) when the backlog has more bytes.")
 
@@ -44,54 +49,37 @@ class BatchModel(WireModel):
     entries: int = Field(description="Log entries, control records included.")
     events: int | None
     bytes: int
-    result_counts: dict[str, int] = Field(description="The number of results, by kind.")
-    shard_count: int = Field(description="Shards that had new entries.")
+    result_counts: Annotated[dict[str, int], From("rows")] = Field(description="The number of results, by kind.")
+    shard_count: Annotated[int, From("shards")] = Field(description="Shards that had new entries.")
 
     @classmethod
     def from_domain(cls, progress: Mapping[str, Any]) -> Self:
         """The wire form of a stored micro-batch."""
-        named = {name: progress[name] for name in cls.model_fields if name in progress}
-        return cls(
-            **named,
-            started_at=format_time(progress["started_us"]),
-            duration_s=progress["duration_ms"] / 1_000,
-            parts_s={name: spent / 1_000 for name, spent in progress["parts_ms"].items()},
-            result_counts=progress["rows"],
-            shard_count=progress["shards"],
-        )
+        return cls.copying(progress, parts_s={name: spent / 1_000 for name, spent in progress["parts_ms"].items()})
 
 
 class StreamStateModel(WireModel):
     """The state of a stream, over all shards."""
 
     name: str
-    derived: bool = Field(False, description="Whether patterns with INTO make its events.")
+    derived: Annotated[bool, From("is_derived")] = Field(
+        False, description="Whether patterns with INTO make its events."
+    )
     watermark: Time | None = Field(description="Event time of the slowest shard.")
-    watermark_lag_s: float | None = Field(description="Lag of the watermark behind the wall clock.")
+    watermark_lag_s: Annotated[float | None, From("lag_s")] = Field(
+        description="Lag of the watermark behind the wall clock."
+    )
     open_traces: int | None
-    held_partial_matches: int | None
-    waiting_events: int | None = Field(description="Events that wait in the reorder buffer.")
-    late_events: dict[str, int] = Field(description="Late events, by what was done with them.")
-    events_without_key: int | None = Field(
+    held_partial_matches: Annotated[int | None, From("held")]
+    waiting_events: Annotated[int | None, From("waiting")] = Field(
+        description="Events that wait in the reorder buffer."
+    )
+    late_events: Annotated[dict[str, int], From("late")] = Field(description="Late events, by what was done with them.")
+    events_without_key: Annotated[int | None, From("without_key")] = Field(
         None,
         description="Events of a join's inputs without a usable key, which join nothing; `GET "
         "/v1/joins/{name}/explanation` names the inputs.",
     )
-
-    @classmethod
-    def from_domain(cls, stream: StreamOverview) -> Self:
-        """The wire form."""
-        return cls(
-            name=stream.name,
-            derived=stream.is_derived,
-            watermark=moment(stream.watermark_us),
-            watermark_lag_s=stream.lag_s,
-            open_traces=stream.open_traces,
-            held_partial_matches=stream.held,
-            waiting_events=stream.waiting,
-            late_events=dict(stream.late),
-            events_without_key=stream.without_key,
-        )
 
 
 class ExecutorsModel(WireModel):
@@ -106,40 +94,25 @@ class ExecutorsModel(WireModel):
 class PipelineModel(WireModel):
     """The state of the pipeline."""
 
-    running_since: Time | None
+    running_since: Annotated[Time | None, From("running_since_us")]
     alive_at: Time | None = Field(description="When it last reported.")
     backlog: BacklogModel
     last_batch: BatchModel | None
     batches: int = Field(description="Micro-batches so far.")
-    batch_parts_s: dict[str, float] = Field(description="Total time of the micro-batches, by part.")
-    shard_count: int = Field(description="Shards that have reported.")
+    batch_parts_s: Annotated[dict[str, float], From("seconds")] = Field(
+        description="Total time of the micro-batches, by part."
+    )
+    shard_count: Annotated[int, From("shards")] = Field(description="Shards that have reported.")
     state_bytes: int | None = Field(description="Bytes of the saved states.")
     streams: list[StreamStateModel]
     executors: ExecutorsModel | None = Field(None, description="Null where Spark is local.")
 
     @classmethod
-    def from_domain(cls, seen: PipelineOverview, limits: Limits) -> Self:
-        """The wire form."""
-        backlog = BacklogModel(
-            waiting_volume=VolumeModel.copying(seen.backlog.waiting),
-            appended_volume=VolumeModel.copying(seen.backlog.appended),
-            matched_volume=VolumeModel.copying(seen.backlog.matched),
-            per_second=None if seen.rate is None else VolumeModel.copying(seen.rate),
-            max_events=limits.max_backlog_events,
-            max_bytes=limits.max_log_bytes,
-        )
-        return cls.copying(
-            seen,
-            running_since=moment(seen.running_since_us),
-            backlog=backlog,
-            last_batch=None if seen.last_batch is None else BatchModel.from_domain(seen.last_batch),
-            batch_parts_s=dict(seen.seconds),
-            shard_count=seen.shards,
-            streams=[StreamStateModel.from_domain(stream) for stream in seen.streams],
-            executors=None
-            if seen.executors is None
-            else ExecutorsModel(running=seen.executors.running, missing=list(seen.executors.missing)),
-        )
+    def of(cls, seen: PipelineOverview, limits: Limits) -> Self:
+        """The wire form of an overview, and the limits of the backlog."""
+        most = {"max_events": limits.max_backlog_events, "max_bytes": limits.max_log_bytes}
+        last = None if seen.last_batch is None else BatchModel.from_domain(seen.last_batch)
+        return cls.copying(seen, backlog=BacklogModel.copying(seen, **most), last_batch=last)
 
 
 class ShardPlanModel(WireModel):

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Annotated, Any, Generic, Literal, Self, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field
 
-from api.wire import PageModel, Time, WireModel
-from service import USUAL_SEVERITY, HourCount, Page, Severity
-from streams import format_time
+from api.wire import From, PageModel, Text, Time, WireModel
+from service import USUAL_SEVERITY, Severity
 
 Route: TypeAlias = Annotated[
     str | None, Field(description="Name of the further key whose value `key` is; null: `key` is the correlation key.")
@@ -22,26 +21,7 @@ Row: TypeAlias = Annotated[
     Field(description="Key of the row of FOR EACH ROW, by column; null: the pattern has no rows."),
 ]
 
-_COUNTED_AS = {"missing": "missing_steps", "constraints": "chain"}
-"""Members of counters, which are texts; in results they are lists."""
-
-
-def counter_members(model: type[WireModel], counter: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a counter on the wire, of those that its model has."""
-    members = {_COUNTED_AS.get(name, name): value for name, value in counter.items()}
-    return {name: value for name, value in members.items() if name in model.model_fields}
-
-
-class ResultModel(WireModel):
-    """One result, as it was reported."""
-
-    @classmethod
-    def from_domain(cls, result: Mapping[str, Any]) -> Self:
-        """The wire form of a stored result; members that are not declared are left out."""
-        return cls.model_validate({name: result[name] for name in cls.model_fields if name in result})
-
-
-Item = TypeVar("Item", bound=ResultModel)
+Item = TypeVar("Item", bound=WireModel)
 Count = TypeVar("Count", bound=WireModel)
 
 
@@ -51,16 +31,8 @@ class ResultList(PageModel, Generic[Item, Count]):
     items: list[Item]
     counts: list[Count]
 
-    @classmethod
-    def from_domain(cls, page: Page, counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of a page and all counters."""
-        (item,), (count,) = (get_args(cls.model_fields[name].annotation) for name in ("items", "counts"))
-        items = [item.from_domain(result) for result in page.items]
-        counted = [count.model_validate(counter_members(count, one)) for one in counts]
-        return cls.model_validate({"items": items, "counts": counted, "next": page.next, "after": page.after})
 
-
-class CorrectionModel(ResultModel):
+class CorrectionModel(WireModel):
     """An alert that was sent early does not hold: the transaction broke a constraint."""
 
     type: Literal["correction"] = Field("correction", description="Distinguishes corrections from other results.")
@@ -91,7 +63,7 @@ class CorrectionList(ResultList[CorrectionModel, CorrectionCount]):
     """Recent corrections, newest first, and the count of all by pattern."""
 
 
-class DeviationModel(ResultModel):
+class DeviationModel(WireModel):
     """An event that breaks the constraint set that its transaction follows."""
 
     type: Literal["deviation"] = Field("deviation", description="Distinguishes deviations from other results.")
@@ -152,7 +124,7 @@ class WorkBudgetModel(WireModel):
     )
 
 
-class SuspensionModel(ResultModel):
+class SuspensionModel(WireModel):
     """A pattern is no longer matched, as it was given up in too many transactions or cost too much in all of them."""
 
     type: Literal["pattern.suspended"] = Field(
@@ -173,7 +145,7 @@ class SuspensionModel(ResultModel):
     severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was suspended.")
 
 
-class DerivedEventModel(ResultModel):
+class DerivedEventModel(WireModel):
     """An event that a pattern with INTO made of a match."""
 
     id: str = Field(description="Id of the match that it was made from; the webhook-id.")
@@ -214,7 +186,7 @@ class SuspensionList(ResultList[SuspensionModel, SuspensionCount]):
     """Recent suspensions, newest first, and the count of all by pattern."""
 
 
-class TimeoutModel(ResultModel):
+class TimeoutModel(WireModel):
     """A partial match that could still have been completed when the window of its pattern had passed."""
 
     id: str
@@ -235,7 +207,7 @@ class TimeoutCount(WireModel):
 
     stream: str
     pattern: str
-    missing_steps: str = Field(description="The steps, separated by commas.")
+    missing_steps: Annotated[str, From("missing")] = Field(description="The steps, separated by commas.")
     count: int
 
 
@@ -243,7 +215,7 @@ class TimeoutList(ResultList[TimeoutModel, TimeoutCount]):
     """Recent timeouts, newest first, and the count of all by missing steps."""
 
 
-class EndingModel(ResultModel):
+class EndingModel(WireModel):
     """The first event after which a pattern can no longer match in a transaction, which may be its own end event."""
 
     id: str
@@ -269,7 +241,7 @@ class EndingCount(WireModel):
     stream: str
     pattern: str
     form: str
-    chain: str = Field(description="The constraints of the chain, separated by commas.")
+    chain: Annotated[str, From("constraints")] = Field(description="The constraints of the chain, separated by commas.")
     atom: str
     count: int
 
@@ -278,14 +250,9 @@ class EndingReason(WireModel):
     """The number of a pattern's early terminations for one reason."""
 
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
-    chain: str = Field(description="The constraints of the chain, separated by commas.")
+    chain: Annotated[str, From("constraints")] = Field(description="The constraints of the chain, separated by commas.")
     atom: str
     count: int
-
-    @classmethod
-    def from_domain(cls, count: Mapping[str, Any]) -> Self:
-        """The wire form of a counter."""
-        return cls.model_validate(counter_members(cls, count))
 
 
 class EndingSummary(WireModel):
@@ -298,8 +265,8 @@ class EndingSummary(WireModel):
     reasons: list[EndingReason] = Field(description="The most frequent first.")
 
     @classmethod
-    def from_domain(cls, stream: str, pattern: str, counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of the counters of one pattern."""
+    def of(cls, stream: str, pattern: str, counts: Sequence[Mapping[str, Any]]) -> Self:
+        """The summary of the counters of one pattern."""
         by_form: Counter[str] = Counter()
         for count in counts:
             by_form[count["form"]] += count["count"]
@@ -321,9 +288,9 @@ class EndingSummaries(WireModel):
 
     @classmethod
     def from_domain(cls, counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of all counters, sorted by stream and pattern."""
+        """The summaries of all counters, which are sorted by stream and pattern."""
         groups = groupby(counts, key=itemgetter("stream", "pattern"))
-        return cls(items=[EndingSummary.from_domain(stream, pattern, list(own)) for (stream, pattern), own in groups])
+        return cls(items=[EndingSummary.of(stream, pattern, list(own)) for (stream, pattern), own in groups])
 
 
 class HourCountModel(WireModel):
@@ -331,13 +298,8 @@ class HourCountModel(WireModel):
 
     hour: Time = Field(description="The beginning of the hour, in event time.")
     stream: str
-    pattern: str | None = Field(description="Null for deviations, which belong to no pattern.")
+    pattern: Annotated[Text, From("subject")] = Field(description="Null for deviations, which belong to no pattern.")
     count: int
-
-    @classmethod
-    def from_domain(cls, found: HourCount) -> Self:
-        """The wire form of a count."""
-        return cls.copying(found, hour=format_time(found.hour_us), pattern=found.subject or None)
 
 
 class HourCounts(WireModel):

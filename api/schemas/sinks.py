@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -13,13 +12,12 @@ from api.schemas.webhooks import (
     DeliveredKind,
     DeliveryState,
     Digest,
-    DigestModel,
     NewReceiver,
     ReceiverChanges,
     Template,
     as_draft,
 )
-from api.wire import PartModel, Time, WireModel
+from api.wire import From, PartModel, Text, Time, WireModel
 from service import RegisteredWebhook, Severity, WebhookDraft, WebhookHealth
 
 _Path: TypeAlias = Annotated[
@@ -108,9 +106,9 @@ class SinkModel(WireModel):
     """A registered sink; it has the members of its kind."""
 
     id: str
-    name: str | None
+    name: Text
     kind: Literal["parquet", "email", "kafka"]
-    address: str = Field(description="Where it sends, for people.")
+    address: Annotated[str, From("url")] = Field(description="Where it sends, for people.")
     stream: str | None
     pattern: str | None
     min_severity: Severity | None
@@ -118,7 +116,7 @@ class SinkModel(WireModel):
     description: str
     template: dict[str, Any] | None
     digest: Digest = None
-    enabled: bool = Field(description="False: nothing is sent; queued deliveries wait.")
+    enabled: Annotated[bool, From("is_enabled")] = Field(description="False: nothing is sent; queued deliveries wait.")
     disabled_because: str | None = Field(description="Why it is not enabled, in words.")
     created_at: Time
     path: str | None = None
@@ -135,16 +133,7 @@ class SinkModel(WireModel):
     @classmethod
     def from_domain(cls, sink: RegisteredWebhook) -> Self:
         """The wire form of a sink, without its password."""
-        members: Mapping[str, Any] = sink.sink or {}
-        return cls.copying(
-            sink,
-            **members,
-            name=sink.name or None,
-            address=sink.url,
-            template=None if sink.template is None else dict(sink.template),
-            digest=None if sink.digest is None else DigestModel.copying(sink.digest),
-            enabled=sink.is_enabled,
-        )
+        return cls.copying(sink, **(sink.sink or {}))
 
 
 class SinkDetail(SinkModel, DeliveryState):
@@ -153,7 +142,9 @@ class SinkDetail(SinkModel, DeliveryState):
     @classmethod
     def of(cls, sink: RegisteredWebhook, health: WebhookHealth) -> Self:
         """The wire form of a sink and its state."""
-        return cls(**SinkModel.from_domain(sink).model_dump(exclude_unset=True), **DeliveryState.members(health))
+        plain = SinkModel.from_domain(sink)
+        members = {name: getattr(plain, name) for name in plain.model_fields_set}
+        return cls(**members, **vars(DeliveryState.of_health(health)))
 
 
 class SinkList(PartModel):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from api.wire import ChangesModel, PartModel, Time, WireModel, moment
-from service import Decision, MeasuredLateness, Page, SchemaUse, StreamUsage, StreamUse
+from api.wire import ChangesModel, From, PartModel, Text, Time, WireModel
+from service import Decision, MeasuredLateness, SchemaUse, StreamUsage, StreamUse
 from streams import (
     ColumnType,
     Duplicates,
@@ -101,7 +101,7 @@ class LatenessModel(WireModel):
     )
 
     @classmethod
-    def from_domain(cls, declared: Lateness | None) -> Self | None:
+    def of(cls, declared: Lateness | None) -> Self | None:
         """The wire form of a bound."""
         form = lateness_json(declared)
         return None if form is None else cls(**form)
@@ -221,8 +221,8 @@ class StreamModel(_StreamMembers):
     max_ahead: AheadModel = Field(description=_AHEAD)
 
     @classmethod
-    def from_domain(cls, declaration: StreamDeclaration, use: SchemaUse) -> Self:
-        """The wire form of a declaration and its use of schemas."""
+    def of(cls, declaration: StreamDeclaration, use: SchemaUse, **members: Any) -> Self:
+        """The wire form of a declaration and its use of schemas; ``members`` are those of a subclass."""
         return cls.copying(
             declaration,
             schemas="check" if use.is_checked else "off",
@@ -231,8 +231,9 @@ class StreamModel(_StreamMembers):
             max_ahead=AheadModel.from_domain(declaration.max_ahead),
             key=key_json(declaration.key),
             keys={name: key_json(key) for name, key in declaration.keys.items()},
-            lateness=LatenessModel.from_domain(declaration.lateness),
+            lateness=LatenessModel.of(declaration.lateness),
             mapping=MappingModel.model_validate(declaration.mapping.to_json()),
+            **members,
         )
 
 
@@ -245,11 +246,6 @@ class LatenessSeen(WireModel):
         description="The number of events further behind than `at_most_s`, which do not influence the bound."
     )
 
-    @classmethod
-    def from_domain(cls, seen: Mapping[str, int]) -> Self:
-        """The wire form."""
-        return cls(events=seen["events"], largest_s=seen["largest_us"] / _SECOND_US, beyond=seen["beyond"])
-
 
 class LatenessChangeModel(WireModel):
     """A change of a measured bound."""
@@ -260,12 +256,9 @@ class LatenessChangeModel(WireModel):
 
     @classmethod
     def from_domain(cls, decision: Decision) -> Self:
-        """The wire form."""
-        return cls(
-            at=format_time(decision.at_us),
-            bound_s=decision.record["bound"] / _SECOND_US,
-            seen=LatenessSeen.from_domain(decision.record["seen"]),
-        )
+        """The wire form of a decision."""
+        bound_us, seen = decision.record["bound"], decision.record["seen"]
+        return cls.copying(decision, bound_s=bound_us / _SECOND_US, seen=LatenessSeen.copying(seen))
 
 
 class MeasuredLatenessModel(WireModel):
@@ -274,21 +267,17 @@ class MeasuredLatenessModel(WireModel):
     bound_s: float = Field(description="The bound in force.")
     since: Time | None = Field(description="Since when the bound is in force; null: since the start.")
     seen: LatenessSeen | None = Field(description="The current measurement; null before the first events.")
-    total_changes: int = Field(description="The number of changes so far.")
-    changes: list[LatenessChangeModel] = Field(description="The newest changes, at most 20, oldest first.")
+    total_changes: Annotated[int, From("total")] = Field(description="The number of changes so far.")
+    changes: Annotated[list[LatenessChangeModel], From("decisions")] = Field(
+        description="The newest changes, at most 20, oldest first."
+    )
 
     @classmethod
     def from_domain(cls, measured: MeasuredLateness) -> Self:
-        """The wire form."""
-        changes = [LatenessChangeModel.from_domain(one) for one in measured.decisions]
+        """The wire form of a measured bound."""
         found = [one.at_us for one in measured.decisions if one.record["bound"] == measured.bound_us]
-        return cls(
-            bound_s=measured.bound_us / _SECOND_US,
-            since=format_time(found[-1]) if found else None,
-            seen=None if measured.seen is None else LatenessSeen.from_domain(measured.seen),
-            total_changes=measured.total,
-            changes=changes,
-        )
+        seen = None if measured.seen is None else LatenessSeen.copying(measured.seen)
+        return cls.copying(measured, since=format_time(found[-1]) if found else None, seen=seen)
 
 
 class StreamDetail(StreamModel):
@@ -305,17 +294,15 @@ class StreamDetail(StreamModel):
     )
 
     @classmethod
-    def of(cls, declaration: StreamDeclaration, use: SchemaUse, usage: StreamUsage) -> Self:
+    def used(cls, declaration: StreamDeclaration, schemas: SchemaUse, usage: StreamUsage) -> Self:
         """The wire form of a declaration, its producers and consumers, and its measured lateness."""
-        plain = StreamModel.from_domain(declaration, use)
-        consumers = sorted({use.name for use in usage.uses if not use.feeds})
-        producers = sorted({use.name for use in usage.uses if use.feeds})
-        return cls(
-            **plain.model_dump(),
-            producers=producers,
-            consumers=consumers,
+        return cls.of(
+            declaration,
+            schemas,
+            producers=sorted({use.name for use in usage.uses if use.feeds}),
+            consumers=sorted({use.name for use in usage.uses if not use.feeds}),
             held_back_by=usage.waits_for,
-            measured_lateness=None if usage.lateness is None else MeasuredLatenessModel.from_domain(usage.lateness),
+            measured_lateness=usage.lateness,
         )
 
 
@@ -370,7 +357,7 @@ class StreamUseModel(WireModel):
         "longer followed), `webhook`, `event-type`, `feed`."
     )
     name: str
-    state: str | None = Field(description="State of a pattern or another operator.")
+    state: Text = Field(description="State of a pattern or another operator.")
 
 
 class StreamRemoval(WireModel):
@@ -383,8 +370,7 @@ class StreamRemoval(WireModel):
     @classmethod
     def of(cls, stream: str, uses: Sequence[StreamUse], *, dry_run: bool) -> Self:
         """The wire form."""
-        items = [StreamUseModel(kind=use.kind, name=use.name, state=use.state or None) for use in uses]
-        return cls(stream=stream, dry_run=dry_run, items=items)
+        return cls(stream=stream, dry_run=dry_run, items=[StreamUseModel.from_domain(use) for use in uses])
 
 
 class StreamEvent(WireModel):
@@ -403,17 +389,7 @@ class StreamEventList(WireModel):
     items: list[StreamEvent]
     next: str | None = Field(description="Send as 'after' for the next page; null when this is currently the last.")
     after: str = Field(description="Cursor after everything examined; send it later to get newer events.")
-    trimmed_until: Time | None = Field(
+    trimmed_until: Annotated[Time | None, From("trimmed_us")] = Field(
         description="Not null: the log holds nothing older than this time, so events may be missing before the "
         "first of this page."
     )
-
-    @classmethod
-    def from_domain(cls, page: Page) -> Self:
-        """The wire form of a page."""
-        return cls(
-            items=[StreamEvent(**event) for event in page.items],
-            next=page.next,
-            after=page.after,
-            trimmed_until=moment(page.trimmed_us),
-        )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field
 
-from api.wire import PartModel, Time, WireModel
+from api.wire import From, PartModel, Time, WireModel
 from service import RegisteredTable, TableReport
 
 ColumnType: TypeAlias = Literal["text", "integer", "number", "boolean", "time"]
@@ -21,13 +21,8 @@ class TableSummary(WireModel):
     version: int = Field(description="Counts from 1 for each name and never repeats.")
     rows: int = Field(description="Number of uploaded rows.")
     size_bytes: int = Field(description="Bytes of the rows in memory.")
-    rows_digest: str
+    rows_digest: Annotated[str, From("digest")]
     created_at: Time
-
-    @classmethod
-    def from_record(cls, record: RegisteredTable) -> Self:
-        """The wire form of a version."""
-        return cls.copying(record, rows_digest=record.digest)
 
 
 class TableUser(WireModel):
@@ -43,21 +38,15 @@ class TableModel(TableSummary):
     name: str
     key: list[str] = Field(description="The columns of the key.")
     columns: dict[str, ColumnType] = Field(description="All columns in their order, with their types.")
-    changed_rows: int = Field(description="Number of rows that were changed one at a time since this version.")
+    changed_rows: Annotated[int, From("changes")] = Field(
+        description="Number of rows that were changed one at a time since this version."
+    )
     users: list[TableUser] = Field(description="The operators that look it up; they keep it from being deleted.")
 
     @classmethod
     def from_domain(cls, report: TableReport) -> Self:
         """The wire form of a table."""
-        record = report.record
-        return cls(
-            **TableSummary.from_record(record).model_dump(),
-            name=record.name,
-            key=list(record.key),
-            columns=dict(record.columns),
-            changed_rows=record.changes,
-            users=[TableUser(kind=one.kind, name=one.name) for one in report.users],
-        )
+        return cls.copying(report.record, users=report.users)
 
 
 class TableDetail(TableModel):
@@ -68,8 +57,7 @@ class TableDetail(TableModel):
     @classmethod
     def from_versions(cls, report: TableReport, versions: Sequence[RegisteredTable]) -> Self:
         """The wire form of a table with its versions, the current one last."""
-        listed = [TableSummary.from_record(record) for record in reversed(versions)]
-        return cls(**TableModel.from_domain(report).model_dump(), versions=listed)
+        return cls.copying(report.record, users=report.users, versions=versions[::-1])
 
 
 class TableList(PartModel):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
 from api.schemas.results import Row
-from api.wire import Time, WireModel, moment
+from api.wire import From, Time, WireModel
 from service import OpenCaseReport
-from streams import format_time
 
 
 class SeenEvent(WireModel):
@@ -125,11 +124,6 @@ class BoundStepModel(WireModel):
     event: str = Field(description="Id of the event.")
     time: Time
 
-    @classmethod
-    def from_domain(cls, found: Mapping[str, Any]) -> Self:
-        """The wire form of a bound event."""
-        return cls(alias=found["alias"], event=found["event"], time=format_time(found["time_us"]))
-
 
 class FurthestModel(WireModel):
     """The furthest partial match of a pattern; for equal progress the one with the newest events."""
@@ -146,14 +140,7 @@ class FurthestModel(WireModel):
     @classmethod
     def from_domain(cls, found: Mapping[str, Any]) -> Self:
         """The wire form of a partial match."""
-        expires_us = found["expires_us"]
-        return cls(
-            since=format_time(found["since_us"]),
-            bound=[BoundStepModel.from_domain(step) for step in found["bound"]],
-            bound_events=found["bound_events"],
-            waits_for=found["waits_for"],
-            expires_at=moment(expires_us),
-        )
+        return cls.copying(found, bound=[BoundStepModel.copying(step) for step in found["bound"]])
 
 
 class CasePatternModel(WireModel):
@@ -173,32 +160,32 @@ class CasePatternModel(WireModel):
     def from_domain(cls, found: Mapping[str, Any]) -> Self:
         """The wire form of a pattern in a transaction."""
         furthest = found["furthest"]
-        return cls(**{**found, "furthest": None if furthest is None else FurthestModel.from_domain(furthest)})
+        return cls.copying(found, furthest=None if furthest is None else FurthestModel.from_domain(furthest))
 
 
 class MayFollow(WireModel):
     """Which event types may come next by the constraints and the workflow, by type alone."""
 
-    possible_types: list[str]
-    excluded_types: list[str]
+    possible_types: Annotated[list[str], From("possible")]
+    excluded_types: Annotated[list[str], From("excluded")]
 
 
 class OpenCaseModel(WireModel):
     """An open transaction."""
 
     key: str
-    since: Time = Field(description="Time of its first event.")
+    since: Annotated[Time, From("first_us")] = Field(description="Time of its first event.")
     newest: Time = Field(description="Time of its newest event.")
     last_type: str | None = Field(
         description="Type of its newest event; null where an earlier release has saved the state, and none has come "
         "since."
     )
     events: int | None = Field(description="The number of its events; null where the first ones were not counted.")
-    constraints_state: Literal["kept", "deviating", "complete", "none"] = Field(
+    constraints_state: Annotated[Literal["kept", "deviating", "complete", "none"], From("constraints")] = Field(
         description="'kept': it keeps the constraints so far; 'deviating': it broke one; 'complete': it is over by "
         "the workflow or an end event, and nothing may follow; 'none': it follows no constraints."
     )
-    constraints_version: int | None = Field(description="Version of the set that it keeps.")
+    constraints_version: Annotated[int | None, From("version")] = Field(description="Version of the set that it keeps.")
     patterns: list[CasePatternModel] = Field(
         description="At most 20 patterns: the requested one, then those with partial matches, then others."
     )
@@ -213,19 +200,11 @@ class OpenCaseModel(WireModel):
     def from_domain(cls, found: Mapping[str, Any]) -> Self:
         """The wire form of an open transaction."""
         following = found["following"]
-        return cls(
-            key=found["key"],
-            since=format_time(found["first_us"]),
-            newest=format_time(found["newest_us"]),
+        return cls.copying(
+            found,
             last_type=found.get("last_type"),
-            events=found["events"],
-            constraints_state=found["constraints"],
-            constraints_version=found["version"],
             patterns=[CasePatternModel.from_domain(pattern) for pattern in found["patterns"]],
-            more_patterns=found["more_patterns"],
-            may_follow=None
-            if following is None
-            else MayFollow(**{f"{name}_types": types for name, types in following.items()}),
+            may_follow=None if following is None else MayFollow.copying(following),
         )
 
 
@@ -235,13 +214,15 @@ class OpenCaseList(WireModel):
     stream: str
     positions: dict[int, str] = Field(description="The position of each shard's log as of which the answer is exact.")
     time: Time | None = Field(description="Current event time; null before the first event.")
-    open_count: int = Field(description="The number of all open transactions.")
-    matching_count: int = Field(description="The number that the filter selects, with those beyond the limit.")
-    unnamed_count: int = Field(
+    open_count: Annotated[int, From("total")] = Field(description="The number of all open transactions.")
+    matching_count: Annotated[int, From("matching")] = Field(
+        description="The number that the filter selects, with those beyond the limit."
+    )
+    unnamed_count: Annotated[int, From("unnamed")] = Field(
         description="Open transactions whose key is not known, and which are not listed: an earlier release saved "
         "them, and no event has come since."
     )
-    counts_by_last_type: dict[str, int] = Field(
+    counts_by_last_type: Annotated[dict[str, int], From("by_last_type")] = Field(
         description="All open transactions by the type of their newest event, the 100 most frequent; empty: unknown."
     )
     items: list[OpenCaseModel]
@@ -249,13 +230,4 @@ class OpenCaseList(WireModel):
     @classmethod
     def from_domain(cls, report: OpenCaseReport) -> Self:
         """The wire form of a report."""
-        items = [OpenCaseModel.from_domain(trace) for trace in report.traces]
-        return cls.copying(
-            report,
-            time=moment(report.time_us),
-            open_count=report.total,
-            matching_count=report.matching,
-            unnamed_count=report.unnamed,
-            counts_by_last_type=report.by_last_type,
-            items=items,
-        )
+        return cls.copying(report, items=[OpenCaseModel.from_domain(trace) for trace in report.traces])

@@ -7,13 +7,11 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from api.wire import ChangesModel, Moment, OneOf, PageModel, PartModel, Secret, Time, WireModel, moment
+from api.wire import ChangesModel, From, Moment, OneOf, PageModel, PartModel, Secret, Text, Time, WireModel
 from service import (
     DIGEST,
-    Attempt,
-    Page,
     RegisteredWebhook,
     Reply,
     Severity,
@@ -57,6 +55,9 @@ class DigestModel(WireModel):
     )
 
 
+HttpStatus: TypeAlias = Annotated[
+    int | None, From("status"), Field(description="HTTP status of the answer, if there was one.")
+]
 Digest: TypeAlias = Annotated[DigestModel | None, Field(description="Collect results; null: deliver each at once.")]
 
 WebhookName: TypeAlias = Annotated[
@@ -143,33 +144,21 @@ class WebhookModel(WireModel):
     """A registered webhook."""
 
     id: str
-    name: str | None
+    name: Text
     url: str
     stream: str | None
     pattern: str | None
     min_severity: Severity | None
     kinds: list[DeliveredKind] = Field(description="The kinds of results that are sent.")
     description: str
-    header_names: list[str] = Field(
+    header_names: Annotated[list[str], From("headers"), BeforeValidator(sorted)] = Field(
         description="Names of the further headers of each request; their values are not shown."
     )
     template: dict[str, Any] | None
     digest: Digest = None
-    enabled: bool = Field(description="False: nothing is sent; queued deliveries wait.")
+    enabled: Annotated[bool, From("is_enabled")] = Field(description="False: nothing is sent; queued deliveries wait.")
     disabled_because: str | None = Field(description="Why it is not enabled, in words.")
     created_at: Time
-
-    @classmethod
-    def from_domain(cls, webhook: RegisteredWebhook) -> Self:
-        """The wire form of a webhook, without its secret."""
-        return cls.copying(
-            webhook,
-            name=webhook.name or None,
-            header_names=sorted(webhook.headers),
-            template=None if webhook.template is None else dict(webhook.template),
-            digest=None if webhook.digest is None else DigestModel.copying(webhook.digest),
-            enabled=webhook.is_enabled,
-        )
 
 
 class CreatedWebhook(WebhookModel):
@@ -177,48 +166,35 @@ class CreatedWebhook(WebhookModel):
 
     secret: Secret
 
-    @classmethod
-    def of(cls, webhook: RegisteredWebhook) -> Self:
-        """The wire form of a new webhook."""
-        return cls(**WebhookModel.from_domain(webhook).model_dump(), secret=webhook.secret)
-
 
 class DeliveryState(WireModel):
     """The state of the deliveries to a receiver."""
 
-    delivered: int
-    failed_attempts: int
-    abandoned: int = Field(description="Deliveries that failed in all attempts.")
-    abandoned_kept: int = Field(description="Abandoned deliveries that are kept and can be sent again.")
+    delivered: Annotated[int, From("stats.delivered")]
+    failed_attempts: Annotated[int, From("stats.failed_attempts")]
+    abandoned: Annotated[int, From("stats.dead")] = Field(description="Deliveries that failed in all attempts.")
+    abandoned_kept: Annotated[int, From("given_up")] = Field(
+        description="Abandoned deliveries that are kept and can be sent again."
+    )
     waiting: int = Field(description="Deliveries in its queue.")
     collected: int = Field(description="Results collected for its next digest.")
-    last_http_status: int | None
-    last_error: str | None
-    last_attempt_at: Time | None
-    failing_since: Time | None = Field(description="The first failure since the last success.")
+    last_http_status: Annotated[int | None, From("stats.last_status")]
+    last_error: Annotated[str | None, From("stats.last_error")]
+    last_attempt_at: Annotated[Time | None, From("stats.last_attempt_us")]
+    failing_since: Annotated[Time | None, From("circuit.since_us")] = Field(
+        description="The first failure since the last success."
+    )
     circuit: Literal["closed", "open"] = Field(
         description="Open after many failures in a row: deliveries wait, and one attempt at a time tries again."
     )
-    next_probe_at: Time | None = Field(description="With an open circuit: no attempt is made before this time.")
+    next_probe_at: Annotated[Time | None, From("circuit.until_us")] = Field(
+        description="With an open circuit: no attempt is made before this time."
+    )
 
-    @staticmethod
-    def members(health: WebhookHealth) -> dict[str, Any]:
-        """The members from the state of a receiver."""
-        stats, circuit = health.stats, health.circuit
-        return {
-            "delivered": stats.delivered,
-            "failed_attempts": stats.failed_attempts,
-            "abandoned": stats.dead,
-            "abandoned_kept": health.given_up,
-            "waiting": health.waiting,
-            "collected": health.collected,
-            "last_http_status": stats.last_status,
-            "last_error": stats.last_error,
-            "last_attempt_at": moment(stats.last_attempt_us),
-            "failing_since": moment(circuit.since_us),
-            "circuit": "closed" if circuit.until_us is None else "open",
-            "next_probe_at": moment(circuit.until_us),
-        }
+    @classmethod
+    def of_health(cls, health: WebhookHealth) -> Self:
+        """The state of the deliveries to a receiver."""
+        return cls.copying(health, circuit="closed" if health.circuit.until_us is None else "open")
 
 
 class WebhookDetail(DeliveryState, WebhookModel):
@@ -232,8 +208,8 @@ class WebhookDetail(DeliveryState, WebhookModel):
     def of(cls, webhook: RegisteredWebhook, health: WebhookHealth) -> Self:
         """The wire form of a webhook and its state."""
         return cls(
-            **WebhookModel.from_domain(webhook).model_dump(),
-            **DeliveryState.members(health),
+            **vars(WebhookModel.from_domain(webhook)),
+            **vars(DeliveryState.of_health(health)),
             secrets_until=[format_time(old.until_us) for old in webhook.retiring],
         )
 
@@ -257,61 +233,46 @@ class PingResult(WireModel):
     """The result of a test."""
 
     is_delivered: bool
-    http_status: int | None = Field(description="HTTP status of the answer, if there was one.")
+    http_status: HttpStatus
     duration_s: float
     error: str | None = Field(description="Why the receiver did not accept the message.")
 
     @classmethod
     def from_domain(cls, reply: Reply) -> Self:
         """The wire form of the outcome of an attempt."""
-        return cls(
-            is_delivered=reply.error is None,
-            http_status=reply.status,
-            duration_s=reply.duration_ms / 1_000,
-            error=reply.error,
-        )
+        return cls.copying(reply, is_delivered=reply.error is None)
 
 
 class AttemptModel(WireModel):
     """One attempt to deliver."""
 
-    delivery_id: str = Field(description="Id of the delivery, the same over all of its attempts.")
+    delivery_id: Annotated[str, From("delivery")] = Field(
+        description="Id of the delivery, the same over all of its attempts."
+    )
     kind: SentKind = Field(description="The kind of the delivered result, or digest.")
-    result_id: str = Field(description="Id of the delivered result; the webhook-id.")
+    result_id: Annotated[str, From("item")] = Field(description="Id of the delivered result; the webhook-id.")
     attempt: int = Field(description="Counts from 1.")
     verdict: Literal["delivered", "retry", "abandoned", "dropped"] = Field(
         description="delivered; retry: another attempt follows; abandoned: none follows; dropped: the receiver or the "
         "result no longer exists."
     )
     at: Time = Field(description="When the attempt ended.")
-    http_status: int | None = Field(description="HTTP status of the answer, if there was one.")
+    http_status: HttpStatus
     duration_s: float
     error: str | None
     next_at: Time | None = Field(description="When the next attempt is due; an open circuit may put it off.")
 
     @classmethod
-    def from_domain(cls, attempt: Attempt) -> Self:
-        """The wire form of an attempt."""
-        return cls.copying(
-            attempt,
-            delivery_id=attempt.delivery,
-            result_id=attempt.item,
-            verdict="abandoned" if attempt.verdict == "dead" else attempt.verdict,
-            http_status=attempt.status,
-            duration_s=attempt.duration_ms / 1_000,
-        )
+    def from_domain(cls, attempt: Mapping[str, Any]) -> Self:
+        """The wire form of a stored attempt."""
+        verdict = attempt["verdict"]
+        return cls.copying(attempt, verdict="abandoned" if verdict == "dead" else verdict)
 
 
 class AttemptList(PageModel):
     """A page of attempts."""
 
     items: list[AttemptModel]
-
-    @classmethod
-    def from_domain(cls, page: Page) -> Self:
-        """The wire form of a page."""
-        items = [AttemptModel.from_domain(Attempt(**record)) for record in page.items]
-        return cls(items=items, next=page.next, after=page.after)
 
 
 class RedeliveryResult(WireModel):

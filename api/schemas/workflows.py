@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
 from api.errors import wrong_shape
-from api.wire import PartModel, Time, WireModel
+from api.wire import From, PartModel, Text, Time, WireModel
 from constraints import Constraint
 from service import Derived, Follower, RegisteredWorkflow, WorkflowDifference, WorkflowReport
 
@@ -102,20 +102,26 @@ class WorkflowVersion(WireModel):
 
     name: str
     version: int = Field(description="Counts from 1 for each name and never repeats.")
-    title: str = Field(description="The model's own name; may be empty.")
-    format: Literal["bpmn", "pnml", "tree"]
+    title: Annotated[str, From("summary.title")] = Field(description="The model's own name; may be empty.")
+    format: Annotated[Literal["bpmn", "pnml", "tree"], From("summary.format")]
     process: str | None = Field(description="The requested process.")
     mapping: dict[str, str | None] = Field(description="Event types by task; null: the task is silent.")
-    method: Literal["compositional", "automaton", "structural"] = Field(
+    method: Annotated[Literal["compositional", "automaton", "structural"], From("summary.method")] = Field(
         description="How the constraints were found: block by block, from the automaton, or from the way the net is "
         "drawn. The first two find all that hold."
     )
-    event_types: list[str] = Field(description="The event types that it emits.")
-    end_events: list[str] = Field(description="Event types that nothing follows.")
-    constraint_counts: dict[str, int] = Field(description="The number of constraints that hold, by kind.")
+    event_types: Annotated[list[str], From("summary.events")] = Field(description="The event types that it emits.")
+    end_events: Annotated[list[str], From("summary.end")] = Field(description="Event types that nothing follows.")
+    constraint_counts: Annotated[dict[str, int], From("summary.counts")] = Field(
+        description="The number of constraints that hold, by kind."
+    )
     automaton: AutomatonModel | None = Field(description="Null if it has no automaton within the limits.")
-    without_automaton: str | None = Field(description="Why it has no automaton, in words.")
-    warnings: list[str] = Field(description="Dead tasks, deadlocks, parts that were left out.")
+    without_automaton: Annotated[Text, From("summary.without_automaton")] = Field(
+        description="Why it has no automaton, in words."
+    )
+    warnings: Annotated[list[str], From("summary.warnings")] = Field(
+        description="Dead tasks, deadlocks, parts that were left out."
+    )
     notices: list[NoticeModel]
     size_bytes: int = Field(description="Bytes of the model.")
     created_at: Time
@@ -123,21 +129,11 @@ class WorkflowVersion(WireModel):
     @classmethod
     def from_record(cls, record: RegisteredWorkflow, **members: Any) -> Self:
         """The wire form of a version; ``members`` are those of a subclass."""
-        summary = record.summary
-        states, events = summary.states, list(summary.events)
+        states, letters = record.summary.states, len(record.summary.events)
         return cls.copying(
             record,
-            title=summary.title,
-            format=summary.format,
-            mapping=dict(record.mapping),
-            method=summary.method,
-            event_types=events,
-            end_events=list(summary.end),
-            constraint_counts=dict(summary.counts),
-            automaton=None if states is None else AutomatonModel(state_count=states, letter_count=len(events)),
-            without_automaton=summary.without_automaton or None,
-            warnings=list(summary.warnings),
-            notices=[NoticeModel(element=element, message=message) for element, message in summary.notices],
+            automaton=None if states is None else AutomatonModel(state_count=states, letter_count=letters),
+            notices=[NoticeModel(element=element, message=message) for element, message in record.summary.notices],
             **members,
         )
 
@@ -150,8 +146,7 @@ class WorkflowModel(WorkflowVersion):
     @classmethod
     def from_domain(cls, report: WorkflowReport) -> Self:
         """The wire form of a workflow."""
-        streams = [FollowerModel.from_domain(follower) for follower in report.followers]
-        return cls.from_record(report.record, streams=streams)
+        return cls.from_record(report.record, streams=report.followers)
 
 
 class WorkflowList(PartModel):
@@ -189,7 +184,7 @@ class DerivedConstraints(WireModel):
     items: list[DerivedConstraint]
 
     @classmethod
-    def from_domain(cls, derived: Derived, kinds: Collection[str], *, is_full: bool) -> Self:
+    def of(cls, derived: Derived, kinds: Collection[str], *, is_full: bool) -> Self:
         """The wire form of the constraints of some kinds (empty: all kinds): all of them, or only the cover."""
         extraction, cover = derived.extraction, frozenset(derived.cover)
         chosen = [
