@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, nullcontext
-from types import ModuleType
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Security
@@ -30,18 +29,13 @@ from api.routers import (
     audit,
     backtests,
     calendars,
-    caller,
-    conformance,
     constraints,
     dead_letters,
     event_types,
     events,
-    following,
-    health,
     incidents,
     keys,
     live,
-    metrics,
     operators,
     patterns,
     pipeline,
@@ -66,34 +60,34 @@ from shards import DOCUMENT_KINDS, KINDS, RESULT_KINDS, DocumentKind, result_tab
 from streams import Clock, SystemClock
 
 # Each resource with the scope of its changes. Its GETs require ``read``, unless it is for ``admin`` only.
-_RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
-    (streams, "patterns"),
-    (stream_events, "patterns"),
-    (event_types, "patterns"),
-    (tables, "patterns"),
-    (calendars, "patterns"),
-    (workflows, "patterns"),
-    (conformance, "read"),  # its POST changes nothing
-    (following, "patterns"),
-    (constraints, "patterns"),
-    (patterns, "patterns"),
-    (schemas, "patterns"),
-    (events, "ingest"),
-    (announcements, "ingest"),
-    (traces, "patterns"),
-    (live, "patterns"),
-    (alerts, "patterns"),
-    (results, "patterns"),
-    (incidents, "patterns"),
-    (dead_letters, "patterns"),
-    (webhooks, "patterns"),
-    (sinks, "patterns"),
-    (pipeline, "patterns"),
-    (backtests, "patterns"),
-    (projects, "patterns"),
-    (caller, "read"),
-    (keys, "admin"),
-    (audit, "admin"),
+_ROUTERS: tuple[tuple[APIRouter, Scope], ...] = (
+    (streams.router, "patterns"),
+    (stream_events.router, "patterns"),
+    (event_types.router, "patterns"),
+    (tables.router, "patterns"),
+    (calendars.router, "patterns"),
+    (workflows.router, "patterns"),
+    (workflows.conformance_router, "read"),  # its POST changes nothing
+    (workflows.following_router, "patterns"),
+    (constraints.router, "patterns"),
+    (patterns.router, "patterns"),
+    (schemas.router, "patterns"),
+    (events.router, "ingest"),
+    (announcements.router, "ingest"),
+    (traces.router, "patterns"),
+    (live.router, "patterns"),
+    (alerts.router, "patterns"),
+    (results.router, "patterns"),
+    (incidents.router, "patterns"),
+    (dead_letters.router, "patterns"),
+    (webhooks.router, "patterns"),
+    (sinks.router, "patterns"),
+    (pipeline.router, "patterns"),
+    (backtests.router, "patterns"),
+    (projects.router, "patterns"),
+    (keys.caller_router, "read"),
+    (keys.router, "admin"),
+    (audit.router, "admin"),
 )
 
 _OWN_PAGES: dict[str, Any] = {"redirect_slashes": False, "docs_url": None, "redoc_url": None}
@@ -184,16 +178,16 @@ def _application(
     )
     app.state.http_times = HttpTimes()
     add_handlers(app)
-    for resource, writing in _RESOURCES:
-        _include(app, resource.router, writing, prefix=VERSION)
+    for router, writing in _ROUTERS:
+        _include(app, router, writing, prefix=VERSION)
     for kind in kinds:
         if not kind.has_own_resource:
             _include(app, operators.operator_router(kind), "patterns", prefix=VERSION)
         if kind.is_asked:
             _include(app, operators.asking_router(kind), "read", prefix=VERSION)
     _include(app, live.results_router, "read", prefix=VERSION)
-    _include(app, metrics.router, "patterns")
-    app.include_router(health.router, prefix=VERSION)
+    _include(app, pipeline.metrics_router, "patterns")
+    app.include_router(pipeline.health_router, prefix=VERSION)
     add_pages(app)
     add_start_page(app)
     app.router.middleware_stack = Operations(app)
@@ -202,7 +196,7 @@ def _application(
 
 def bounded_routes() -> list[Route]:
     """The paths and methods of the operations that workers answer."""
-    operations = [route for resource, _ in _RESOURCES for route in resource.router.routes]
+    operations = [route for router, _ in _ROUTERS for route in router.routes]
     return [Route(VERSION + one.path, one.endpoint, methods=one.methods) for one in operations if is_bounded(one)]
 
 

@@ -1,14 +1,15 @@
-"""API keys: create, list, look up, rotate, revoke."""
+"""API keys: create, list, look up, rotate, revoke; the key of the caller."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Response, status
 
+from api.access.callers import Calling
 from api.locations import LOCATION, give_location
 from api.requests.filters import WantedPart
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.keys import CreatedKey, KeyList, KeyModel, KeyRotation, NewKey
+from api.schemas.keys import CallerModel, CreatedKey, KeyList, KeyModel, KeyRotation, NewKey
 from api.services import Served
 
 router = APIRouter(prefix="/keys", tags=["keys"], route_class=IdempotentRoute)
@@ -66,3 +67,15 @@ def rotate_key(
 def revoke_key(key_id: str, services: Served, preconditions: Preconditions) -> None:
     """Revoke an API key for good; it stays in the list. Other processes of the API refuse it within a second."""
     services.keys.revoke(key_id, preconditions)
+
+
+caller_router = APIRouter(prefix="/caller", tags=["keys"])
+
+
+@caller_router.get("", summary="Look up the caller's API key")
+def get_caller(caller: Calling) -> CallerModel:
+    """The API key of this request and its rights, for clients that offer only what their key may do.
+
+    `id` is null while the service requires no key, and `environment` for the key in `FORESTALL_API_KEY`.
+    """
+    return CallerModel.from_domain(caller)

@@ -1,12 +1,17 @@
-"""The state of the pipeline."""
+"""The state of the pipeline, health and readiness, and metrics for Prometheus."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Any
 
-from api.schemas.pipeline import PipelineModel, PlanModel
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
+
+from api.errors import NotReady
+from api.problems import READY_RESPONSES
+from api.schemas.pipeline import Health, PipelineModel, PlanModel, Ready
 from api.services import Served
-from service import pipeline_overview, pipeline_plan
+from service import METRICS_FORM, HttpTimes, missing_parts, pipeline_overview, pipeline_plan, render_metrics
 
 router = APIRouter(prefix="/pipeline", tags=["pipeline"])
 
@@ -28,3 +33,51 @@ def get_plan(services: Served) -> PlanModel:
     counted for each operator. Recent events count more than older ones; figures are updated about once a second.
     """
     return PlanModel.model_validate(pipeline_plan(services.stores, services.settings, services.clock))
+
+
+health_router = APIRouter(tags=["health"])
+
+
+_OPEN: dict[str, Any] = {"security": []}  # no key is required
+
+
+@health_router.get("/health", summary="Is the process up?", openapi_extra=_OPEN)
+def get_health() -> Health:
+    """The API process is up; the rest of the service is not checked."""
+    return Health()
+
+
+@health_router.get(
+    "/ready",
+    summary="Is the service ready?",
+    responses=READY_RESPONSES,
+    openapi_extra=_OPEN,
+)
+def get_ready(services: Served) -> Ready:
+    """Ready when Redis answers and the pipeline has reported recently."""
+    missing = missing_parts(services.stores, services.settings, services.clock)
+    if missing:
+        raise NotReady("; ".join(missing), missing=list(missing))
+    return Ready()
+
+
+metrics_router = APIRouter(tags=["pipeline"])
+
+
+class MetricsResponse(PlainTextResponse):
+    """The text form of Prometheus."""
+
+    media_type = METRICS_FORM
+
+
+@metrics_router.get("/metrics", summary="Metrics for Prometheus", response_class=MetricsResponse)
+def get_metrics(request: Request, services: Served) -> MetricsResponse:
+    """Counters and gauges of the whole service, read from the stores, and times of this process's requests.
+
+    Unknown values are left out.
+
+    A key is required as everywhere; Prometheus sends it with ``authorization`` in its scrape configuration.
+    """
+    times: HttpTimes = request.app.state.http_times
+    content = render_metrics(services.stores, services.settings.limits, services.clock, times.metrics())
+    return MetricsResponse(content)

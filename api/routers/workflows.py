@@ -1,4 +1,4 @@
-"""Workflows: upload, list, look up, compare, draw, delete."""
+"""Workflows: upload, list, look up, compare, draw, delete; check transactions; let streams follow them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from api.requests.bodies import MediaType, RawBody
 from api.requests.filters import WantedPart
 from api.requests.form import parse_document
 from api.requests.idempotency import IdempotentRoute, once
-from api.requests.preconditions import Preconditions
+from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.workflows import (
     BPMN_EXAMPLE,
     JSON_EXAMPLE,
     TREE_EXAMPLE,
+    ConformanceList,
+    ConformanceRequest,
     DerivedConstraints,
     DerivedKind,
+    FollowedWorkflow,
+    FollowRequest,
     Mode,
     ModelEnvelope,
     WorkflowDiff,
@@ -270,3 +274,56 @@ def _model_upload(
 
 def _etag(record: RegisteredWorkflow) -> str:
     return f'"{record.tag}"'
+
+
+conformance_router = APIRouter(prefix="/workflows", tags=["workflows"])
+
+
+@conformance_router.post("/{name}/conformance", summary="Check transactions against a workflow")
+@bounded
+def check_conformance(
+    name: str,
+    request: ConformanceRequest,
+    services: Served,
+    version: Annotated[int | None, Query(ge=1, description="A version (default: the current one).")] = None,
+) -> ConformanceList:
+    """Whether sequences of events are complete traces of the workflow, beginnings of some, or leave it, and where."""
+    limit = services.settings.limits.max_batch_events
+    record, found = services.workflows.conformance(name, request.to_domain(limit), version)
+    return ConformanceList.of(record, found)
+
+
+following_router = APIRouter(prefix="/streams", tags=["workflows"])
+
+
+@following_router.put("/{stream}/workflow", summary="Let a stream follow a workflow")
+@bounded
+def follow_workflow(
+    stream: str, request: FollowRequest, services: Served, response: Response, preconditions: Preconditions
+) -> FollowedWorkflow:
+    """Transactions that begin later follow the workflow, in addition to hand-written constraints.
+
+    Later versions of the workflow are followed automatically. ``exact`` is refused where the workflow has no automaton
+    within the limits.
+    """
+    report = services.workflows.follow(stream, request.workflow, request.mode, preconditions)
+    give_tag(response, report.record)
+    return FollowedWorkflow.from_domain(report)
+
+
+@following_router.get("/{stream}/workflow", summary="Look up the workflow that a stream follows")
+@bounded
+def get_followed_workflow(stream: str, services: Served, response: Response) -> FollowedWorkflow:
+    """The workflow, the mode in which it is followed, and the resulting constraint set."""
+    report = services.workflows.following(stream)
+    give_tag(response, report.record)
+    return FollowedWorkflow.from_domain(report)
+
+
+@following_router.delete(
+    "/{stream}/workflow", status_code=status.HTTP_204_NO_CONTENT, summary="Stop a stream from following its workflow"
+)
+@bounded
+def unfollow_workflow(stream: str, services: Served, preconditions: Preconditions) -> None:
+    """Transactions that begin later are checked against hand-written constraints only."""
+    services.registration.constraint_sets.unfollow(stream, preconditions)

@@ -1,9 +1,10 @@
-"""The pipeline's state on the wire."""
+"""The pipeline and the health of the service on the wire."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from importlib.metadata import version
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -166,3 +167,16 @@ class PlanModel(WireModel):
     tasks: list[TaskModel]
     shards: list[ShardPlanModel]
     engines: list[EngineCostModel]
+
+
+class Health(WireModel):
+    """The process is up."""
+
+    status: Literal["ok"] = "ok"
+    version: str = Field(default_factory=lambda: version("forestall"), description="The release that answers.")
+
+
+class Ready(WireModel):
+    """The service takes events and matches them."""
+
+    status: Literal["ready"] = "ready"

@@ -1,16 +1,26 @@
-"""Workflows on the wire."""
+"""Workflows, the streams that follow them, and conformance with them on the wire."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from api.errors import wrong_shape
+from api.errors import WrongShape, wrong_shape
+from api.schemas.constraints import ConstraintsModel
 from api.wire import From, PartModel, Text, Time, WireModel
 from constraints import Constraint
-from service import Derived, Follower, RegisteredWorkflow, WorkflowDifference, WorkflowReport
+from service import (
+    BatchTooLarge,
+    ConstraintReport,
+    Derived,
+    Follower,
+    RegisteredWorkflow,
+    WorkflowDifference,
+    WorkflowReport,
+)
+from workflows import Conformance
 
 Mode = Literal["auto", "exact", "tables"]
 DerivedKind = Literal["prior", "exclusive", "require", "existence", "implication", "not_together"]
@@ -263,3 +273,100 @@ def _by_kind(constraints: Iterable[Constraint]) -> dict[str, list[str]]:
 
 def _beyond(names: Iterable[str], known: Collection[str]) -> list[str]:
     return sorted(set(names) - set(known))
+
+
+class TracedEvent(BaseModel):
+    """An event of which only the type is used."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str
+
+
+Trace: TypeAlias = list[str | TracedEvent]
+
+
+class ConformanceRequest(WireModel):
+    """A transaction, or several: event types, or events."""
+
+    trace: Trace | None = None
+    traces: list[Trace] = Field([], description="Several transactions, answered in their order.")
+
+    def to_domain(self, limit: int) -> list[list[str]]:
+        """The event types of each transaction.
+
+        Args:
+            limit: The most events of all transactions together.
+
+        Raises:
+            WrongShape: The request has neither ``trace`` nor ``traces``.
+            BatchTooLarge: The transactions have more events.
+        """
+        if not self.model_fields_set:
+            raise WrongShape("body: give 'trace' or 'traces'")
+        asked = ([] if self.trace is None else [self.trace]) + self.traces
+        events = sum(map(len, asked))
+        if events > limit:
+            raise BatchTooLarge(f"the request has {events} events; at most {limit} are accepted", limit=limit)
+        return [[event if isinstance(event, str) else event.type for event in trace] for trace in asked]
+
+
+class ConformanceModel(WireModel):
+    """Conformance of a transaction with the workflow."""
+
+    conforms: bool = Field(description="Whether no event leaves the workflow.")
+    is_complete: bool = Field(description="Whether it is a complete trace.")
+    index: int | None = Field(description="Place of the first event that leaves the workflow, from 0.")
+    event: str | None = Field(description="Type of that event.")
+    kind: str | None = Field(
+        description="Kind of the deviation: workflow, unknown_type, or after_end if the transaction was over."
+    )
+    allowed: list[str] = Field(description="Types that are allowed there instead.")
+    still_allowed: list[str] = Field(description="Types that are allowed after the last event, if none leaves.")
+    broken_constraints: list[str] = Field(description="Constraints that the event breaks, if there is no automaton.")
+    unmet: list[str] = Field(
+        description="Constraints that a complete trace would still have to meet, if there is no automaton."
+    )
+    unknown: list[str] = Field(description="Types that the workflow never emits.")
+    is_exact: bool = Field(
+        description="True: decided by an automaton; false: by constraints, which may be too lenient."
+    )
+
+
+class ConformanceList(WireModel):
+    """The conformance of each transaction, in their order."""
+
+    workflow: str
+    version: int
+    items: list[ConformanceModel]
+
+    @classmethod
+    def of(cls, record: RegisteredWorkflow, found: Sequence[Conformance]) -> Self:
+        """The wire form of the answers."""
+        items = [ConformanceModel.model_validate(one.to_document()) for one in found]
+        return cls(workflow=record.name, version=record.version, items=items)
+
+
+class FollowRequest(WireModel):
+    """The workflow that a stream should follow."""
+
+    workflow: str
+    mode: Mode = Field(
+        "auto",
+        description="exact: by the workflow's automaton; tables: by its constraints; auto: exact, where there is an "
+        "automaton within the limits.",
+    )
+
+
+class FollowedWorkflow(WireModel):
+    """The workflow that a stream follows, and the constraint set derived from it."""
+
+    workflow: str
+    version: int
+    mode: Mode = Field(description="The requested mode.")
+    constraint_set: ConstraintsModel
+
+    @classmethod
+    def from_domain(cls, report: ConstraintReport) -> Self:
+        """The wire form of a set that follows a workflow."""
+        return cls.copying(report.record.following, constraint_set=report)
