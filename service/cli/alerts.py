@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import Caller, Commands, PatientCaller, show, show_sentence
-from service.cli.resources import After, AtMost, Resource, Table, add_list_of_latest, note_more
+from service.cli.calling import Caller, Commands, PatientCaller
+from service.cli.resources import After, AfterOrNow, AtMost, EndAfter, Resource, Table, add_list_of_latest, note_more
 
 alerts = Commands(help="Alerts of the running service.")
 
@@ -58,7 +58,7 @@ def list_alerts(
         most=limit,
         on_more=note_more,
     ):
-        _show(alert, is_json=client.is_json)
+        _show(client, alert)
 
 
 _SUPPRESSED = Resource(
@@ -76,26 +76,24 @@ def tail_alerts(
     client: PatientCaller,
     stream: _Stream = None,
     pattern: _Pattern = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="End after this number of alerts.")] = None,
+    after: AfterOrNow = None,
+    limit: EndAfter = None,
 ) -> None:
     """Show alerts as they are found, until interrupted; after an outage of the service, resume where it stopped."""
     for event in islice(client.alerts.live(stream=stream, pattern=pattern, after=after), limit):
-        _show(event.data, is_json=client.is_json)
+        _show(client, event.data)
 
 
 @alerts.command("show")
 def show_alert(client: Caller, alert: _AlertId) -> None:
     """Show an alert with its notes."""
-    show(client.alerts.get(alert), is_json=client.is_json)
+    client.show(client.alerts.get(alert))
 
 
 @alerts.command()
 def acknowledge(client: Caller, alert: _AlertId, by: _By = None) -> None:
     """Mark an alert as seen; prints who acknowledged it first, and when."""
-    show(client.alerts.acknowledge(alert, {"by": by}), is_json=client.is_json)
+    client.show(client.alerts.acknowledge(alert, {"by": by}))
 
 
 @alerts.command()
@@ -103,10 +101,10 @@ def note(
     client: Caller, alert: _AlertId, text: Annotated[str, typer.Argument(help="Text of the note.")], by: _By = None
 ) -> None:
     """Add a note to an alert."""
-    show(client.alerts.add_note(alert, {"text": text, "by": by}), is_json=client.is_json)
+    client.show(client.alerts.add_note(alert, {"text": text, "by": by}))
 
 
-def _show(alert: Mapping[str, Any], *, is_json: bool) -> None:
+def _show(client: Caller, alert: Mapping[str, Any]) -> None:
     """Print an alert as one line, unbuffered, for readers of a pipe."""
     line = f"{alert['detected_at']}  {alert['stream']}  {alert['pattern']}  {alert['key']}  {alert['why']}"
-    show_sentence(alert, line, is_json=is_json)
+    client.say(alert, line)

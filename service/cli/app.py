@@ -26,38 +26,28 @@ from streams import ForestallError
 if TYPE_CHECKING:
     from shards import DocumentKind
 
-_FIXED: Mapping[str, str] = MappingProxyType(
-    {
+_OF_OPERATORS = "Write patterns, in the service"
+_PANELS: Mapping[str, Mapping[str, str]] = {
+    "Run": {
         "serve": "Run the whole service until it is interrupted.",
         "console": "Serve the web console of the running service until it is interrupted.",
         "status": (
             "Show whether the service is ready, its backlog, and the state of its streams. Exit status 1: not ready."
         ),
         "pipeline": "The pipeline of the running service.",
-        "reshard": "Increase the number of shards of a stopped service.",
-        "backup": "Back up a stopped service: Redis, checkpoint and saved states, in one file.",
-        "restore": "Restore a backup; the whole file is checked before anything is changed.",
-        "apply": "Make the running service match a project, a folder of documents.",
-        "run": "Run a project over event files, without Spark, Redis or HTTP.",
-        "test": "Run the tests of a project: documents of the kind test. Exit status 1: one fails.",
-        "export": "Export the resources of the running service as a project; applying it changes nothing.",
         "demo": "Run generated orders through the whole service. Exit status 1: the alerts are not the expected ones.",
-        "streams": "Streams of the running service.",
-        "event-types": "Schemas of event types of the running service.",
-        "tables": "Reference tables of the running service.",
-        "calendars": "Calendars of the running service.",
-        "workflows": "Workflows of the running service.",
-        "constraints": (
-            "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
-        ),
-        "webhooks": "Webhooks of the running service.",
-        "sinks": "Sinks of the running service other than webhooks.",
-        "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
+        "doctor": "Check that everything the service needs is in place: Java, packages, settings, Redis, ports.",
+        "warm-up": "Compile all kernels once for this user and machine, so that later commands start fast.",
+        "settings": "Print every setting with its current value and source; secrets are hidden.",
+    },
+    "Send events": {
         "replay": (
-            "Send the events of files to the running service, in the order of their times. Exit "
-            "status 1: some were refused."
+            "Send the events of files to the running service, in the order of their times. Exit status 1: some "
+            "were refused."
         ),
-        "feed": ("Append events to a stream from a folder (feed folder) or from Kafka topics (feed kafka)."),
+        "feed": "Append events to a stream from a folder (feed folder) or from Kafka topics (feed kafka).",
+    },
+    "Look": {
         "events": "Events of streams of the running service.",
         "alerts": "Alerts of the running service.",
         "incidents": "Incidents of the running service.",
@@ -67,59 +57,55 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "derived-events": "Matches that became events of derived streams in the running service.",
         "dead-letters": "Dead letters of the running service.",
         "results": "Results of any kind of the running service.",
-        "audit": "Changes that were requested from the running service. Needs a key with the scope admin.",
-        "match": "Match patterns in an event file, without Spark, Redis or HTTP.",
+    },
+    "Write patterns, without a service": {
         "check": (
             "Check patterns: can they match, and which events terminate them early? Exit status 1: one can never match."
         ),
+        "match": "Match patterns in an event file, without Spark, Redis or HTTP.",
         "backtest": "Match patterns in past events, and compare the results of two versions.",
-        "backtests": "Backtests of the running service.",
         "generate": "Generate events of interleaved transactions: the order-fulfilment workload, or a workflow.",
         "discover": "Discover the constraints that past transactions keep.",
         "conformance": "Compare past transactions with a model. Exit status 1: one of them leaves the model.",
-        "warm-up": "Compile all kernels once for this user and machine, so that later commands start fast.",
-        "doctor": "Check that everything the service needs is in place: Java, packages, settings, Redis, ports.",
+    },
+    _OF_OPERATORS: {
+        "constraints": (
+            "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
+        ),
+        "tables": "Reference tables of the running service.",
+        "calendars": "Calendars of the running service.",
+        "workflows": "Workflows of the running service.",
+        "backtests": "Backtests of the running service.",
+    },
+    "Projects": {
+        "test": "Run the tests of a project: documents of the kind test. Exit status 1: one fails.",
+        "run": "Run a project over event files, without Spark, Redis or HTTP.",
+        "apply": "Make the running service match a project, a folder of documents.",
+        "export": "Export the resources of the running service as a project; applying it changes nothing.",
+    },
+    "Administer": {
+        "streams": "Streams of the running service.",
+        "event-types": "Schemas of event types of the running service.",
+        "webhooks": "Webhooks of the running service.",
+        "sinks": "Sinks of the running service other than webhooks.",
+        "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
+        "audit": "Changes that were requested from the running service. Needs a key with the scope admin.",
         "api": "Call the API of the running service and print its answer.",
-        "settings": "Print every setting with its current value and source; secrets are hidden.",
         "context": "Named services that commands call.",
-    }
-)
-"""The commands that do not depend on the kinds of operators, each with its line in the overall help."""
+        "backup": "Back up a stopped service: Redis, checkpoint and saved states, in one file.",
+        "restore": "Restore a backup; the whole file is checked before anything is changed.",
+        "reshard": "Increase the number of shards of a stopped service.",
+    },
+}
+"""The commands that do not depend on the kinds of operators, by panel, each with its line in the overall help."""
 
-_OF_OPERATORS = "Write patterns, in the service"
-_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "Run": ("serve", "console", "status", "pipeline", "demo", "doctor", "warm-up", "settings"),
-        "Send events": ("replay", "feed"),
-        "Look": (
-            "events",
-            "alerts",
-            "incidents",
-            "traces",
-            "endings",
-            "deviations",
-            "derived-events",
-            "dead-letters",
-            "results",
-        ),
-        "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
-        _OF_OPERATORS: ("constraints", "tables", "calendars", "workflows", "backtests"),
-        "Projects": ("test", "run", "apply", "export"),
-        "Administer": (
-            "streams",
-            "event-types",
-            "webhooks",
-            "sinks",
-            "keys",
-            "audit",
-            "api",
-            "context",
-            "backup",
-            "restore",
-            "reshard",
-        ),
-    }
-)
+_FIXED = {name: line for panel in _PANELS.values() for name, line in panel.items()}
+
+_MODULES = {
+    **dict.fromkeys(("restore", "reshard"), "backup"),
+    **dict.fromkeys(("endings", "deviations", "derived-events", "audit"), "results"),
+}
+"""The modules of commands that share one; others have a module of their name."""
 
 # Verbs of earlier releases, which remain as hidden commands for one release, with those that replace them.
 _RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -142,7 +128,7 @@ _TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the one of bash, and that of 
 @cache
 def commands() -> Mapping[str, str]:
     """Every command with its line in the overall help; the command's own help begins with the same line."""
-    return dict(_FIXED) | {plural: f"{plural.capitalize()} of the running service." for plural in _kinds()}
+    return _FIXED | {plural: f"{plural.capitalize()} of the running service." for plural in _kinds()}
 
 
 @cache
@@ -165,8 +151,8 @@ def build_app(names: Iterable[str] | None = None) -> typer.Typer:
             make = import_module("service.cli.operators").operator_commands
             found = make(kind.name, name, is_asked=kind.is_asked, is_plotted=kind.is_plotted)
         else:
-            module = name.replace("-", "_")
-            found = getattr(import_module(f"service.cli.{module}"), module)
+            member = name.replace("-", "_")
+            found = getattr(import_module(f"service.cli.{_MODULES.get(name, member)}"), member)
         if isinstance(found, typer.Typer):
             _rename(found, _RENAMED.get(name, {}))
             app.add_typer(found, name=name)

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
-from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
-from service.cli.inputs import read_event_batch, standard_error, tell_notices
+from service.cli.inputs import read_event_batch
+from service.cli.output import echo_json, printable, standard_error, tell_notices
 from service.cli.run import files_of
 from service.cli.waiting import waiting_on, working
-from service.cli.wording import printable
 from service.errors import ProjectRefused
 from service.projects import (
     EVENTS,
@@ -104,7 +102,7 @@ def _show(plan: Plan, *, is_json: bool) -> None:
     if is_json:
         return
     _show_kept(plan)
-    standard_error.print(escape(f"{_counted(len(plan.work), 'change')} to make; {_same(plan)}"))
+    standard_error.say(f"{_counted(len(plan.work), 'change')} to make; {_same(plan)}")
 
 
 def _confirm(streams: Sequence[str]) -> None:
@@ -129,7 +127,7 @@ def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> No
         if is_json:
             first = {"added": one.added[:_FIRST], "lost": one.lost[:_FIRST]}
             numbers = {"added": len(one.added), "lost": len(one.lost), "same": one.same}
-            typer.echo(orjson.dumps({"against": one.title, **numbers, "first": first}).decode())
+            echo_json({"against": one.title, **numbers, "first": first})
             continue
         counts = f"{len(one.added)} added, {len(one.lost)} lost, {one.same} the same"
         typer.echo(f"{printable(one.title)}: {one.list_name}: {counts}")
@@ -168,7 +166,7 @@ def _tell(change: Change, *, is_json: bool, is_made: bool = False) -> None:
             "difference": change.difference(),
             **({"effect": change.effect} if change.effect else {}),
         }
-        typer.echo(orjson.dumps(document).decode())
+        echo_json(document)
         return
     effect = f"; {change.effect}" if change.effect else ""
     word = change.action if change.action != "gone" else "deleted" if is_made else "will be deleted"

@@ -24,15 +24,7 @@ from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
 from service.cli.choices import Suppress, read_lateness, suppress_of
 from service.cli.columns import FILE_OPTIONS, as_asked, with_options
-from service.cli.inputs import (
-    Key,
-    chosen_key,
-    progress_bar,
-    read_pattern_files,
-    reason_of,
-    require_keys,
-    standard_error,
-)
+from service.cli.inputs import Key, chosen_key, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
     Ends,
@@ -48,6 +40,7 @@ from service.cli.match import (
     shown_bindings,
 )
 from service.cli.model_choice import ModelChoice, with_model
+from service.cli.output import echo_json, standard_error
 from service.cli.run import files_of, measured_stats, print_results
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
@@ -250,7 +243,7 @@ def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output:
     if output is not None:
         (output / _SUMMARY_FILE).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
     if is_json:
-        typer.echo(orjson.dumps(document | _rows(result, limit)).decode())
+        echo_json(document | _rows(result, limit))
     else:
         _print(document, result, limit)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, Commands, given, show
+from service.cli.calling import Caller, Commands, given
 from service.cli.choices import Suppress, suppress_of
 from service.cli.inputs import progress_bar
 from service.cli.patterns import is_pattern, one_pattern
@@ -71,7 +71,7 @@ def ask(
     found = client.post(_BACKTESTS.path, body)
     if wait:
         found = _waited(client, found["id"])
-    show(found, is_json=client.is_json)
+    client.show(found)
     raise typer.Exit(1 if wait and found["state"] != "done" else 0)
 
 
@@ -82,7 +82,7 @@ def alerts(
     limit: AtMost = 100,
 ) -> None:
     """List the alerts of a backtest by end time, with marks for those added or lost in a comparison."""
-    _ALERTS.show_pages(client, f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit, is_json=client.is_json)
+    _ALERTS.show_pages(client, f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit)
 
 
 add_delete(backtests, _BACKTESTS, "Cancel a waiting or running backtest; remove a finished one, with its alerts.")

@@ -1,41 +1,87 @@
-"""``forestall backup``: all data of a stopped service in one file."""
+"""``forestall backup``, ``restore`` and ``reshard``: all data of a stopped service."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 from rich.markup import escape
 
-from service.cli.inputs import progress_bar, standard_error
+from pipeline import check_java
+from service.cli.inputs import progress_bar
+from service.cli.output import echo_json, standard_error
 from service.observing.logs import configure_logs
 from service.processes.data_folder import take_folder
-from service.runtime import open_stores
-from service.settings import load_settings
+from service.runtime import Stores, open_stores
+from service.settings import Settings, load_settings
 from service.upkeep.backup import back_up
-from streams import SystemClock
+from service.upkeep.backup import restore as bring_back
+from service.upkeep.resharding import reshard as divide_log
+from streams import MAX_SHARDS, SystemClock, format_time
+
+AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+
+
+@contextmanager
+def _stopped(*, as_it_is: bool) -> Iterator[tuple[Settings, Stores]]:
+    """The settings and stores of a service that does not run, and cannot be started before the block ends."""
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    with closing(take_folder(settings.data_dir)), open_stores(settings, as_it_is=as_it_is) as stores:
+        yield settings, stores
 
 
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; it contains secrets of webhooks.")],
-    is_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+    is_json: AsJson = False,
 ) -> None:
     """Back up a stopped service: Redis, checkpoint and saved states, in one file."""
-    settings = load_settings()
-    configure_logs(settings.log_level)
-    with (
-        closing(take_folder(settings.data_dir)),
-        open_stores(settings, as_it_is=True) as stores,
-        progress_bar(f"writing {file.name}") as (progress, task),
-    ):
+    with _stopped(as_it_is=True) as (settings, stores), progress_bar(f"writing {file.name}") as (progress, task):
         content = back_up(settings, stores, file, SystemClock(), lambda share: progress.update(task, completed=share))
     if is_json:
-        result = {"file": str(file), "keys": content.keys, "files": content.files}
-        typer.echo(orjson.dumps(result).decode())
+        echo_json({"file": str(file), "keys": content.keys, "files": content.files})
     standard_error.print(
         f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files in {escape(str(file))}; keep it from "
         "others, as it contains all events and the secrets of webhooks"
     )
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="The file that forestall backup wrote.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Delete all present data first, for good.")] = False,
+    is_json: AsJson = False,
+) -> None:
+    """Restore a backup; the whole file is checked before anything is changed."""
+    with _stopped(as_it_is=True) as (settings, stores), progress_bar(f"reading {file.name}") as (progress, task):
+        content = bring_back(
+            settings,
+            stores,
+            file,
+            lambda share: progress.update(task, completed=share),
+            clock=SystemClock(),
+            replace=replace,
+        )
+    made_at = format_time(content.made_us)
+    if is_json:
+        echo_json({"keys": content.keys, "files": content.files, "made_at": made_at})
+    standard_error.print(
+        f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files of {made_at}; start the service again"
+    )
+
+
+def reshard(
+    shards: Annotated[
+        int, typer.Option(min=1, max=MAX_SHARDS, help="New number of shards, a multiple of the present one.")
+    ],
+    is_json: AsJson = False,
+) -> None:
+    """Increase the number of shards of a stopped service."""
+    check_java()
+    with _stopped(as_it_is=False) as (settings, stores):
+        layout = divide_log(settings, stores, shards, lambda text: standard_error.print(f"{text} ..."))
+    if is_json:
+        echo_json({"shards": layout.shards})
+    standard_error.print(f"[green]done[/green]: the log has {layout.shards} shards; start the service again")

@@ -8,7 +8,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from service.cli.calling import Caller, Commands, show_sentence
+from service.cli.calling import Caller, Commands
 from service.cli.models import read_content
 from service.cli.operators import read_document
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
@@ -46,7 +46,7 @@ def put_calendar(
     found = client.request(
         "PUT", f"/calendars/{part(name)}", body=content, headers={"Content-Type": "application/json"}
     )
-    show_sentence(found, f"{found['name']}: version {found['version']}", is_json=client.is_json)
+    client.say(found, f"{found['name']}: version {found['version']}")
 
 
 add_delete(calendars, _CALENDARS, "Delete a calendar that no operator uses.")

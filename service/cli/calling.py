@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
 
-import orjson
 import typer
 import yaml
 from rich.markup import escape
 
-from service.cli.inputs import standard_error
-from service.cli.wording import printable
+from service.cli.output import echo_json, printable, standard_error
+from service.cli.signatures import Options, parameters, with_parameters
 from service.client import Client
 from service.settings import load_settings
 from service.settings_contexts import current_context
@@ -56,9 +55,38 @@ _UNBROKEN = 100_000  # terminals break lines themselves
 
 
 class Caller(Client):
-    """The client of a command that prints answers, as JSON where the call has ``--json``."""
+    """The client of a command that prints answers: for people, or as JSON where the call has ``--json``."""
 
     is_json: bool = False
+
+    def show(self, document: Mapping[str, Any]) -> None:
+        """Print a resource: as YAML, or as JSON."""
+        show(document, is_json=self.is_json)
+
+    def say(self, document: Mapping[str, Any], sentence: str) -> None:
+        """Print an answer: as a sentence, or as JSON."""
+        if self.is_json:
+            echo_json(document)
+        else:
+            typer.echo(printable(sentence))
+
+    def show_secret(self, document: Mapping[str, Any], member: str, one: str, detail: str, group: str) -> None:
+        """Print a secret that is shown only once: alone on standard output, or in the JSON of the answer.
+
+        ``one`` names the type of the resource, ``detail`` follows its id; ``group`` is the command group that rotates
+        it.
+        """
+        id_, secret = document["id"], document[member]
+        if self.is_json:
+            echo_json(document)
+        elif secret is None:
+            standard_error.print(
+                f"{one} {id_} exists, but the answer with its {member} was lost: 'forestall {group} rotate {id_}' "
+                "gives it another one"
+            )
+        else:
+            standard_error.print(f"{one} {id_} {escape(detail)}; its {member} is shown only once:")
+            typer.echo(secret)
 
 
 PatientCaller: TypeAlias = Annotated[Caller, 60.0]
@@ -93,16 +121,16 @@ def _nothing() -> None:
 
 def connected(command: Callable[..., None]) -> Callable[..., None]:
     """A command with the options of its client in place of the client."""
-    own = signature(command, eval_str=True)
-    parameters = [one for one in own.parameters.values() if one.name != "client"]
-    if len(parameters) == len(own.parameters):
+    own = dict(signature(command, eval_str=True).parameters)
+    if "client" not in own:
         return command
-    wanted = own.parameters["client"].annotation
+    wanted = own.pop("client").annotation
     kind, patience_s = get_args(wanted) if get_origin(wanted) is Annotated else (wanted, _PATIENCE_S)
-    options: dict[str, tuple[Any, Any]] = {"url": (Url, None), "api_key": (ApiKeyOption, None)}
-    options |= {"is_json": (IsJson, False)} if issubclass(kind, Caller) else {}
-    for name, (option, usual) in options.items():
-        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, annotation=option, default=usual))
+    options: Options = {
+        "url": (Url, None),
+        "api_key": (ApiKeyOption, None),
+        **({"is_json": (IsJson, False)} if issubclass(kind, Caller) else {}),
+    }
 
     @wraps(command)
     def called(url: str | None, api_key: str | None, is_json: bool = False, **values: Any) -> None:
@@ -110,9 +138,7 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
             client.is_json = is_json
             command(client=client, **values)
 
-    vars(called)["__signature__"] = own.replace(parameters=parameters)
-    called.__annotations__ = {one.name: one.annotation for one in parameters}
-    return called
+    return with_parameters(called, [*own.values(), *parameters(options)])
 
 
 @contextmanager
@@ -136,40 +162,17 @@ def given(**options: Any) -> dict[str, Any]:
 def show(document: Mapping[str, Any], *, is_json: bool) -> None:
     """Print a resource: as YAML for people, or as JSON."""
     if is_json:
-        typer.echo(orjson.dumps(document).decode())
+        echo_json(document)
         return
     text = yaml.dump(_spoken(document), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_UNBROKEN)
     typer.echo("\n".join(printable(line) for line in text.splitlines()))
-
-
-def show_sentence(document: Mapping[str, Any], sentence: str, *, is_json: bool) -> None:
-    """Print an answer: as a sentence for people, or as JSON."""
-    typer.echo(orjson.dumps(document).decode() if is_json else printable(sentence))
-
-
-def show_secret(document: Mapping[str, Any], member: str, one: str, detail: str, group: str, *, is_json: bool) -> None:
-    """Print a secret that is shown only once: alone on standard output, or in the JSON of the answer.
-
-    ``one`` names the type of the resource, ``detail`` follows its id; ``group`` is the command group that rotates it.
-    """
-    id_, secret = document["id"], document[member]
-    if is_json:
-        show(document, is_json=True)
-    elif secret is None:
-        standard_error.print(
-            f"{one} {id_} exists, but the answer with its {member} was lost: 'forestall {group} rotate {id_}' gives it "
-            "another one"
-        )
-    else:
-        standard_error.print(f"{one} {id_} {escape(detail)}; its {member} is shown only once:")
-        typer.echo(secret)
 
 
 def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: bool) -> None:
     """Print a list: in columns for people, or as JSON, one item per line."""
     if is_json:
         for item in items:
-            typer.echo(orjson.dumps(item).decode())
+            echo_json(item)
         return
     rows = [[_cell(item.get(member)) for _, member in columns] for item in items]
     rows.insert(0, [heading for heading, _ in columns])

@@ -8,7 +8,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 from rich.console import Console
 
@@ -27,6 +26,7 @@ from nfa import Atom, Pattern, Query, TraceEnds, all_types_of, build_query, desc
 from service.cli.columns import Classifier
 from service.cli.inputs import Times, chosen_key, read_constraint_file, read_pattern_files
 from service.cli.model_choice import ModelChoice, with_model
+from service.cli.output import echo_json
 from service.cli.past import EndEvents, PastViolations, read_log
 from service.errors import FileUnreadable
 from service.registering.inspection import (
@@ -82,11 +82,11 @@ def check(
     except ContradictoryConstraints as clash:
         if not is_json:
             raise
-        typer.echo(orjson.dumps(_clashing(parsed, clash, past)).decode())
+        echo_json(_clashing(parsed, clash, past))
         raise typer.Exit(2) from clash
     found = replace(_CheckReport.of(patterns, parsed, warnings), past=past)
     if is_json:
-        typer.echo(orjson.dumps(found.to_document()).decode())
+        echo_json(found.to_document())
     else:
         _print(found)
     raise typer.Exit(0 if found.is_satisfiable else 1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Annotated, Any, cast, get_args
 
 import typer
 
+from service.cli.signatures import Command, Options, parameters, with_parameters
 from streams import ColumnType, Duplicates, LocalTimes, TimeUnit
 from streams.readers import Columns, ReaderOptions, encoding_of
 
@@ -79,7 +80,7 @@ DuplicateIds = Annotated[
     typer.Option("--duplicates", help="What to do with repeated event ids: 'drop' them with a notice, or 'keep' them."),
 ]
 
-FILE_OPTIONS: Mapping[str, tuple[Any, Any]] = {
+FILE_OPTIONS: Options = {
     "id_column": (IdColumn, None),
     "type_column": (TypeColumn, None),
     "time_column": (TimeColumn, None),
@@ -104,23 +105,17 @@ MESSAGE_OPTIONS = {
 _TAB = ("tab", "\\t")
 
 
-def with_options(options: Mapping[str, tuple[Any, Any]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(options: Options) -> Callable[[Command], Command]:
     """Gives a command options, which it reads from the parameters of its context."""
 
-    def extended(command: Callable[..., None]) -> Callable[..., None]:
-        own = signature(command, eval_str=True)
-        more = [
-            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=usual)
-            for name, (kind, usual) in options.items()
-        ]
+    def extended(command: Command) -> Command:
+        own = signature(command, eval_str=True).parameters
 
         @wraps(command)
-        def run(*arguments: Any, **values: Any) -> None:
-            command(*arguments, **{name: value for name, value in values.items() if name in own.parameters})
+        def run(**values: Any) -> None:
+            command(**{name: value for name, value in values.items() if name in own})
 
-        vars(run)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *more])
-        run.__annotations__ = {**command.__annotations__, **{name: kind for name, (kind, _) in options.items()}}
-        return run
+        return with_parameters(run, [*own.values(), *parameters(options)])
 
     return extended
 

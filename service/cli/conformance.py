@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 from rich.console import Console
 
@@ -15,6 +14,7 @@ from service.cli.columns import Classifier
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
 from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_model_file
+from service.cli.output import echo_json
 from service.cli.past import EndEvents, read_log
 from service.runs.past_log import PastLog
 from workflows import CompiledWorkflow, LogConformance, check_log, compile_workflow
@@ -47,7 +47,7 @@ def conformance(
     with progress_bar(f"comparing {len(past.traces):,} transactions"):
         found = check_log(compiled, past.traces)
     if is_json:
-        typer.echo(orjson.dumps(_document(compiled, past, found)).decode())
+        echo_json(_document(compiled, past, found))
     else:
         _print(past, found)
     raise typer.Exit(0 if found.conforming == found.traces else 1)

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import Url
-from service.cli.inputs import standard_error
+from service.cli.output import standard_error
 from service.cli.serve import require_free
 from service.processes.console_process import serve_console
 from service.settings import load_settings

@@ -6,20 +6,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 from rich.console import Console
-from rich.markup import escape
 from typer.core import TyperGroup
 
 from constraints import Constraint
 from service.cli.calling import Caller, Commands
 from service.cli.choices import OutputFormat
-from service.cli.inputs import progress_bar, read_text, standard_error
+from service.cli.inputs import progress_bar, read_text
 from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_model_file
+from service.cli.output import echo_json, printable, standard_error
 from service.cli.resources import Resource, Table, add_list_of_stream, add_show
-from service.cli.wording import printable
 from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
 
@@ -55,7 +53,7 @@ def derive(
     with progress_bar(f"compiling {model.name}"):
         compiled = compile_workflow(read)
     if is_json:
-        typer.echo(orjson.dumps(compiled.extraction.to_document()).decode())
+        echo_json(compiled.extraction.to_document())
     else:
         _print(compiled, is_full=full)
 
@@ -82,14 +80,14 @@ def upload_constraints(
     found = client.constraints.create(
         read_text(file), stream=stream, media_type="application/json" if is_json_text else "application/yaml"
     )
-    if client.is_json:
-        typer.echo(orjson.dumps(found).decode())
-        return
     count = len(found["constraints"]) + len(found["rules"])
-    typer.echo(printable(f"{found['stream']}: version {found['version']}, {count} constraints"))
-    for kind, texts in (("notice", found["notices"]), ("warning", found["warnings"])):
-        for text in texts:
-            standard_error.print(f"[yellow]{kind}[/yellow]: {escape(printable(text))}")
+    client.say(found, f"{found['stream']}: version {found['version']}, {count} constraints")
+    if client.is_json:
+        return
+    for text in found["notices"]:
+        standard_error.notice(printable(text))
+    for text in found["warnings"]:
+        standard_error.warning(printable(text))
 
 
 _KINDS = {

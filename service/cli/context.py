@@ -9,8 +9,7 @@ import httpx
 import typer
 
 from service.cli.calling import IsJson, show_list
-from service.cli.inputs import standard_error
-from service.cli.wording import printable
+from service.cli.output import standard_error
 from service.settings_contexts import Context, contexts_file, load_contexts
 
 context = typer.Typer(help="Named services that commands call.", no_args_is_help=True)
@@ -59,7 +58,7 @@ def list_contexts(is_json: IsJson = False) -> None:
     ]
     columns = (("name", "name"), ("current", "current"), ("url", "url"), ("API key in", "api_key_file"))
     show_list(rows, columns, is_json=is_json)
-    standard_error.print(printable(f"kept in {contexts_file()}"), markup=False)
+    standard_error.say(f"kept in {contexts_file()}")
 
 
 @context.command("delete")
@@ -70,8 +69,8 @@ def delete_context(name: Name) -> None:
     del contexts.named[name]
     contexts.current = "" if contexts.current == name else contexts.current
     contexts.save()
-    standard_error.print(printable(f"the context {name} is deleted"), markup=False)
+    standard_error.say(f"the context {name} is deleted")
 
 
 def _tell(name: str, chosen: Context) -> None:
-    standard_error.print(printable(f"commands call {name}: {chosen.url}"), markup=False)
+    standard_error.say(f"commands call {name}: {chosen.url}")

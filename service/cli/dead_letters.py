@@ -35,9 +35,7 @@ def list_letters(
     client: Caller, stream: OfStream = None, code: Code = None, after: After = None, limit: AtMost = 20
 ) -> None:
     """List recent dead letters, the newest first."""
-    _LETTERS.table.show_pages(
-        client, _LETTERS.path, limit, is_json=client.is_json, stream=stream, code=code, after=after
-    )
+    _LETTERS.table.show_pages(client, _LETTERS.path, limit, stream=stream, code=code, after=after)
 
 
 add_show(dead_letters, _LETTERS, "a dead letter with its event, and the result of sending it again")
@@ -57,7 +55,7 @@ def replay(
     if (letter is None) != is_all:
         raise typer.BadParameter("give the id of a dead letter, or --all")
     outcomes = _replay_all(client, stream, code) if letter is None else [client.dead_letters.replay(letter)]
-    _SENT.show(outcomes, is_json=client.is_json)
+    _SENT.show(client, outcomes)
     raise typer.Exit(0 if all(outcome["is_accepted"] for outcome in outcomes) else 1)
 
 

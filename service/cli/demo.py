@@ -9,7 +9,6 @@ from functools import partial
 from threading import Event
 from typing import Annotated, Any
 
-import orjson
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -17,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from pipeline import check_java
+from service.cli.output import echo_json
 from service.cli.waiting import waiting_in
 from service.demo import Demo, DemoResult
 from service.processes.temporary import TemporaryService
@@ -65,7 +65,7 @@ def demo(
         )
         result = run.run()
     if is_json:
-        typer.echo(orjson.dumps(asdict(result)).decode())
+        echo_json(asdict(result))
     elif not stays:
         _show(console, result)
     raise typer.Exit(0 if result.is_equal else 1)

@@ -6,14 +6,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-import orjson
 import typer
 import yaml
 from rich.console import Console
-from rich.markup import escape
 
 from service.cli.columns import Classifier
-from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, standard_error
+from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
+from service.cli.output import echo_json, standard_error
 from service.cli.past import EndEvents, read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
@@ -59,13 +58,11 @@ def discover(
     with progress_bar(f"discovering constraints in {len(past.traces):,} transactions"):
         found = mine(past.traces, settings, past.summary)
     for mined in found.withdrawn:
-        standard_error.print(
-            f"[yellow]notice[/yellow]: {escape(f'{mined.part} is left out: no trace can keep it and the rest')}"
-        )
+        standard_error.notice(f"{mined.part} is left out: no trace can keep it and the rest")
     if output == "text" and not is_json:
         _print(found, is_complete=is_complete)
     elif is_json or output == "json":
-        typer.echo(orjson.dumps(found.to_document(is_complete=is_complete)).decode())
+        echo_json(found.to_document(is_complete=is_complete))
     else:
         document = found.to_document(is_complete=is_complete)
         text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
-import orjson
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from service.cli.output import echo_json
 from service.doctor import Finding, Verdict, examine, worst
 from streams import SystemClock
 
@@ -31,7 +31,7 @@ def doctor(
             _print(console, finding)
     verdict = worst(findings)
     if json:
-        typer.echo(orjson.dumps({"verdict": verdict, "findings": list(map(asdict, findings))}).decode())
+        echo_json({"verdict": verdict, "findings": list(map(asdict, findings))})
     else:
         console.print(_summary(findings))
     raise typer.Exit(int(verdict == "problem" or (strict and verdict == "warning")))

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from service.cli.calling import Caller, Commands, show, show_sentence
-from service.cli.inputs import read_json, standard_error
+from service.cli.calling import Caller, Commands
+from service.cli.inputs import read_json
+from service.cli.output import printable, standard_error
 from service.cli.resources import Table
-from service.cli.wording import printable
 from service.client import Client
 
 event_types = Commands(help="Schemas of event types of the running service.")
@@ -25,14 +25,14 @@ _TYPES = Table(("type", "version", "created_at"))
 def list_types(client: Caller, stream: Stream) -> None:
     """List the event types of a stream that have schemas, by name."""
     found, checks = client.event_types.page(stream), client.streams.get(stream)["schemas"]
-    _TYPES.show(found["items"], is_json=client.is_json)
+    _TYPES.show(client, found["items"])
     standard_error.print(printable(f"events of {stream} are {'checked' if checks == 'check' else 'not checked'}"))
 
 
 @event_types.command("show")
 def show_type(client: Caller, stream: Stream, name: TypeName) -> None:
     """Show the schema of an event type."""
-    show(client.event_types.get(stream, name), is_json=client.is_json)
+    client.show(client.event_types.get(stream, name))
 
 
 @event_types.command("put")
@@ -45,14 +45,14 @@ def put_type(
     """Set or replace the schema of an event type."""
     document = read_json(schema)
     found = client.event_types.put(stream, name, document)
-    show_sentence(found, f"{found['type']} of {found['stream']}: version {found['version']}", is_json=client.is_json)
+    client.say(found, f"{found['type']} of {found['stream']}: version {found['version']}")
 
 
 @event_types.command("delete")
 def delete_type(client: Client, stream: Stream, name: TypeName) -> None:
     """Remove the schema of an event type."""
     client.event_types.delete(stream, name)
-    standard_error.print(printable(f"the schema of type {name} of {stream} is removed"), markup=False)
+    standard_error.say(f"the schema of type {name} of {stream} is removed")
 
 
 @event_types.command()
@@ -63,4 +63,4 @@ def check(
 ) -> None:
     """Turn schema checks of a stream on or off."""
     found = client.streams.change(stream, {"schemas": "off" if is_off else "check"})
-    show({"schemas": found["schemas"]}, is_json=client.is_json)
+    client.show({"schemas": found["schemas"]})

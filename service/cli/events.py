@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import Caller, Commands, PatientCaller, given, show_sentence
-from service.cli.inputs import standard_error
+from service.cli.calling import Caller, Commands, PatientCaller, given
+from service.cli.output import standard_error
+from service.cli.resources import AfterOrNow, AtMost, EndAfter
 from service.client import part
 
 events = Commands(help="Events of streams of the running service.")
@@ -30,7 +31,7 @@ def list_events(
     after: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: the newest).")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of events.")] = 100,
+    limit: AtMost = 100,
     old_stream: _OldStream = None,
 ) -> None:
     """List the newest events of a stream, or those after a cursor, the oldest first."""
@@ -41,7 +42,7 @@ def list_events(
     shown = page["items"][:limit]
     rest = client.pages(at, on_gap=_note_gap, after=page["next"], **chosen) if page["next"] else iter(())
     for event in islice((*shown, *islice(rest, limit - len(shown))), limit):
-        _show(event, is_json=client.is_json)
+        _show(client, event)
 
 
 @events.command("tail")
@@ -50,16 +51,14 @@ def tail_events(
     stream: _Stream = None,
     key: _Key = None,
     type_: _Type = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="End after this number of events.")] = None,
+    after: AfterOrNow = None,
+    limit: EndAfter = None,
     old_stream: _OldStream = None,
 ) -> None:
     """Show events as they come, until interrupted; after an outage of the service, resume where it stopped."""
     at, chosen = f"/streams/{part(_one(stream, old_stream))}/events/live", given(key=key, type=type_)
     for event in islice(client.live(at, after=after, on_gap=_note_gap, **chosen), limit):
-        _show(event.data, is_json=client.is_json)
+        _show(client, event.data)
 
 
 def _one(stream: str | None, old_stream: str | None) -> str:
@@ -74,7 +73,7 @@ def _note_gap(trimmed_until: str) -> None:
     standard_error.notice(f"no event that came before {trimmed_until} is kept: events may be missing")
 
 
-def _show(event: Mapping[str, Any], *, is_json: bool) -> None:
+def _show(client: Caller, event: Mapping[str, Any]) -> None:
     """Print an event as one line, unbuffered, for readers of a pipe."""
     data = orjson.dumps(event["data"]).decode()
-    show_sentence(event, f"{event['time']}  {event['key']}  {event['type']}  {event['id']}  {data}", is_json=is_json)
+    client.say(event, f"{event['time']}  {event['key']}  {event['type']}  {event['id']}  {data}")

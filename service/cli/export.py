@@ -9,8 +9,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, Url, calling
-from service.cli.inputs import standard_error
-from service.cli.wording import printable
+from service.cli.output import printable, standard_error
 from service.projects import export_project
 
 

@@ -12,9 +12,10 @@ from typing import Annotated, BinaryIO
 import orjson
 import typer
 
-from service.cli.inputs import progress_bar, standard_error
+from service.cli.inputs import progress_bar
 from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_model_file
+from service.cli.output import standard_error
 from service.errors import FileUnreadable
 from streams import Event, render_plain
 from workflows import (

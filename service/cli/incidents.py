@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, Commands, given, show_sentence
+from service.cli.calling import Caller, Commands, given
 from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_show, argument_of
 
 incidents = Commands(help="Incidents of the running service.")
@@ -42,7 +42,7 @@ def list_incidents(
 ) -> None:
     """List incidents, the newest first."""
     chosen = {"stream": stream, "pattern": pattern, "state": state, "after": after}
-    _INCIDENTS.table.show_pages(client, _INCIDENTS.path, limit, is_json=client.is_json, **chosen)
+    _INCIDENTS.table.show_pages(client, _INCIDENTS.path, limit, **chosen)
 
 
 add_show(incidents, _INCIDENTS, "an incident")
@@ -63,4 +63,4 @@ def close(client: Caller, incident: str = _Incident, by: _By = None) -> None:
 def _act(client: Caller, incident: str, action: str, by: str | None) -> None:
     found = client.post(f"{_INCIDENTS.path_of(client, incident)}/{action}", given(by=by))
     sentence = f"requested: {action} the incident of {_shaped(found)['group'] or 'all'}"
-    show_sentence(found, sentence, is_json=client.is_json)
+    client.say(found, sentence)

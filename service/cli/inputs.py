@@ -7,7 +7,7 @@ file.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import orjson
 import typer
 
+from service.cli.output import standard_error
 from service.cli.waiting import Bar, working
 from service.errors import FileUnreadable, PatternNameTaken
 from streams import Event, EventBatch, KeyForm, key_names
@@ -36,35 +37,6 @@ Key = Annotated[
         "event type; '*=' is any other type.",
     ),
 ]
-
-
-class _StandardError:
-    """Standard error. Rich is imported with the first text, as most calls write none."""
-
-    def print(self, text: str, *, markup: bool = True) -> None:
-        """Write a line, by default with the marks of rich."""
-        from rich.console import Console  # noqa: PLC0415
-
-        Console(stderr=True, soft_wrap=True, highlight=False).print(text, markup=markup)
-
-    def notice(self, text: str) -> None:
-        """Write a notice about a call that succeeds; the text has no marks."""
-        if not sys.stderr.isatty():
-            typer.echo(f"notice: {text}", err=True)
-            return
-        from rich.markup import escape  # noqa: PLC0415
-
-        self.print(f"[yellow]notice[/yellow]: {escape(text)}")
-
-
-standard_error = _StandardError()
-
-
-def tell_notices(notices: Mapping[str, Sequence[str]]) -> None:
-    """Write notices about operators: sentences by the operator's name."""
-    for name, sentences in notices.items():
-        for sentence in sentences:
-            standard_error.notice(f"{name}: {sentence}")
 
 
 class _NoBar:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import Caller, Commands, show_secret
+from service.cli.calling import Caller, Commands
 from service.cli.choices import as_seconds
 from service.cli.resources import Resource, Table, add_delete, add_list
 
@@ -72,7 +72,7 @@ def create(
     body: dict[str, Any] = {"name": name, "scopes": [str(one) for one in scope], "streams": stream or None}
     if days is not None:
         body["expires_at"] = (datetime.now(UTC) + timedelta(days=days)).isoformat()
-    _show_token(client.post("/keys", body), is_json=client.is_json)
+    _show_token(client, client.post("/keys", body))
 
 
 @keys.command()
@@ -85,11 +85,11 @@ def rotate(
     ] = 0,
 ) -> None:
     """Rotate the secret of an API key and print its new token, which is shown only once."""
-    _show_token(client.keys.rotate(key_id, {"grace_s": round(grace)}), is_json=client.is_json)
+    _show_token(client, client.keys.rotate(key_id, {"grace_s": round(grace)}))
 
 
 add_delete(keys, _KEYS, "Revoke an API key, for good.", "revoke")
 
 
-def _show_token(key: Mapping[str, Any], *, is_json: bool) -> None:
-    show_secret(key, "token", "API key", f"({key['name']})", "keys", is_json=is_json)
+def _show_token(client: Caller, key: Mapping[str, Any]) -> None:
+    client.show_secret(key, "token", "API key", f"({key['name']})", "keys")

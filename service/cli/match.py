@@ -29,9 +29,9 @@ from service.cli.inputs import (
     read_event_batch,
     read_pattern_files,
     require_keys,
-    standard_error,
 )
 from service.cli.model_choice import ModelChoice, with_model
+from service.cli.output import standard_error
 from service.cli.sql_queries import answers_query
 from service.cli.waiting import waiting_on
 from streams import EventBatch, KeyForm, Late, StreamDeclaration, Ties

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
-from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from service.cli.signatures import Options, in_place_of
 
 if TYPE_CHECKING:
     from service.stores import FollowMode  # brings Redis, which reading a file does without
@@ -31,32 +30,13 @@ class ModelChoice:
     mode: FollowMode = "auto"
 
 
-_OPTIONS: Mapping[str, tuple[Any, Any]] = {
+_OPTIONS: Options = {
     "workflow": (Model, None),
     "map_file": (MapFile, None),
     "process": (Process, None),
     "exact": (Exact, False),
     "tables": (Tables, False),
 }
-
-
-def with_model(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of a model in the place of its parameter ``model``, a ``ModelChoice`` or None."""
-    own = signature(command, eval_str=True)
-    options = [
-        Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind, default=usual)
-        for name, (kind, usual) in _OPTIONS.items()
-    ]
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        chosen = {name: values.pop(name) for name in _OPTIONS}
-        command(**values, model=_model_choice(**chosen))
-
-    shown = [one for name, kept in own.parameters.items() for one in (options if name == "model" else [kept])]
-    vars(run)["__signature__"] = own.replace(parameters=shown)
-    run.__annotations__ = {one.name: one.annotation for one in shown}
-    return run
 
 
 def _model_choice(
@@ -72,3 +52,7 @@ def _model_choice(
         return None
     mode: FollowMode = "exact" if exact else "tables" if tables else "auto"
     return ModelChoice(path=workflow, map_file=map_file, process=process, mode=mode)
+
+
+with_model = in_place_of("model", _OPTIONS, _model_choice)
+"""Gives a command the options of a model in the place of its parameter ``model``, a ``ModelChoice`` or None."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
-from service.cli.inputs import progress_bar, read_text, reason_of, standard_error
+from service.cli.inputs import progress_bar, read_text, reason_of
+from service.cli.output import standard_error
 from service.errors import FileUnreadable
 from workflows import ReadOptions, WorkflowModel, read_mapping, read_model
 
@@ -45,6 +44,6 @@ def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[Constr
     with progress_bar(f"compiling {choice.path.name}"):
         found = followed_model.follow_model(own, model, model.name or choice.path.stem, choice.mode)
     for warning in found.warnings:
-        standard_error.print(f"[yellow]warning[/yellow]: {escape(warning)}")
-    standard_error.print(f"[yellow]notice[/yellow]: {escape(found.explanation)}")
+        standard_error.warning(warning)
+    standard_error.notice(found.explanation)
     return found.constraint_set, found.use

@@ -11,9 +11,8 @@ import typer
 import yaml
 
 from service.cli.calling import Caller, Commands, given
-from service.cli.inputs import standard_error
+from service.cli.output import echo_json, printable, standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
-from service.cli.wording import printable
 from service.client import Client, part
 from service.errors import FileUnreadable
 from streams import indefinite
@@ -58,19 +57,18 @@ def operator_commands(
     return app
 
 
-def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
+def tell_operator(client: Caller, found: Mapping[str, Any]) -> None:
     """Print the state of an operator after a change."""
-    if is_json:
-        typer.echo(orjson.dumps(found).decode())
-        return
     kept = f"; it has kept its state since {found['held_since']}" if found.get("is_continued") else ""
-    typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}{kept}"))
+    client.say(found, f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}{kept}")
+    if client.is_json:
+        return
     if skipped := found.get("skipped"):
         typer.echo(f"It skips the backlog: {skipped['events']} events of all streams wait to be matched.")
     if found.get("suspension"):
-        standard_error.print(printable(found["suspension"]["reason"]), markup=False)
+        standard_error.say(found["suspension"]["reason"])
     for warning in found.get("warnings", ()):
-        standard_error.print(printable(f"warning: {warning}"), markup=False)
+        standard_error.warning(printable(warning))
 
 
 def _add_add(app: typer.Typer, resource: Resource) -> None:
@@ -81,13 +79,13 @@ def _add_add(app: typer.Typer, resource: Resource) -> None:
         draft: IsDraft = False,
     ) -> None:
         body = {**read_document(document), **given(state="draft" if draft else None)}
-        tell_operator(client.post(resource.path, body), is_json=client.is_json)
+        tell_operator(client, client.post(resource.path, body))
 
     @app.command("change", help=f"Register another document as the next version of {indefinite(resource.one)}.")
     def change(client: Caller, document: DocumentFile) -> None:
         body = read_document(document)
         found = client.request("PUT", f"{resource.path}/{part(str(body.get('name', '')))}", body=body)
-        tell_operator(found, is_json=client.is_json)
+        tell_operator(client, found)
 
 
 def _add_explain(app: typer.Typer, resource: Resource) -> None:
@@ -97,7 +95,7 @@ def _add_explain(app: typer.Typer, resource: Resource) -> None:
     def explain(client: Caller, name: str = argument_of(resource)) -> None:
         found = client.get(f"{resource.path}/{part(name)}/explanation")
         if client.is_json:
-            typer.echo(orjson.dumps(found).decode())
+            echo_json(found)
             return
         for sentence in found["sentences"]:
             typer.echo(printable(sentence))
@@ -132,11 +130,11 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
         body = given(by=by or None, where=filters or None, values=value or None, window=window, explain=explain or None)
         found = client.post(f"{resource.path}/{part(name)}/ask", body)
         if client.is_json:
-            typer.echo(orjson.dumps(found).decode())
+            echo_json(found)
         elif found["groups"]:
-            Table(tuple(found["groups"][0])).show(found["groups"], is_json=False)
+            Table(tuple(found["groups"][0])).show(client, found["groups"])
         else:
-            standard_error.print("no event in the window has these values", markup=False)
+            standard_error.say("no event in the window has these values")
 
 
 def _add_plot(app: typer.Typer, resource: Resource) -> None:
@@ -171,7 +169,7 @@ def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -
     named = argument_of(resource)
 
     def move(client: Caller, name: str = named) -> None:
-        tell_operator(client.post(f"{resource.path}/{part(name)}/{action}", None), is_json=client.is_json)
+        tell_operator(client, client.post(f"{resource.path}/{part(name)}/{action}", None))
 
     def pause(
         client: Caller,
@@ -182,7 +180,7 @@ def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -
     ) -> None:
         parameters = {"now": "true"} if now else {}
         found = client.post(f"{resource.path}/{part(name)}/{action}", None, **parameters)
-        tell_operator(found, is_json=client.is_json)
+        tell_operator(client, found)
 
     app.command(action, help=meaning)(pause if action == "pause" else move)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, Commands, given, show
+from service.cli.calling import Caller, Commands, given
 from service.cli.choices import Incident, Resolves, Suppress, quiet_of, suppress_of
 from service.cli.inputs import read_pattern_files
 from service.cli.operators import add_moves, tell_operator
@@ -86,7 +86,7 @@ def add_pattern(
         constraints="off" if unguarded else None,
         **quiet_of(suppress, incident, resolves),
     )
-    tell_operator(client.post("/patterns", body), is_json=client.is_json)
+    tell_operator(client, client.post("/patterns", body))
 
 
 @patterns.command("change")
@@ -118,7 +118,7 @@ def change_pattern(
         form = {"text": kept["text"]} if pattern is None else _form(pattern)
         body = {**members, **changes, **form, **given(start="migrate" if migrate else None)}
         found = client.request("PUT", at, body=body, headers=condition(tag))
-    tell_operator(found, is_json=client.is_json)
+    tell_operator(client, found)
 
 
 add_moves(
@@ -152,19 +152,19 @@ def dry_run(
     form = {} if pattern is None else _form(pattern)
     quiet = given(suppress=suppress_of(suppress))
     body = given(name=name, stream=stream, events=events, constraints="off" if unguarded else None, **quiet, **form)
-    show(client.post("/patterns/dry-run", body), is_json=client.is_json)
+    client.show(client.post("/patterns/dry-run", body))
 
 
 @patterns.command()
 def statistics(client: Caller, name: Name) -> None:
     """Show counts of the results of a pattern, over all versions, and the reasons of early terminations."""
-    show(client.patterns.statistics(name), is_json=client.is_json)
+    client.show(client.patterns.statistics(name))
 
 
 @patterns.command()
 def versions(client: Caller, name: Name) -> None:
     """List the versions of a pattern, the oldest first."""
-    _VERSIONS.show(client.get(f"{_PATTERNS.path}/{part(name)}/versions")["items"], is_json=client.is_json)
+    _VERSIONS.show(client, client.get(f"{_PATTERNS.path}/{part(name)}/versions")["items"])
 
 
 def is_pattern(argument: str) -> bool:

@@ -7,18 +7,14 @@ from typing import Any
 
 import typer
 
-from service.cli.calling import Caller, Commands, show, show_list
+from service.cli.calling import Caller, Commands
+from service.cli.resources import Table
 
 pipeline = Commands(help="The pipeline of the running service.")
 
-_SHARDS = (("shard", "shard"), ("task", "task"), ("position", "position"), ("lag", "lag_s"))
-_ENGINES = (
-    ("stream", "stream"),
-    ("operator", "operator"),
-    ("events/s", "events"),
-    ("cost us", "cost"),
-    ("results/event", "selectivity"),
-    ("results/s", "results"),
+_SHARDS = Table(("shard", "task", "position", "lag_s:lag"))
+_ENGINES = Table(
+    ("stream", "operator", "events:events/s", "cost:cost us", "selectivity:results/event", "results:results/s")
 )
 
 
@@ -30,13 +26,13 @@ def plan(client: Caller) -> None:
     """
     found = client.pipeline.plan()
     if client.is_json:
-        show(found, is_json=True)
+        client.show(found)
         return
-    show({name: found[name] for name in ("runtime", "policy")}, is_json=False)
+    client.show({name: found[name] for name in ("runtime", "policy")})
     typer.echo()
-    show_list(found["shards"], _SHARDS, is_json=False)
+    _SHARDS.show(client, found["shards"])
     typer.echo()
-    show_list(_lines(found["engines"]), _ENGINES, is_json=False)
+    _ENGINES.show(client, list(_lines(found["engines"])))
 
 
 def _lines(engines: Any) -> Iterator[Mapping[str, Any]]:

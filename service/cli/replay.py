@@ -11,22 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-import orjson
 import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, as_asked, with_options
-from service.cli.inputs import (
-    Key,
-    Times,
-    TimesOption,
-    chosen_key,
-    pairs_of,
-    progress_bar,
-    read_event_file,
-    standard_error,
-)
+from service.cli.inputs import Key, Times, TimesOption, chosen_key, pairs_of, progress_bar, read_event_file
+from service.cli.output import echo_json, standard_error
 from service.client import AccessDenied, ApiError, Client
 from service.sending import REPLAY_SOURCE, send_events
 from streams import Event, KeyForm, StreamDeclaration, parse_time
@@ -72,11 +63,11 @@ def replay(
         _tell_late(client, files)
         sent = send_files(client, files, batch_size, keeps=duplicates == "keep")
     for one in files:
-        standard_error.print(f"{sent[one.stream].accepted} of {len(one.events)} events sent to {escape(one.stream)}")
+        standard_error.say(f"{sent[one.stream].accepted} of {len(one.events)} events sent to {one.stream}")
     if dropped := sum(one.duplicates for one in sent.values()):
         standard_error.notice(f"{dropped} were dropped, as the stream has them; --duplicates keep sends them again")
     for name, counts in sent.items() if is_json else ():
-        typer.echo(orjson.dumps({"stream": name, **asdict(counts)}).decode())
+        echo_json({"stream": name, **asdict(counts)})
     raise typer.Exit(1 if any(counts.rejected for counts in sent.values()) else 0)
 
 

@@ -12,9 +12,8 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, given, show, show_list
-from service.cli.inputs import standard_error
-from service.cli.wording import printable
+from service.cli.calling import Caller, given, show_list
+from service.cli.output import standard_error
 from service.client import Client, part
 
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
@@ -22,6 +21,10 @@ OfStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help=
 After: TypeAlias = Annotated[
     str | None, typer.Option(metavar="CURSOR", help="Continue after this cursor, as 'more:' shows it; 0: the oldest.")
 ]
+AfterOrNow: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
+]
+EndAfter: TypeAlias = Annotated[int | None, typer.Option(min=1, help="End after this number of entries.")]
 AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="Maximum number of entries.")]
 
 
@@ -36,15 +39,16 @@ class Table:
     columns: tuple[str, ...]
     shaped: Shaping = _as_it_is
 
-    def show_pages(self, client: Client, path: str, limit: int, *, is_json: bool, **chosen: str | None) -> None:
+    def show_pages(self, client: Caller, path: str, limit: int, **chosen: str | None) -> None:
         """Print the first ``limit`` items of a paged list; ``chosen`` are the filters that are given."""
-        self.show(list(client.pages(path, most=limit, on_more=note_more, **given(**chosen))), is_json=is_json)
+        self.show(client, list(client.pages(path, most=limit, on_more=note_more, **given(**chosen))))
 
-    def show(self, items: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
+    def show(self, client: Caller, items: Sequence[Mapping[str, Any]]) -> None:
         """Print some items."""
         pairs = [column.partition(":") for column in self.columns]
         columns = [(heading or member.replace("_", " "), member) for member, _, heading in pairs]
-        show_list(items if is_json else [self.shaped({**item}) for item in items], columns, is_json=is_json)
+        shaped = items if client.is_json else [self.shaped({**item}) for item in items]
+        show_list(shaped, columns, is_json=client.is_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,7 @@ class Resource:
 
 def note_more(cursor: str) -> None:
     """Say on standard error that a list continues."""
-    standard_error.print(printable(f"more: --after {cursor}"), markup=False)
+    standard_error.say(f"more: --after {cursor}")
 
 
 def add_list(app: typer.Typer, resource: Resource) -> None:
@@ -80,7 +84,7 @@ def add_list(app: typer.Typer, resource: Resource) -> None:
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(client: Caller) -> None:
-        resource.table.show(client.get(resource.path)["items"], is_json=client.is_json)
+        resource.table.show(client, client.get(resource.path)["items"])
 
 
 def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
@@ -88,7 +92,7 @@ def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(client: Caller, stream: OfStream = None) -> None:
-        resource.table.show(client.get(resource.path, **given(stream=stream))["items"], is_json=client.is_json)
+        resource.table.show(client, client.get(resource.path, **given(stream=stream))["items"])
 
 
 def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list") -> None:
@@ -96,7 +100,7 @@ def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list")
 
     @app.command(name, help=f"List {resource.listed}.")
     def list_latest(client: Caller, stream: OfStream = None, after: After = None, limit: AtMost = 20) -> None:
-        resource.table.show_pages(client, resource.path, limit, is_json=client.is_json, stream=stream, after=after)
+        resource.table.show_pages(client, resource.path, limit, stream=stream, after=after)
 
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
@@ -106,7 +110,7 @@ def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
     @app.command("show", help=f"Show {what}.")
     def show_one(client: Caller, name: str = named) -> None:
         found = client.get(resource.path_of(client, name))
-        show(found if client.is_json else resource.detailed(found), is_json=client.is_json)
+        client.show(found if client.is_json else resource.detailed(found))
 
 
 def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "delete") -> None:
@@ -116,7 +120,7 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
     @app.command(verb, help=what)
     def delete_one(client: Client, name: str = named) -> None:
         client.delete(resource.path_of(client, name))
-        standard_error.print(printable(f"the {resource.one} {name} is {verb}d"), markup=False)
+        standard_error.say(f"the {resource.one} {name} is {verb}d")
 
 
 def argument_of(resource: Resource) -> Any:

@@ -1,4 +1,4 @@
-"""``forestall results``: results of any kind of the running service, listed or followed."""
+"""Results of the running service: ``forestall results`` for any kind, and groups for the frequent kinds; ``audit``."""
 
 from __future__ import annotations
 
@@ -9,16 +9,60 @@ import orjson
 import typer
 
 from service.cli.calling import Caller, Commands
-from service.cli.resources import After, AtMost, OfStream, Table
-from service.cli.wording import printable
+from service.cli.output import printable
+from service.cli.resources import After, AfterOrNow, AtMost, EndAfter, OfStream, Resource, Table, add_list_of_latest
 from service.client import Client
 from shards import RESULT_KINDS
 
-results = Commands(help="Results of any kind of the running service.")
-
 _LISTED = {kind.plural: kind.name for kind in RESULT_KINDS.values() if kind.plural}
 _TABLE = Table(("id", "time", "stream", "pattern", "key", "reason"))
-_PATIENCE_S = 60.0  # as long as a service may take to come back
+_REASONS = Table(("pattern", "count", "form:by", "atom:what went", "why"))
+_CHANGES = Table(("at", "key_name:key", "client", "method", "resource", "http_status:status"))
+
+
+def _listing(help: str, path: str, one: str, called: str, columns: tuple[str, ...]) -> Commands:
+    """A group of commands that lists the latest results of a kind."""
+    group = Commands(help=help)
+    listed = f"recent {called}, the newest first"
+    add_list_of_latest(group, Resource(path=path, one=one, listed=listed, table=Table(columns)))
+    return group
+
+
+derived_events = _listing(
+    "Matches that became events of derived streams in the running service.",
+    "/derived-events",
+    "derived event",
+    "derived events",
+    ("time", "into:stream", "type", "key", "pattern"),
+)
+deviations = _listing(
+    "Deviations reported by the running service: transactions that break their constraints.",
+    "/deviations",
+    "deviation",
+    "deviations",
+    ("time", "stream", "key", "event_type:event", "kind", "reason"),
+)
+endings = _listing(
+    "Early terminations reported by the running service.",
+    "/endings",
+    "ending",
+    "early terminations",
+    ("time", "pattern", "key", "reason"),
+)
+results = Commands(help="Results of any kind of the running service.")
+audit = Commands(help="Changes that were requested from the running service. Needs a key with the scope admin.")
+
+
+@endings.command()
+def summary(client: Caller, stream: OfStream = None) -> None:
+    """Count early terminations by pattern and reason."""
+    found = client.endings.summary(stream=stream)["items"]
+    reasons = [
+        {**reason, "pattern": item["pattern"], "why": reason["chain"] or f"by the {reason['form']}"}
+        for item in found
+        for reason in item["reasons"]
+    ]
+    _REASONS.show(client, found if client.is_json else reasons)
 
 
 def _known(kind: str) -> str:
@@ -36,20 +80,24 @@ def list_results(
     limit: AtMost = 20,
 ) -> None:
     """List recent results of a kind, the newest first."""
-    _TABLE.show_pages(client, f"/{kind}", limit, is_json=client.is_json, stream=stream, after=after)
+    _TABLE.show_pages(client, f"/{kind}", limit, stream=stream, after=after)
 
 
 @results.command("tail")
 def tail_results(
-    client: Annotated[Client, _PATIENCE_S],
+    client: Annotated[Client, 60.0],
     kinds: Annotated[list[str], typer.Argument(help="Kinds, such as alerts corrections.")],
     stream: OfStream = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="End after this number of results.")] = None,
+    after: AfterOrNow = None,
+    limit: EndAfter = None,
 ) -> None:
     """Show results of several kinds as they are found, as JSON lines, until interrupted."""
     wanted = ",".join(_LISTED[_known(kind)] for kind in kinds)
     for result in islice(client.results.live(kinds=wanted, stream=stream, after=after), limit):
         typer.echo(printable(orjson.dumps(result.data).decode()))
+
+
+@audit.command("list")
+def list_changes(client: Caller, after: After = None, limit: AtMost = 20) -> None:
+    """List recent changes, the newest first."""
+    _CHANGES.show_pages(client, "/audit", limit, after=after)

@@ -7,15 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from service.cli.choices import OutputFormat
 from service.cli.columns import with_options
-from service.cli.inputs import read_event_batch, tell_notices
+from service.cli.inputs import read_event_batch
+from service.cli.output import echo_json, printable, tell_notices
 from service.cli.stream_files import STREAM_OPTIONS, readings
 from service.cli.waiting import waiting_on, working
-from service.cli.wording import printable
 from service.errors import ProjectRefused
 from service.projects import (
     EVENTS,
@@ -154,7 +153,7 @@ def print_results(
         lists = {name: found[name] for name in LISTS}
         lists |= {old: found[name] for old, name in OLD_LISTS.items()}
         stopped = {name: found[name] for name in (INCIDENTS, SUSPENSIONS) if found[name]}
-        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, **stopped, "stats": stats, **more}).decode())
+        echo_json({"streams": streams, **lists, **letters, **stopped, "stats": stats, **more})
         return
     for part in LISTS:
         for one in found[part]:

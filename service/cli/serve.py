@@ -18,7 +18,7 @@ from rich.markup import escape
 from pipeline import check_java
 from service.access.keyring import KeyRing
 from service.access.keys import KeyLibrary
-from service.cli.inputs import standard_error
+from service.cli.output import standard_error
 from service.cli.settings import warn_of_unknown
 from service.cli.telling import EventsAsJson, Tell, telling
 from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
@@ -105,9 +105,7 @@ def serve(
             out = Console(stderr=True, soft_wrap=True, highlight=False)
             tell_first_key(settings, supervisor.redis_url, out)
         except StoreUnavailable as error:
-            standard_error.print(
-                f"[yellow]warning[/yellow]: cannot find out whether an API key exists: {escape(error.message)}"
-            )
+            standard_error.warning(f"cannot find out whether an API key exists: {error.message}")
         folder = str(settings.data_dir.resolve())
         tell("starting", f"starting; data and logs in {escape(folder)}", data_dir=folder)
         client = ends.enter_context(Client(address, secret, patience_s=0.0))
@@ -130,10 +128,10 @@ def tell_risks(redis_url: str) -> None:
         with connect(redis_url, retries=0) as client:
             risks = list(at_risk(server_facts(client)))
     except StoreUnavailable as error:
-        standard_error.print(f"[yellow]warning[/yellow]: {escape(error.message)}")
+        standard_error.warning(error.message)
         return
     for risk in risks:
-        standard_error.print(f"[yellow]warning[/yellow]: {escape(f'{risk.subject}: {risk.found}; {risk.advice}')}")
+        standard_error.warning(f"{risk.subject}: {risk.found}; {risk.advice}")
 
 
 def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
@@ -184,7 +182,7 @@ def _console(settings: Settings) -> str:
     try:
         require_free(settings.console_host, settings.console_port, f"{PREFIX}CONSOLE_PORT")
     except PortInUse as error:
-        standard_error.print(f"[yellow]warning[/yellow]: no console: {escape(error.message)}")
+        standard_error.warning(f"no console: {error.message}")
         return ""
     return f"http://{settings.console_host}:{settings.console_port}"
 

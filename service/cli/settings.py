@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import orjson
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from service.cli.output import echo_json
 from service.settings import load_settings
 from service.settings_table import setting_rows, unknown_variables
 
@@ -27,7 +27,7 @@ def settings(
     rows = setting_rows(load_settings())
     warn_of_unknown()
     if json:
-        typer.echo(orjson.dumps([asdict(row) for row in rows]).decode())
+        echo_json([asdict(row) for row in rows])
         return
     console = Console(highlight=False, soft_wrap=True)
     width = max(len(row.variable) for row in rows)

@@ -10,6 +10,7 @@ import typer
 
 from service.cli.columns import FILE_OPTIONS, as_asked
 from service.cli.inputs import chosen_key
+from service.cli.signatures import Options
 from streams import StreamDeclaration
 from streams.readers import ReaderOptions, reading_of
 
@@ -29,9 +30,7 @@ def _for_each_stream(name: str, kind: Any) -> Any:
     return Annotated[list[str] | None, typer.Option(_NAMES[name], metavar=f"[STREAM=]{metavar}", help=text)]
 
 
-STREAM_OPTIONS: Mapping[str, tuple[Any, Any]] = {
-    name: (_for_each_stream(name, kind), None) for name, kind in _KINDS.items()
-}
+STREAM_OPTIONS: Options = {name: (_for_each_stream(name, kind), None) for name, kind in _KINDS.items()}
 """Options of commands that read a file for each stream, by parameter: what each is, and its default."""
 
 

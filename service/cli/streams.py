@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import Caller, Commands, given, show, show_list, show_sentence
+from service.cli.calling import Caller, Commands, given
 from service.cli.choices import AUTO_FORM, NONE, read_lateness, seconds_of
-from service.cli.inputs import chosen_key, further_keys, standard_error
+from service.cli.inputs import chosen_key, further_keys
+from service.cli.output import printable, standard_error
 from service.cli.resources import Resource, Table, add_list, add_show
-from service.cli.wording import printable
 from service.client import part
 from streams import AUTO, Late, Ties, key_text
 
@@ -91,6 +91,8 @@ _STREAMS = Resource(
     detailed=_detailed,
 )
 
+_USES = Table(("kind", "name", "state"))
+
 add_list(streams, _STREAMS)
 add_show(streams, _STREAMS, "the declaration of a stream")
 
@@ -137,9 +139,7 @@ def add_stream(
         description=description,
     )
     found = client.post("/streams", body)
-    show_sentence(
-        found, f"the stream {name} is declared, with the key {key_text(found['key'])}", is_json=client.is_json
-    )
+    client.say(found, f"the stream {name} is declared, with the key {key_text(found['key'])}")
 
 
 @streams.command("change")
@@ -167,7 +167,7 @@ def change_stream(
         **{member: seconds_of(member, text) for member, text in durations.items()},
         **given(late=late, end_events=[] if end == [NONE] else end, description=description),
     }
-    show_sentence(client.patch(f"/streams/{part(name)}", body), f"the stream {name} is changed", is_json=client.is_json)
+    client.say(client.patch(f"/streams/{part(name)}", body), f"the stream {name} is changed")
 
 
 @streams.command("punctuate")
@@ -205,11 +205,10 @@ def punctuate_stream(
     if not body:
         raise typer.BadParameter("give --before, --key, --from or --to: which events will not come any more.")
     answer = client.post(f"/streams/{part(name)}/punctuations", body)
-    for warning in answer.get("warnings", ()) if not client.is_json else ():
-        standard_error.print(printable(f"warning: {warning}"), markup=False)
-    show(
-        {name: value for name, value in answer.items() if name != "warnings" or client.is_json}, is_json=client.is_json
-    )
+    if not client.is_json:
+        for warning in answer.pop("warnings", ()):
+            standard_error.warning(printable(warning))
+    client.show(answer)
 
 
 @streams.command("rm")
@@ -226,13 +225,13 @@ def remove_stream(
     found = client.streams.delete(name, dry_run=True)
     if not yes:
         if found["items"]:
-            show_list(found["items"], (("kind", "kind"), ("name", "name"), ("state", "state")), is_json=client.is_json)
+            _USES.show(client, found["items"])
         what = f"the stream {printable(name)}{' and all of this' if found['items'] else ''}"
         _confirm(what)
     gone = client.streams.delete(name, cascade=cascade)
     if client.is_json:
-        show(gone, is_json=True)
-    standard_error.print(printable(f"the stream {name} is deleted"), markup=False)
+        client.show(gone)
+    standard_error.say(f"the stream {name} is deleted")
 
 
 def _confirm(what: str) -> None:

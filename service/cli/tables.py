@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.calling import Caller, Commands, show_sentence
+from service.cli.calling import Caller, Commands
 from service.cli.inputs import progress_bar
 from service.cli.models import read_content
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
@@ -51,7 +51,7 @@ def add_table(
         query, headers = {"key": key, "column": column}, {"Content-Type": media_type}
         found = client.request("PUT", f"/tables/{part(name)}", query=query, body=content, headers=headers)
     sentence = f"{found['name']}: version {found['version']}, {found['rows']} rows"
-    show_sentence(found, sentence, is_json=client.is_json)
+    client.say(found, sentence)
 
 
 @tables.command("change")
@@ -72,7 +72,7 @@ def change_row(
         row, headers = read_content(file, _MOST_BYTES, "row"), {"Content-Type": "application/json"}
         found = client.request("PUT", path, query=query, body=row, headers=headers)
     sentence = f"{name}: the row {', '.join(key)} is {'removed' if file is None else 'changed'}"
-    show_sentence(found or {"removed": key}, sentence, is_json=client.is_json)
+    client.say(found or {"removed": key}, sentence)
 
 
 add_delete(tables, _TABLES, "Delete a table that no operator looks up.")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Annotated, Any, Protocol, TypeAlias
 
-import orjson
 import typer
 
-from service.cli.inputs import standard_error
+from service.cli.output import echo_json, standard_error
 from streams import SystemClock, format_time
 
 EventsAsJson: TypeAlias = Annotated[
@@ -30,7 +29,7 @@ def telling(*, is_json: bool) -> Tell:
     def tell(event: str, sentence: str, **fields: Any) -> None:
         with suppress(OSError):
             if is_json:
-                typer.echo(orjson.dumps({"event": event, "at": format_time(clock.now_us()), **fields}).decode())
+                echo_json({"event": event, "at": format_time(clock.now_us()), **fields})
             else:
                 standard_error.print(sentence)
 

@@ -9,11 +9,9 @@ from typing import Annotated
 from xml.etree import ElementTree
 
 import typer
-from rich.markup import escape
 
-from service.cli.inputs import standard_error, tell_notices
+from service.cli.output import printable, standard_error, tell_notices
 from service.cli.waiting import waiting_on
-from service.cli.wording import printable
 from service.errors import FileUnreadable, ProjectRefused
 from service.projects import (
     Case,
@@ -62,7 +60,7 @@ def test(
             tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
         if not outcome.is_right and update and typer.confirm("Write these results into the test?", err=True):
             case.document.file.write_text(with_expectation(case.document, expectation(found, case)), encoding="utf-8")
-            standard_error.print(escape(f"{case.document.file} is updated"))
+            standard_error.say(f"{case.document.file} is updated")
     tell_notices(unkeyed)
     tell_notices(project.incomparable(_events_of(cases)))
     if junit is not None:

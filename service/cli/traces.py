@@ -7,24 +7,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, Commands, show, show_list
+from service.cli.calling import Caller, Commands
+from service.cli.resources import Table
 
 traces = Commands(help="Transactions of the running service.")
 
 
 _PATIENCE_S = 30.0  # an answer waits for the pipeline
-
-_COLUMNS = (
-    ("key", "key"),
-    ("since", "since"),
-    ("newest event", "newest"),
-    ("type", "last_type"),
-    ("events", "events"),
-    ("constraints", "constraints_state"),
-    ("partial matches", "patterns"),
-    ("may come next", "following"),
-)
-
 
 State: TypeAlias = Literal["open", "matching", "deviating"]
 """Which open transactions are listed."""
@@ -71,12 +60,12 @@ def list_traces(
         waits_for=waits_for,
         limit=limit,
     )
-    show_list(map(_row, found["items"]) if not client.is_json else found["items"], _COLUMNS, is_json=client.is_json)
+    _TABLE.show(client, found["items"])
     if not client.is_json and (left := found["matching_count"] - len(found["items"])):
         typer.echo(f"{left} more match; --limit shows more of them")
 
 
-def _row(trace: Mapping[str, Any]) -> dict[str, Any]:
+def _row(trace: dict[str, Any]) -> dict[str, Any]:
     """An open transaction as a line of a table."""
     alive = [pattern for pattern in trace["patterns"] if pattern["furthest"] is not None]
     following = trace["may_follow"]
@@ -85,6 +74,21 @@ def _row(trace: Mapping[str, Any]) -> dict[str, Any]:
         "patterns": "; ".join(_progress(pattern) for pattern in alive),
         "following": ", ".join(following["possible_types"]) if following else "",
     }
+
+
+_TABLE = Table(
+    (
+        "key",
+        "since",
+        "newest:newest event",
+        "last_type:type",
+        "events",
+        "constraints_state:constraints",
+        "patterns:partial matches",
+        "following:may come next",
+    ),
+    _row,
+)
 
 
 def _progress(pattern: Mapping[str, Any]) -> str:
@@ -105,7 +109,7 @@ def show_trace(
 ) -> None:
     """Show a transaction: its events, the state of each pattern, and which types may come next."""
     found = client.traces.get(stream, key, by=by)
-    show(found if client.is_json else _for_people(found), is_json=client.is_json)
+    client.show(found if client.is_json else _for_people(found))
 
 
 def _for_people(found: Mapping[str, Any]) -> dict[str, Any]:

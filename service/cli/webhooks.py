@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.markup import escape
 
-from service.cli.calling import Caller, Commands, given, show, show_secret, show_sentence
+from service.cli.calling import Caller, Commands, given
 from service.cli.choices import NONE, as_seconds
-from service.cli.inputs import read_json, read_text, standard_error
+from service.cli.inputs import read_json, read_text
+from service.cli.output import printable, standard_error
 from service.cli.patterns import Severity
 from service.cli.resources import After, AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
-from service.cli.wording import printable
+from service.cli.signatures import Options, in_place_of
 from service.client import Client, part
 from shards import RESULT_KINDS, USUAL_KINDS
 
@@ -54,11 +54,8 @@ def known_kinds(kinds: list[str] | None) -> list[str] | None:
     return kinds
 
 
-OnlyStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help="Only results of this stream.")]
-OnlyPattern: TypeAlias = Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")]
-LeastSeverity: TypeAlias = Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")]
-OnlyKinds: TypeAlias = Annotated[list[str] | None, typer.Option(metavar="KIND", callback=known_kinds, help=KINDS_HELP)]
-Template: TypeAlias = Annotated[
+_LeastSeverity: TypeAlias = Annotated[Severity | None, typer.Option(help="Only results of at least this severity.")]
+_Template: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="JSON file with the template of the bodies.")
 ]
 _Description: TypeAlias = Annotated[str | None, typer.Option(help="Description for people.")]
@@ -70,46 +67,60 @@ _AtOnce: TypeAlias = Annotated[
     Severity | None, typer.Option(help="With --digest: results of at least this severity are sent at once.")
 ]
 
+RECEIVER_OPTIONS: Options = {
+    "stream": (Annotated[str | None, typer.Option(metavar="STREAM", help="Only results of this stream.")], None),
+    "pattern": (Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")], None),
+    "min_severity": (_LeastSeverity, None),
+    "kind": (Annotated[list[str] | None, typer.Option(metavar="KIND", callback=known_kinds, help=KINDS_HELP)], None),
+    "name": (Annotated[str | None, typer.Option(metavar="NAME", help="Unique name, for lists and commands.")], None),
+    "template": (_Template, None),
+    "digest": (_Digest, None),
+    "at_once": (_AtOnce, None),
+    "secret_file": (
+        Annotated[Path | None, typer.Option(metavar="FILE", help="File with the secret, or the password.")],
+        None,
+    ),
+}
+"""The options of new receivers of all kinds; a kind has some of them."""
+
+
+def members_of(
+    kind: list[str] | None,
+    template: Path | None = None,
+    digest: str | None = None,
+    at_once: Severity | None = None,
+    secret_file: Path | None = None,
+    **plain: str | None,
+) -> dict[str, Any]:
+    """The members of a new receiver from its options; those that were not given are missing."""
+    return given(
+        **plain,
+        kinds=kind or None,
+        template=None if template is None else read_json(template),
+        digest=digest_of(digest, at_once),
+        secret=None if secret_file is None else read_text(secret_file).strip(),
+    )
+
+
 add_list_of_stream(webhooks, _WEBHOOKS)
 add_show(webhooks, _WEBHOOKS, "a webhook, and the state of its deliveries")
 
 
 @webhooks.command("add")
+@in_place_of("shared", RECEIVER_OPTIONS, members_of)
 def add_webhook(
     client: Caller,
     target: Annotated[str, typer.Argument(help="URL to send to, http or https.")],
-    stream: OnlyStream = None,
-    pattern: OnlyPattern = None,
-    min_severity: LeastSeverity = None,
-    kind: OnlyKinds = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Unique name of the webhook.")] = None,
+    shared: dict[str, Any],
     description: _Description = None,
     header: Annotated[
         list[str] | None,
         typer.Option(metavar="'NAME: VALUE'", help="Further header of each request. Repeatable."),
     ] = None,
-    template: Template = None,
-    digest: _Digest = None,
-    at_once: _AtOnce = None,
-    secret_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with the secret (default: generated).")
-    ] = None,
 ) -> None:
     """Send new results to a URL, and print the signing secret, which is shown only once."""
-    body = given(
-        url=target,
-        name=name,
-        stream=stream,
-        pattern=pattern,
-        min_severity=min_severity,
-        kinds=kind or None,
-        description=description,
-        headers=_headers(header) or None,
-        template=None if template is None else read_json(template),
-        digest=digest_of(digest, at_once),
-        secret=None if secret_file is None else read_text(secret_file).strip(),
-    )
-    _show_secret(client.post("/webhooks", body), is_json=client.is_json)
+    body = given(url=target, description=description, headers=_headers(header) or None)
+    _show_secret(client, client.post("/webhooks", {**body, **shared}))
 
 
 @webhooks.command("change")
@@ -119,7 +130,7 @@ def change_webhook(
     target: Annotated[str | None, typer.Option("--to", metavar="URL", help="URL to send to, http or https.")] = None,
     stream: Annotated[str | None, typer.Option(metavar="STREAM|none", help="Only results of this stream.")] = None,
     pattern: Annotated[str | None, typer.Option(metavar="PATTERN|none", help="Only results of this pattern.")] = None,
-    min_severity: LeastSeverity = None,
+    min_severity: _LeastSeverity = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", callback=known_kinds, help=f"{KINDS_HELP} Replaces the present ones."),
@@ -131,24 +142,17 @@ def change_webhook(
             metavar="'NAME: VALUE'", help="Further header of each request. Repeatable. Replaces the present ones."
         ),
     ] = None,
-    template: Template = None,
+    template: _Template = None,
     digest: _Digest = None,
     at_once: _AtOnce = None,
 ) -> None:
     """Change a webhook; omitted options stay as they are."""
-    body = given(
-        url=target,
-        min_severity=min_severity,
-        kinds=kind or None,
-        description=description,
-        headers=_headers(header) or None,
-        template=None if template is None else read_json(template),
-        digest=digest_of(digest, at_once),
-    )
+    own = given(url=target, description=description, headers=_headers(header) or None)
+    body = {**own, **members_of(kind, template, digest, at_once, min_severity=min_severity)}
     body |= {name: None if text == NONE else text for name, text in given(stream=stream, pattern=pattern).items()}
     if not body:
         raise typer.BadParameter("say what to change, such as --to URL or --min-severity high")
-    show(client.patch(_WEBHOOKS.path_of(client, webhook), body), is_json=client.is_json)
+    client.show(client.patch(_WEBHOOKS.path_of(client, webhook), body))
 
 
 @webhooks.command()
@@ -164,7 +168,7 @@ def rotate(
 ) -> None:
     """Rotate the signing secret and print the new one, which is shown only once."""
     body = {} if grace is None else {"grace_s": round(grace)}
-    _show_secret(client.post(f"{_WEBHOOKS.path_of(client, webhook)}/rotate-secret", body), is_json=client.is_json)
+    _show_secret(client, client.post(f"{_WEBHOOKS.path_of(client, webhook)}/rotate-secret", body))
 
 
 def _named(resource: Resource) -> Any:
@@ -185,13 +189,13 @@ def add_deliveries(app: typer.Typer, resource: Resource) -> None:
             result = f"delivered: the receiver {answer} after {found['duration_s'] * 1_000:.0f} ms"
         else:
             result = f"not delivered: {found['error']}"
-        show_sentence(found, result, is_json=client.is_json)
+        client.say(found, result)
         raise typer.Exit(0 if found["is_delivered"] else 1)
 
     @app.command(help="List the latest delivery attempts, the newest first.")
     def deliveries(client: Caller, receiver: str = named, after: After = None, limit: AtMost = 20) -> None:
         path = f"{resource.path_of(client, receiver)}/deliveries"
-        _ATTEMPTS.show_pages(client, path, limit, is_json=client.is_json, after=after)
+        _ATTEMPTS.show_pages(client, path, limit, after=after)
 
     @app.command(help="Queue one delivery again, or all that were abandoned since a time.")
     def redeliver(
@@ -205,7 +209,7 @@ def add_deliveries(app: typer.Typer, resource: Resource) -> None:
         if (delivery is None) == (since is None):
             raise typer.BadParameter("give the id of a delivery, or --since and a time")
         queued = _queued_again(client, resource.path_of(client, receiver), delivery, since)
-        show_sentence({"queued": queued}, f"{queued} queued", is_json=client.is_json)
+        client.say({"queued": queued}, f"{queued} queued")
 
 
 def add_switches(app: typer.Typer, resource: Resource) -> None:
@@ -222,7 +226,7 @@ def add_switches(app: typer.Typer, resource: Resource) -> None:
 
     def switch(client: Client, receiver: str, *, enabled: bool) -> None:
         client.patch(resource.path_of(client, receiver), {"enabled": enabled})
-        standard_error.print(f"the {one} {escape(receiver)} is {'enabled' if enabled else 'disabled'}")
+        standard_error.say(f"the {one} {receiver} is {'enabled' if enabled else 'disabled'}")
 
 
 def _queued_again(client: Client, path: str, delivery: str | None, since: str | None) -> int:
@@ -249,8 +253,8 @@ def digest_of(every: str | None, at_once: Severity | None) -> dict[str, Any] | N
     return None if every is None else given(every=every, at_once=at_once)
 
 
-def _show_secret(found: Mapping[str, Any], *, is_json: bool) -> None:
-    show_secret(found, "secret", "webhook", f"to {printable(found['url'])}", "webhooks", is_json=is_json)
+def _show_secret(client: Caller, found: Mapping[str, Any]) -> None:
+    client.show_secret(found, "secret", "webhook", f"to {printable(found['url'])}", "webhooks")
 
 
 def _headers(texts: list[str] | None) -> dict[str, str]:

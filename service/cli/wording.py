@@ -25,8 +25,3 @@ def as_commands(message: str, groups: Set[str]) -> str:
         return f"forestall {group} {verb}{'' if name is None else f' {name}'}"
 
     return _OPERATION.sub(command, message)
-
-
-def printable(text: str) -> str:
-    """A text without control characters."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

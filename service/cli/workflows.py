@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-import orjson
 import typer
-from rich.markup import escape
 
 from service.cli.calling import Caller, Commands, given
-from service.cli.inputs import progress_bar, read_text, standard_error
+from service.cli.inputs import progress_bar, read_text
 from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_content
+from service.cli.output import printable, standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
-from service.cli.wording import printable
 from service.client import Client, part
 from workflows import read_mapping
 
@@ -57,7 +55,7 @@ def show_constraints(
 ) -> None:
     """List the constraints that hold on every complete trace of a workflow."""
     items = client.workflows.constraints(name, full=full)["items"]
-    _CONSTRAINTS.show(items, is_json=client.is_json)
+    _CONSTRAINTS.show(client, items)
 
 
 @workflows.command("put")
@@ -80,7 +78,7 @@ def put_workflow(
     )
     with progress_bar(f"uploading and compiling {model.name}"):
         found = client.put(f"/workflows/{part(name)}", body)
-    _tell(found, client, is_json=client.is_json)
+    _tell(client, found)
 
 
 @workflows.command()
@@ -92,42 +90,35 @@ def follow(
 ) -> None:
     """Let a stream follow a workflow, for transactions that begin later."""
     found = client.put(f"/streams/{part(stream)}/workflow", {"workflow": name, "mode": mode})
-    if client.is_json:
-        typer.echo(orjson.dumps(found).decode())
-        return
-    typer.echo(printable(f"{stream} follows version {found['version']} of {name}"))
-    _warn(found["constraint_set"])
+    client.say(found, f"{stream} follows version {found['version']} of {name}")
+    _warn(client, found["constraint_set"])
 
 
 @workflows.command()
 def unfollow(client: Client, stream: Annotated[str, typer.Argument(help="The stream.")]) -> None:
     """Stop a stream from following its workflow; hand-written constraints stay."""
     client.streams.unfollow(stream)
-    standard_error.print(f"{escape(stream)} follows no workflow")
+    standard_error.say(f"{stream} follows no workflow")
 
 
 add_delete(workflows, _WORKFLOWS, "Delete a workflow that no stream follows.")
 
 
-def _tell(found: Mapping[str, Any], client: Client, *, is_json: bool) -> None:
+def _tell(client: Caller, found: Mapping[str, Any]) -> None:
     """Print the result of an uploaded workflow."""
-    if is_json:
-        typer.echo(orjson.dumps(found).decode())
-        return
     kinds = ", ".join(f"{count} {kind}" for kind, count in found["constraint_counts"].items() if count)
-    typer.echo(printable(f"{found['name']}: version {found['version']}, {found['format']}; constraints: {kinds}"))
+    client.say(found, f"{found['name']}: version {found['version']}, {found['format']}; constraints: {kinds}")
+    if client.is_json:
+        return
     for notice in found["notices"]:
-        standard_error.print(
-            f"[yellow]notice[/yellow]: {escape(printable(notice['element'] + ' ' + notice['message']))}"
-        )
-    for warning in found["warnings"]:
-        standard_error.print(f"[yellow]warning[/yellow]: {escape(printable(warning))}")
+        standard_error.notice(printable(f"{notice['element']} {notice['message']}"))
+    _warn(client, found)
     for follower in found["streams"]:
         how = "by its automaton" if follower["used"] == "exact" else "by its constraints"
         typer.echo(printable(f"{follower['stream']} follows it {how}"))
-        _warn(client.constraints.get(follower["stream"]))
+        _warn(client, client.constraints.get(follower["stream"]))
 
 
-def _warn(constraint_set: Mapping[str, Any]) -> None:
-    for warning in constraint_set["warnings"]:
-        standard_error.print(f"[yellow]warning[/yellow]: {escape(printable(warning))}")
+def _warn(client: Caller, constraint_set: Mapping[str, Any]) -> None:
+    for warning in () if client.is_json else constraint_set["warnings"]:
+        standard_error.warning(printable(warning))

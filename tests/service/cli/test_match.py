@@ -251,7 +251,7 @@ finally:
 
 
 def test_commands_that_ask_the_running_service_do_not_wait_for_kernels() -> None:
-    asking = ["alerts", "backtests", "endings", "keys", "operators", "patterns", "status", "streams", "webhooks"]
+    asking = ["alerts", "backtests", "results", "keys", "operators", "patterns", "status", "streams", "webhooks"]
     script = f"import sys; {'; '.join(f'import service.cli.{name}' for name in asking)}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())

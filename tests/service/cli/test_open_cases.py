@@ -10,9 +10,9 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
+from service.cli.calling import Caller
 from service.cli.traces import traces as command
 from service.client import Call
-from service.client.resources import Resources
 
 TRACE = {
     "key": "o-17",
@@ -51,7 +51,7 @@ SHOWN = {
 }
 
 
-class Answering(Resources):
+class Answering(Caller):
     """A client that records its requests."""
 
     def __init__(self) -> None:

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from service.cli import pipeline
+from service.cli.calling import Caller
 from service.client import Call
-from service.client.resources import Resources
 
 ALONE = {"name": "j", "selectivity": 0.5, "results_per_s": 20.0}
 SEVERAL = [{"name": name, "selectivity": 0.00123, "results_per_s": 0.25} for name in ("p", "q")]
@@ -31,14 +31,14 @@ PLAN = {
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Answering(Resources):
+    class Answering(Caller):
         def send(self, call: Call) -> dict[str, Any]:
             assert (call.method, call.path) == ("GET", "/v1/pipeline/plan")
             return PLAN
 
     @contextmanager
     def calling(*_: object) -> Iterator[Answering]:
-        yield Answering()
+        yield Answering("http://127.0.0.1:1")
 
     monkeypatch.setattr("service.cli.calling.calling", calling)
 
