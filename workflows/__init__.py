@@ -34,7 +34,8 @@ from workflows.durations import (
 )
 from workflows.errors import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow, WorkflowTooLarge
 from workflows.formats import read_mapping, read_model
-from workflows.model import CompileLimits, ModelFormat, ModelNotice, ReadOptions, WorkflowModel
+from workflows.limits import CompileLimits
+from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
 from workflows.pictures.drawing import draw
 from workflows.pictures.series import Panel, draw_series

@@ -10,7 +10,8 @@ from constraints import ProcessAutomaton
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow, WorkflowTooLarge
 from workflows.language.nets import automaton_of, automaton_of_net
 from workflows.language.trees import automaton_of_tree
-from workflows.model import CompileLimits, ModelNotice, Source, WorkflowModel
+from workflows.limits import CompileLimits
+from workflows.model import ModelNotice, Source, WorkflowModel
 from workflows.nets.folding import fold_graph, fold_net
 from workflows.nets.graph import FlowGraph
 from workflows.nets.markings import explore

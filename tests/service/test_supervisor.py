@@ -211,6 +211,7 @@ def test_children_end_and_are_started_again_when_their_fork_server_is_killed(sup
         return supervisor.pid("first") not in (None, first)
 
     until(is_back)
+    assert is_alive(supervisor.pid("first"))
 
 
 def test_one_data_folder_serves_one_supervisor(supervisor):

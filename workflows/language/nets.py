@@ -7,7 +7,7 @@ import numpy as np
 from constraints import ProcessAutomaton
 from workflows.language.moves import SILENT, Moves
 from workflows.language.subsets import deterministic
-from workflows.model import CompileLimits
+from workflows.limits import CompileLimits
 from workflows.nets.markings import Markings, Progress, explore
 from workflows.nets.net import WorkflowNet
 from workflows.nets.soundness import check_completion

@@ -18,7 +18,7 @@ from workflows.language.blocks import (
     so_many_times,
 )
 from workflows.language.subsets import check_size
-from workflows.model import CompileLimits
+from workflows.limits import CompileLimits
 from workflows.tree import (
     Activity,
     ExclusiveChoice,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from constraints import Adjacency, Flags, Numbers
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
-from workflows.model import CompileLimits
+from workflows.limits import CompileLimits
 from workflows.nets.eager import eager_groups
 from workflows.nets.marking_index import MarkingIndex
 from workflows.nets.net import WorkflowNet
