@@ -255,7 +255,7 @@ def project_of(folder, name: str) -> LocalProject:
 def events_of(name: str, number: int = 240) -> dict[str, EventBatch]:
     """Events by time; with rising keys for joins that wait."""
     rng, made = Random(7), {}
-    number = 4_000 if name == "waiting" else number
+    number = 2_000 if name == "waiting" else number
     for stream, types in (("orders", ["A", "B", "C", "A", "End"]), ("payments", ["P", "Q"])):
         keys = [str(n) if name == "waiting" else f"k{rng.randrange(9)}" for n in range(number)]
         keys = [key for _, key in sorted((n + rng.uniform(0, 40), key) for n, key in enumerate(keys))]

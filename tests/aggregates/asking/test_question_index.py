@@ -254,6 +254,7 @@ def test_memory_is_at_most_1_3_times_the_columns_and_falls_with_the_events():
     assert index.size_bytes < 20_000
 
 
+@pytest.mark.compiled
 def test_expiry_reads_no_events():
     index = index_of(held(1_000_000))
     index.insert(np.arange(600_000), {"user": np.arange(600_000) % 10})

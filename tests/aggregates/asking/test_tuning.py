@@ -39,6 +39,7 @@ STAGES = [
 ]
 
 
+@pytest.mark.compiled
 def test_the_configuration_follows_the_questions_in_three_stages():
     index, rng = filled(), np.random.default_rng(2)
     configurations, moved = [], []
@@ -54,6 +55,7 @@ def test_the_configuration_follows_the_questions_in_three_stages():
     assert {"where": ["user", "region"], "share": pytest.approx(0.4, abs=0.1), "events": ROWS} in explained["asked_for"]
 
 
+@pytest.mark.compiled
 def test_a_tuned_index_compares_less_than_half_of_one_that_keeps_its_first_configuration():
     work = {}
     for is_tuned in (True, False):

@@ -14,7 +14,7 @@ FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 
 def cases():
     for file in FILES:
-        for group in yaml.safe_load(file.read_text(encoding="utf-8")):
+        for group in yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader):
             for case in group["cases"]:
                 yield pytest.param(group | case, id=f"{file.stem}: {group['name']}: {case['name']}")
 
